@@ -1,9 +1,7 @@
 """Fixtures: what runs a test of the core in virtual time."""
 
-from collections.abc import Callable
-
 import pytest
-from service.next.world import Main, Upstream, run
+from service.next.world import START, Main, Runs, Upstream, run
 
 from proxy.kit import shipped
 from proxy.mapping import loader
@@ -16,5 +14,8 @@ def projections() -> ProjectionCache:
 
 
 @pytest.fixture
-def runs(projections: ProjectionCache) -> Callable[[Upstream, Main], None]:
-    return lambda upstream, main: run(main, projections, upstream)
+def runs(projections: ProjectionCache) -> Runs:
+    def runs(upstream: Upstream, main: Main, start: float = START, address: str = "") -> None:
+        run(main, projections, upstream, start, address)
+
+    return runs

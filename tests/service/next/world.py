@@ -1,18 +1,22 @@
-"""World of the core in tests: virtual time, the real store in memory, and an upstream that bills what it returns."""
+"""World of the core in tests: virtual time, the real store, and an upstream that bills what it is asked for."""
 
 import asyncio
+import contextlib
 import dataclasses
 import random
 import selectors
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
 from proxy import errors
 from proxy.model import MappingContext
 from proxy.next.applications import Application, ChargedAccount, Client, digest
+from proxy.next.batches import Send
 from proxy.next.features import Features
 from proxy.next.pipeline import Pipeline
 from proxy.next.process import ProcessState
@@ -20,6 +24,7 @@ from proxy.next.queries import Query
 from proxy.next.results import Answer
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ProjectionCache
+from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
@@ -32,19 +37,21 @@ HOUR = 3_600.0
 FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the upstream may refuse
 REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
+CACHE_BYTES = 50_000_000
 
 
 class _Selector(selectors.DefaultSelector):
-    """Selector that lets time pass instead of waiting."""
+    """Selector that lets time pass instead of waiting, but waits for operations of stores."""
 
     now = 0.0
+    operations = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if not ready:
-            if timeout is None:
-                raise RuntimeError("everything waits, and nothing will happen")
+        ready = super().select(min(1.0 if timeout is None else timeout, 1.0) if self.operations else 0)
+        if not ready and timeout is not None:
             self.now += max(0.0, timeout)
+        elif not ready and not self.operations:
+            raise RuntimeError("everything waits, and nothing will happen")
         return ready
 
 
@@ -58,12 +65,24 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._time.now
 
+    @contextlib.contextmanager
+    def operating(self) -> Iterator[None]:
+        """Wait in real time for what a store does."""
+        self._time.operations += 1
+        try:
+            yield
+        finally:
+            self._time.operations -= 1
+
 
 class LoopClock:
-    """Clock of the event loop."""
+    """Clock of the event loop, which begins at `start`."""
+
+    def __init__(self, start: float) -> None:
+        self._start = start
 
     def now(self) -> float:
-        return START + self.monotonic()
+        return self._start + self.monotonic()
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
@@ -71,9 +90,9 @@ class LoopClock:
 
 @dataclasses.dataclass
 class Upstream:
-    """GraphQL service: lists of parts by number, which it returns and bills. `lacking` are features that the tier
-    lacks: their fields are null with an error, or, unless `nullable`, there is no data. `failures` are errors of the
-    next operations, each with whether the parts are billed; None for none."""
+    """GraphQL service: lists of parts by number, which it returns. It bills an operation when it comes. `lacking` are
+    features that the tier lacks: their fields are null with an error, or, unless `nullable`, there is no data.
+    `failures` are errors of the next operations, each with whether the parts are billed; None for none."""
 
     lists: dict[str, list[str]]
     lacking: frozenset[str] = frozenset()
@@ -86,10 +105,13 @@ class Upstream:
     complex_from: int = 1_000  # queries of an operation that are too complex
     failures: list[tuple[errors.BridgeError, bool] | None] = dataclasses.field(default_factory=list)
     billed: Counter[str] = dataclasses.field(default_factory=Counter)  # by client id
-    # When an operation was sent and returned, the scope and uid of a part, and what it was asked for by.
-    returned: list[tuple[float, float, str, str, str]] = dataclasses.field(default_factory=list)
+    billed_in: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)  # by client id and period
+    returned: list["Returned"] = dataclasses.field(default_factory=list)
+    used: Counter[str] = dataclasses.field(default_factory=Counter)  # parts that were returned, by client id
     operations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     makers: dict[str, str] = dataclasses.field(default_factory=dict)
+    clock: "LoopClock | None" = None
+    shows: bool = False  # whether a part has when and with which fields it was fetched
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
         """Send an operation as the client of the service does."""
@@ -97,15 +119,20 @@ class Upstream:
         self.operations.append(request)
         failure = self.failures.pop(0) if self.failures else None
         sent, is_late = asyncio.get_running_loop().time(), self.seconds >= seconds
-        await asyncio.sleep(min(self.seconds, seconds))
         body, found = self._response(request, credentials)
+        shown = [each for each in found if each[0] not in self.null]
+        spoiled = {key for uid, key, _ in found if uid in self.faulty | self.null}
         is_returned = failure is None and not is_late and body.get("data") is not None
-        scope = f"{credentials.client_id} {request['variables']['country']}"
+        scope, client_id = f"{credentials.client_id} {request['variables']['country']}", str(credentials.client_id)
         if is_returned or (failure[1] if failure else is_late or self.bills_refused):
-            self.billed[str(credentials.client_id)] += len(found)
+            self.billed[client_id] += len(found)
+            day = datetime.fromtimestamp(self.now(), UTC).date().isoformat()
+            self.billed_in.update({(client_id, period): len(found) for period in (day, day[:7], "lifetime")})
+        await asyncio.sleep(min(self.seconds, seconds))
         if is_returned:
             now = asyncio.get_running_loop().time()
-            self.returned += [(sent, now, scope, uid, key) for uid, key in found]
+            self.returned += [Returned(sent, now, scope, *each) for each in shown if each[1] not in spoiled]
+            self.used[client_id] += len(shown)
         if is_late:
             raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=True)
         if failure:
@@ -115,8 +142,8 @@ class Upstream:
 
     def _response(
         self, request: dict[str, Any], credentials: Credentials
-    ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-        """Return the response, and the uid of each part with what it was asked for by."""
+    ) -> tuple[dict[str, Any], list[tuple[str, str, int]]]:
+        """Return the response, and the uid of each part with what it was asked for by and its place in that list."""
         variables, name = request["variables"], request["operationName"]
         pages: list[tuple[list[str], int]]
         if name == "supMultiMatch":
@@ -128,15 +155,19 @@ class Upstream:
         else:
             pages = [self._page({**variables, "mpn": variables["q"]})]
         keys = [f"{name} {asked}" for asked in _asked(variables)]
-        uids = [(uid, key) for key, (page, _) in zip(keys, pages, strict=True) for uid in page]
+        starts = [query.get("start", 0) for query in variables.get("queries") or [variables] * len(pages)]
+        uids = [
+            (uid, key, start + place)
+            for key, start, (page, _) in zip(keys, starts, pages, strict=True)
+            for place, uid in enumerate(page)
+        ]
         if any(REFUSED in key for key in keys):
             return {"errors": [{"message": "not valid"}]}, []
         if len(pages) >= self.complex_from:
             return {"errors": [{"message": "too complex", "extensions": {"code": classify.TOO_COMPLEX}}]}, uids
         scope = f"{credentials.client_id} {variables['country']}"
-        refused = [
-            field for feature, field in FIELDS.items() if feature in self.lacking and f" {field}" in request["query"]
-        ]
+        query = request["query"]
+        refused = [field for feature, field in FIELDS.items() if feature in self.lacking and f" {field}" in query]
         reported = [
             {"message": f"{field} is not in your plan", "path": [name, place, "parts", 0, field]}
             for field in refused
@@ -152,7 +183,13 @@ class Upstream:
             for place, (page, _) in enumerate(pages)
             if (self.faulty | self.null).intersection(page)
         ]
-        parts = [[self._part(uid, scope) for uid in page] for page, _ in pages]
+        shown: dict[str, list[Any]] = {
+            "fields": [each for each in FIELDS.values() if f" {each}" in query and each not in refused]
+        }
+        shown["at"] = [self.now()]
+        parts = [[None if uid in self.null else self._part(uid, scope) for uid in page] for page, _ in pages]
+        if self.shows:
+            parts = [[each and each | shown for each in page] for page in parts]
         data: Any = [{"hits": hits, "parts": page} for page, (_, hits) in zip(parts, pages, strict=True)]
         if name == "supParts":
             data = [page[0] if page else None for page in parts]
@@ -167,44 +204,77 @@ class Upstream:
             uids = [uid for uid in uids if self.makers.get(uid, "Maker") == maker]
         return uids[query["start"] : query["start"] + query["limit"]], len(uids)
 
-    def _part(self, uid: str, scope: str) -> dict[str, Any] | None:
-        if uid in self.null:
-            return None
+    def _part(self, uid: str, scope: str) -> dict[str, Any]:
         maker = {"name": self.makers.get(uid, "Maker")}
         return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": maker, "slug": scope}
+
+    def now(self) -> float:
+        return self.clock.now() if self.clock else START
+
+
+class Returned(NamedTuple):
+    """Part that was returned without errors: when the operation was sent and returned, its scope and uid, what it was
+    asked for by, and its place in that list."""
+
+    sent: float
+    returned: float
+    scope: str
+    uid: str
+    key: str
+    place: int
 
 
 class BrokenStore:
     """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set. It is
-    that of one process: after its death no operation returns."""
+    that of one process: after its death no operation returns. `fault` says how the next operation fails: it `fails`,
+    `loses` its reply, or the process `dies` before or `dies after` it; "" where it does not."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Any) -> None:
+        self.store = store
         self.broken: set[str] = set()
-        self.loses = self.is_dead = False
+        self.loses = self.is_dead = self.is_over = False
+        self.fault: Callable[[str, tuple[Any, ...]], str] = lambda name, arguments: ""
+        self.after_begin: Callable[[Any, Any], Awaitable[None]] = lambda begins, outcomes: asyncio.sleep(0)
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **kwargs: Any) -> Any:
-            if self.is_dead:
-                await asyncio.Future()
-            if name not in self.broken:
-                return await getattr(self._store, name)(*args, **kwargs)
-            if self.loses:
-                self.loses = False
-                await getattr(self._store, name)(*args, **kwargs)
-            raise errors.StoreUnavailable("broken")
+            fault = self.fault(name, args)
+            if name in self.broken:
+                fault, self.loses = "loses" if self.loses else "fails", False
+            self.is_dead |= fault == "dies"
+            if not self.is_over:
+                await self.alive()
+            elif self.is_dead:
+                return None  # so that what the end of the test cancels comes to its own
+            reply = None
+            if fault != "fails":
+                with operating():
+                    reply = await getattr(self.store, name)(*args, **kwargs)
+                if name == "begin":
+                    await self.after_begin(args[0], reply)
+                self.is_dead |= fault == "dies after"
+                await self.alive()
+            if fault in ("fails", "loses"):
+                raise errors.StoreUnavailable("broken")
+            return reply
 
         return call
+
+    async def alive(self) -> None:
+        """Return only if the process lives."""
+        if self.is_dead:
+            await asyncio.Future()
 
 
 @dataclasses.dataclass
 class World:
-    """A store, an upstream and processes with pipelines."""
+    """A store, an upstream and processes with pipelines. `open` opens the store for another process."""
 
     projections: ProjectionCache
     upstream: Upstream
     clock: LoopClock
-    store: Store
+    store: Any
+    open: Callable[[str], Awaitable[Any]]
     seed: int = 0
 
     def state(self, store: Any = None) -> ProcessState:
@@ -212,12 +282,14 @@ class World:
         self.seed += 1
         return ProcessState(store or self.store, self.clock, random.Random(self.seed), Metrics(self.clock))
 
-    def process(self, store: Any = None, connections: int = 10, state: ProcessState | None = None) -> Pipeline:
+    def process(
+        self, store: Any = None, connections: int = 10, state: ProcessState | None = None, send: Send | None = None
+    ) -> Pipeline:
         """Start a process, or another configuration of one."""
         state = state or self.state(store)
         return Pipeline(
             state,
-            self.upstream.send,
+            send or self.upstream.send,
             Features(self.projections, state.store, self.clock),
             address="http://upstream",
             seconds=SECONDS,
@@ -269,7 +341,12 @@ def client(
 
 
 Main = Callable[[World], Coroutine[Any, Any, None]]
-Runs = Callable[[Upstream, Main], None]
+
+
+class Runs(Protocol):
+    """Runs a test, from `start` on, with the store in a file, in the Redis at an address, or in memory ("")."""
+
+    def __call__(self, upstream: Upstream, main: Main, start: float = START, address: str = "") -> None: ...
 
 
 def uid(number: int) -> str:
@@ -277,16 +354,38 @@ def uid(number: int) -> str:
     return f"{number:016x}"
 
 
-def run(main: Main, projections: ProjectionCache, upstream: Upstream) -> None:
+def operating() -> contextlib.AbstractContextManager[None]:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, _Loop)
+    return loop.operating()
+
+
+def run(main: Main, projections: ProjectionCache, upstream: Upstream, start: float, address: str) -> None:
     """Run a test in virtual time."""
 
     async def within() -> None:
-        clock = LoopClock()
-        store = await SqliteStore.open(None, clock, "worker", 50_000_000)
+        clock = upstream.clock = LoopClock(start)
+        opened: list[Store] = []
+        broken: list[BrokenStore] = []
+
+        async def open_(worker: str) -> BrokenStore:
+            with operating():
+                if address.startswith("unix:"):
+                    opened.append(await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now))
+                elif address or not opened:
+                    path = Path(address) if address else None
+                    opened.append(await SqliteStore.open(path, clock, worker, CACHE_BYTES))
+            broken.append(BrokenStore(opened[-1]))
+            return broken[-1]
+
         try:
-            await main(World(projections, upstream, clock, store))
+            await main(World(projections, upstream, clock, await open_("observer"), open_))
         finally:
-            await store.aclose()
+            for each in broken:
+                each.is_over = True
+            for store in opened:
+                with operating():
+                    await store.aclose()
 
     with asyncio.Runner(loop_factory=_Loop) as runner:
         runner.run(within())
