@@ -13,6 +13,7 @@ from proxy.gateway.core import Applications, Client
 from proxy.kit import shipped
 from proxy.kit.wording import duration
 from proxy.mapping import loader
+from proxy.next.queries import Query
 from proxy.planning import listing
 from proxy.redaction import HIDDEN, Redaction
 from proxy.store.protocol import FRESH_SECONDS, STORED_SECONDS
@@ -166,6 +167,12 @@ def _failed(explanation: Explanation, error: errors.ClientError, suppress_status
     return msgspec.structs.replace(explanation, error=described)
 
 
+def _key(query: Query) -> str:
+    """Return what the key of a query is made of; the store has a digest of it."""
+    text = f"{query.root} {msgspec.json.encode(query.criteria).decode()}"
+    return f"{text} from {query.first}" if query.first else text
+
+
 def _stored_results(plan: PlannedRequest) -> StoredResults:
     """Describe what is stored for the queries of a request."""
     asked = plan.asked or []
@@ -182,7 +189,7 @@ def _stored_results(plan: PlannedRequest) -> StoredResults:
         ]
     return StoredResults(
         application=plan.request.client.application.name,
-        queries=tuple(StoredQuery(queries=numbers, key=query.key) for query, numbers in asked),
+        queries=tuple(StoredQuery(queries=numbers, key=_key(query)) for query, numbers in asked),
         seconds=FRESH_SECONDS,
         stale_seconds=STORED_SECONDS - FRESH_SECONDS,
         notes=tuple(notes) if asked or plan.asked is None else (),
