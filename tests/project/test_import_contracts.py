@@ -46,7 +46,7 @@ OFFENCES = [
     ("newpackage", "", LAYERS),
     ("doctor", "import proxy.store", DOOR),
     ("cli", "import proxy.next", DOOR),
-    ("gateway", "import proxy.next", LAYERS),  # beside it
+    ("next", "import proxy.gateway", LAYERS),  # above it
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("server", "import nexar_sandbox", SANDBOX),
@@ -69,6 +69,7 @@ OFFENCES = [
 INNER = [
     "v3",
     "gateway.core",
+    "gateway.old_core",
     "gateway.pipeline",
     "tools.compare",
     "tools.compare.command",
@@ -77,7 +78,7 @@ INNER = [
     *(f"tools.compare.{name}" for name in ("loader", "redaction", "reports", "results", "uid_learning")),
     *(f"tools.compare.{name}" for name in ("judging", "running")),
     *(f"traffic.{name}" for name in ("bom_columns", "v3_request", "v3_response")),
-    *(f"next.{name}" for name in ("operations", "queries", "results")),
+    *(f"next.{name}" for name in ("match", "operations", "queries", "results", "search")),
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",
     "nexar_sandbox.legacy_v3",

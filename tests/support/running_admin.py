@@ -8,8 +8,7 @@ import aiohttp
 import msgspec
 import yarl
 
-from proxy import config
-from proxy.gateway.core import Gateway
+from proxy import app, config
 from proxy.kit import clock
 from support import running_proxy
 
@@ -18,12 +17,14 @@ SETTINGS = config.AdminSettings(port=0, token=config.Secret(TOKEN))
 
 
 class AdminClient:
-    """Client of an operators' port. `proxy` is a v3 client of the same service, `gateway` is that of the service."""
+    """Client of an operators' port. `proxy` is a v3 client of the same service, `gateway` and `process` are those of
+    the service."""
 
-    def __init__(self, url: str, proxy: running_proxy.ProxyClient, gateway: Gateway) -> None:
-        self.url = url
+    def __init__(self, proxy: running_proxy.ProxyClient, service: app.Service) -> None:
+        self.url = service.operators_url
         self.proxy = proxy
-        self.gateway = gateway
+        self.gateway = service.app.gateway
+        self.process = service.process
 
     async def send(self, method: str, target: str, **options: Any) -> aiohttp.ClientResponse:
         """Send a request exactly as given; the body has been read."""
@@ -46,4 +47,4 @@ async def running(
     """Serve a configuration of `running_proxy.settings` and its operators' port while the block runs."""
     settings = msgspec.structs.replace(settings, admin=admin)
     async with running_proxy.serving(settings, time) as (service, proxy):
-        yield AdminClient(service.operators_url, proxy, service.app.gateway)
+        yield AdminClient(proxy, service)

@@ -152,15 +152,43 @@ async def test_changed_upstream_keeps_the_token(start_reloadable: StartReloadabl
         assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
 
 
-async def test_another_plan_or_country_finds_no_cached_results(start_reloadable: StartReloadable) -> None:
+@pytest.mark.parametrize("name, value, source", [("features", ["DATASHEETS"], "hit"), ("country", "DE", "miss")])
+async def test_another_country_finds_no_stored_results(
+    start_reloadable: StartReloadable, name: str, value: Any, source: str
+) -> None:
     async with start_reloadable() as service:
         await service.match()
-        service.demo["features"] = ["DATASHEETS"]
+        service.demo[name] = value
         await service.reload()
-        assert (await service.match())[1]["X-Cache"] == "miss"
-        service.demo["features"] = "all"
+        assert (await service.match())[1]["X-Cache"] == source
+        del service.demo[name]
         await service.reload()
         assert (await service.match())[1]["X-Cache"] == "hit"
+
+
+async def test_equal_requests_before_and_after_a_reload_are_one(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        service.upstream.faults.replace([faults.LatencyFault(ms=700)])
+        first = asyncio.create_task(service.match())
+        await asyncio.sleep(0.2)
+        service.demo["rate"] = 500
+        await service.reload()
+        second = asyncio.create_task(service.match())
+        await asyncio.sleep(0.1)
+        assert not first.done()
+        sources = [(await each)[1]["X-Cache"] for each in (first, second)]
+        assert (sources, service.billed) == (["miss", "shared"], PARTS)
+
+
+async def test_a_quota_that_is_exhausted_stays_so(start_reloadable: StartReloadable) -> None:
+    async with start_reloadable() as service:
+        service.upstream.faults.replace(nexar_sandbox.parse_faults("quota at=0"))
+        assert (await service.match())[0] == 429
+        sent = len(service.upstream.documents)
+        service.demo["rate"] = 500
+        await service.reload()
+        assert (await service.match("NE555P"))[0] == 429
+        assert len(service.upstream.documents) == sent
 
 
 async def test_upstream_moves_to_another_address(
@@ -318,5 +346,5 @@ async def test_nothing_of_replaced_configurations_is_left(start_reloadable: Star
             while any("retirement" in task.get_name() for task in asyncio.all_tasks()):
                 await asyncio.sleep(0.05)
         named = [task.get_name() for task in asyncio.all_tasks()]
-        once = {"quota", "cache clearing"}
+        once = {"refresh", "store", "recording"}
         assert {named.count(name) for name in once} == {1}, named

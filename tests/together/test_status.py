@@ -57,7 +57,7 @@ async def test_status_has_usage_token_and_readiness(serve: Start, time: clock.Ma
     rows = [(row["application"], row["key"], row["limit"]) for row in shown["usage"]]
     assert rows == [("demo", None, 1000), ("demo", "1", None)]
     assert shown["tokens"] == [{"application": "demo", "age_seconds": 60.0, "refusal": None}]
-    assert shown["breakers"] == {"graphql": "closed", "identity": "closed"}
+    assert shown["breakers"] == {"graphql": "closed"}
     assert (shown["uptime_seconds"], shown["failures"], shown["unknown_keys"]) == (60.0, [], [])
 
 
@@ -65,7 +65,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
     async with serve() as admin:
         await ask(admin, User_Agent="erp/1")
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
-        await admin.gateway.recorder.write()
+        await admin.process.recorder.write()
         shown = await admin.status()
     clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
@@ -79,7 +79,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
 async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
     row = Seen(UNKNOWN_KEY, 19_675, "", config.digest("A_NEW_KEY").reveal(), "::1", "", "", 1, 0.0)
     async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
-        await admin.gateway.store.add_seen("1", [row, row._replace(key="other")], 0)
+        await admin.gateway.process.store.add_seen("1", [row, row._replace(key="other")], 0)
         assert [each["fingerprint"] for each in (await admin.status())["unknown_keys"]] == ["othe"]
 
 
@@ -88,7 +88,7 @@ async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) 
     async with serve() as admin:
         numbers = range(FAILURES_MAX + 1)
         codes = [await ask(admin, X_Request_Id=f"failing-{number}") for number in numbers]
-        await admin.gateway.recorder.write()
+        await admin.process.recorder.write()
         failures = (await admin.status())["failures"]
     assert {each["request"] for each in failures} == {f"failing-{number}" for number in range(1, FAILURES_MAX + 1)}
     expected = {"application": "demo", "key": "1", "status": codes[-1], "route": "/v3/parts/match", "method": "GET"}

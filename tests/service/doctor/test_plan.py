@@ -8,8 +8,9 @@ from support import cases
 
 from proxy import config, errors
 from proxy.doctor import graphql, plan
-from proxy.gateway.quota import accounts, usage
-from proxy.stores.protocols import EntryUsage, LedgerEntry
+from proxy.next import usage
+from proxy.next.applications import Applications
+from proxy.store.protocol import LIFETIME, Usage
 from proxy.upstream import classify, http_post
 
 NOW = 1_700_000_000.0
@@ -68,9 +69,11 @@ def test_no_date_is_promised_for_a_plan_without_parts() -> None:
 
 @cases.parametrize("parts, period, advice")
 def test_reset_is_promised_only_for_a_quota_that_has_one(parts: int, period: Any, advice: str) -> None:
-    used = [EntryUsage(LedgerEntry("demo", entry), 10, 0, 0) for entry in ("2023-11", accounts.LIFETIME)]
     configured = application(parts=parts, period=period)
-    row, _ = usage.rows({"demo": configured}, used, [], NOW)
+    served = Applications({"demo": configured})
+    account = next(iter(served.by_name.values())).account
+    used = {(account, entry): Usage(account, entry, 10, 0, 0) for entry in ("2023-11", LIFETIME)}
+    row, _ = usage.rows(served, used, {}, NOW)
     finding = plan.ledger_finding("demo", configured, row)
     assert (finding.code, finding.advice) == ("quota_exhausted", advice)
 

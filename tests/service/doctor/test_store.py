@@ -14,9 +14,8 @@ from proxy import config
 from proxy.doctor import store
 from proxy.kit import clock
 from proxy.store import open as opening
-from proxy.stores import open as core_opening
-from proxy.stores import sqlite_schema
-from proxy.stores.redis import RedisStore
+from proxy.store import redis as redis_store
+from proxy.store import sqlite_file
 
 from .conftest import Examine, diagnoses, the_finding
 
@@ -33,7 +32,6 @@ async def file(tmp_path: Path) -> Path:
     path = tmp_path / "kept" / "state.sqlite"
     path.parent.mkdir()
     url = config.StoreUrl(f"sqlite:{path}")
-    await (await core_opening.open_store(url, clock.SystemClock())).aclose()
     await (await opening.open_store(url, clock.SystemClock(), worker="", cache_bytes=0)).aclose()
     return path
 
@@ -108,18 +106,17 @@ async def test_a_full_disk_is_no_question_of_permissions(
         error.sqlite_errorname = name
         raise error
 
-    monkeypatch.setattr(sqlite_schema, "try_out", full)
+    monkeypatch.setattr(sqlite_file, "try_out", full)
     assert diagnoses(await examine(store.check, FILE)) == ["store_disk_failed"]
 
 
-@pytest.mark.parametrize("version", [3, 99])
-async def test_a_store_of_another_version_is_named(examine: Examine, file: Path, version: int) -> None:
-    with sqlite3.connect(file.with_name("state.sqlite.core")) as connection:
-        connection.execute(f"PRAGMA user_version = {version}")
+async def test_a_database_of_another_program_is_named(examine: Examine, file: Path) -> None:
+    with sqlite3.connect(file) as connection:
+        connection.execute("PRAGMA application_id = 1")
     connection.close()
     findings = await examine(store.check, FILE)
-    assert diagnoses(findings) == ["store_of_other_version"]
-    assert f"its schema is {version}" in findings[0].text
+    assert diagnoses(findings) == ["store_of_other_program"]
+    assert findings[0].text == f"{file} has other tables than the store's"
 
 
 async def test_a_file_that_is_no_database_is_named(examine: Examine, tmp_path: Path) -> None:
@@ -142,7 +139,7 @@ async def test_a_store_that_is_read_only_is_named(
 async def test_a_store_that_another_program_writes_to_is_named(
     examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_schema, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
     writer = sqlite3.connect(file, isolation_level=None)
     writer.execute("BEGIN IMMEDIATE")
     try:
@@ -151,29 +148,9 @@ async def test_a_store_that_another_program_writes_to_is_named(
         writer.close()
 
 
-async def test_an_old_library_is_named(examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite3, "sqlite_version_info", (3, 37, 0))
-    assert diagnoses(await examine(store.check, FILE)) == ["sqlite_old"]
-
-
 async def test_a_slow_store_is_named(examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "SLOW_SECONDS", 0.0)
     assert diagnoses(await examine(store.check, FILE)) == ["store_slow"]
-
-
-@pytest.mark.usefixtures("unprivileged")
-async def test_a_shared_cache_of_another_user_is_named(examine: Examine, file: Path) -> None:
-    cache = file.with_name("state.sqlite.core.cache")
-    cache.write_bytes(b"")
-    cache.chmod(0o400)
-    assert diagnoses(await examine(store.check, FILE)) == ["cache_file_unwritable"]
-
-
-async def test_the_shared_cache_is_shown(examine: Examine, file: Path) -> None:
-    cache = file.with_name("state.sqlite.core.cache")
-    cache.write_bytes(bytes(1_500_000))
-    findings = await examine(store.check, FILE)
-    assert the_finding(findings, "cache_file").text == f"{cache}: the shared cache, 1.5 MB"
 
 
 async def test_a_store_in_memory_forgets(examine: Examine) -> None:
@@ -215,7 +192,7 @@ async def test_settings_of_redis_count_only_where_usage_is_at_risk(
     async def try_out(_: Any) -> Any:
         return info
 
-    monkeypatch.setattr(RedisStore, "try_out", try_out)
+    monkeypatch.setattr(redis_store, "try_out", try_out)
     assert diagnoses(await examine(store.check, f"{APPLICATIONS}store: {redis_server.url}\n")) == codes
 
 

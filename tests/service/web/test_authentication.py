@@ -7,7 +7,7 @@ import pytest
 from aiohttp.test_utils import make_mocked_request
 
 from proxy import config, errors
-from proxy.gateway.applications import Applications
+from proxy.gateway.core import Applications
 from proxy.kit.clock import ManualClock
 from proxy.telemetry.metrics import Metrics
 from proxy.web import authentication, client_address

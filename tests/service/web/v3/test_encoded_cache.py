@@ -17,7 +17,7 @@ APPLICATION = config.ApplicationSettings(
 
 @pytest.fixture
 def client() -> Client:
-    return Applications({"demo": APPLICATION}).all[0]
+    return Applications({"demo": APPLICATION}).client("a-key")
 
 
 def response(client: Client, until: float, size: int = 100, source: str = "hit") -> EncodedResponse:

@@ -5,10 +5,8 @@ from proxy.cli import client_report
 from proxy.cli.client_report import ClientRow, KeyRow
 from proxy.gateway.core import StoredState
 from proxy.kit import clock
-from proxy.store.protocol import CLIENT, DAY_SECONDS, Seen
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Seen
 from proxy.store.sqlite import SqliteStore
-from proxy.stores.open import MemoryStore
-from proxy.stores.protocols import LedgerEntry
 
 ERP = ("demo", "erp", "parts/match", "bom/1", "sortby (ignored)")
 OLD = ("", "", "parts/search", "curl/8", "")
@@ -24,7 +22,7 @@ APPLICATIONS = {
 
 async def test_programs_and_keys_of_the_last_days() -> None:
     time = clock.ManualClock()
-    core, today = MemoryStore(time), int(time.now() // DAY_SECONDS)
+    today = int(time.now() // DAY_SECONDS)
     start = today * DAY_SECONDS
     rows = [
         Seen(CLIENT, today, *ERP, 5, start + 7),
@@ -34,8 +32,8 @@ async def test_programs_and_keys_of_the_last_days() -> None:
     ]
     store = await SqliteStore.open(None, time, "", 1)
     await store.add_seen("1", rows, 0)
-    await core.set_usage(LedgerEntry("demo/erp", "2023-11"), 12)
-    report = await client_report.read(StoredState(store, core, config.Config(applications=APPLICATIONS), time))
+    await store.set_usage(Account(config.digest("a").reveal(), "2023-11"), 12)
+    report = await client_report.read(StoredState(store, config.Config(applications=APPLICATIONS), time))
     assert report.first_day == "2023-10-16"
     assert report.clients == [
         ClientRow(*OLD, 9, "2023-11-14T00:00:00Z"),
