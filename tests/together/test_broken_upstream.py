@@ -45,7 +45,7 @@ HTML = b"<html><body>Bad Gateway</body></html>"
 BROKE = [{"message": "Unexpected Execution Error"}]
 REFUSES = [{"message": "limit must be between 0 and 100"}]
 
-TWO = target({"mpn": "SN74S74N"}, {"mpn": "sn74s74n"}, more=MORE)
+TWO = target({"mpn": "SN74S74N"}, {"mpn": "none such"}, more=MORE)
 ONE = target({"mpn_or_sku": "SN74S74N"}, more=MORE)
 UNREADABLE, REFUSED = (502, "ServerErrorResponse"), (200, "PartsMatchResponse")
 
@@ -55,7 +55,7 @@ async def before(*answers: Any) -> AsyncIterator[int]:
     """The port of a proxy whose upstream says these things."""
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*answers)
-        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(chosen) as proxy:
             yield int(proxy.url.rpartition(":")[2])
 
@@ -114,10 +114,10 @@ async def test_base_response_of_the_cases_is_valid() -> None:
         (ScriptedResponse(HTML, 302, headers={"Location": "http://127.0.0.1:9/"}), UNREADABLE),
         (ScriptedResponse(HTML, 429), (429, "ClientErrorResponse")),
         (ScriptedResponse(HTML, 503), (503, "ServerErrorResponse")),
-        (in_part(None, "sellers"), UNREADABLE),
-        (in_part([None], "sellers"), UNREADABLE),
-        (in_part("7", "sellers", 0, "offers", 0, "inventoryLevel"), UNREADABLE),
-        (in_part(None, "sellers", 0, "offers", 0, "prices", 0, "currency"), UNREADABLE),
+        (in_part(None, "sellers"), REFUSED),
+        (in_part([None], "sellers"), REFUSED),
+        (in_part("7", "sellers", 0, "offers", 0, "inventoryLevel"), REFUSED),
+        (in_part(None, "sellers", 0, "offers", 0, "prices", 0, "currency"), REFUSED),
         (in_part("", "sellers", 0, "offers", 0, "prices", 0, "currency"), REFUSED),
         (in_part("12 pF", "specs", 0, "siValue"), REFUSED),
         (in_part(None, "category"), REFUSED),
@@ -137,15 +137,17 @@ async def test_upstream_response_becomes_v3_response(answer: Any, expected: tupl
     "value, path",
     ("9" * 30, ("sellers", 0, "company", "id")),
 )
-async def test_untranslatable_result_does_not_affect_other_queries(value: str, path: list[Any]) -> None:
+async def test_part_that_cannot_be_read_fails_alone(value: str, path: list[Any]) -> None:
     broken = in_part(value, *path)
-    alone = await reply_to({"data": {"supMultiMatch": broken["data"]["supMultiMatch"][:1]}}, asked=ONE)
-    assert (alone.status, alone.json["__class__"]) == UNREADABLE
-    one_of_two = await reply_to(broken)
-    assert one_of_two.status == 200
-    assert [result["error"] for result in one_of_two.json["results"]] == [alone.json["message"], None]
-    none_of_two = await reply_to({"data": {"supMultiMatch": broken["data"]["supMultiMatch"][:1] * 2}})
-    assert (none_of_two.status, none_of_two.json) == (alone.status, alone.json)
+    neighbour = PART | {"v3uid": "5ec397c9af088105"}
+    broken["data"]["supMultiMatch"][0]["hits"] = 2
+    broken["data"]["supMultiMatch"][0]["parts"].append(neighbour)
+    reply = await reply_to(broken)
+    assert reply.status == 200
+    first, second = reply.json["results"]
+    assert "part 5ec397c9af088104 in a form that cannot be read" in first["error"]
+    assert [part["uid"] for part in first["items"]] == [neighbour["v3uid"]]
+    assert second["error"] is None
 
 
 async def test_refused_batch_is_the_error_of_each_of_its_queries() -> None:
@@ -232,7 +234,7 @@ async def test_any_value_at_any_path_gives_a_v3_response(name: str) -> None:
     asked, good, outcomes = ENDPOINTS[name]
     loop = asyncio.get_running_loop()
     async with scripted_upstream.running() as upstream:
-        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(chosen) as proxy:
             port = int(proxy.url.rpartition(":")[2])
 

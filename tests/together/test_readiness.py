@@ -46,7 +46,7 @@ async def scripted_environment(*answers: object) -> AsyncIterator[_Environment]:
     time = clock.ManualClock()
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*answers)
-        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(chosen, time) as proxy:
             yield _Environment(int(proxy.url.rpartition(":")[2]), upstream, time)
 
