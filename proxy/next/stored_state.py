@@ -17,7 +17,7 @@ from proxy.store import protocol, trial
 from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Selection, Want
 from proxy.store.store import Store
 from proxy.upstream.auth import identity
-from proxy.upstream.tokens import StoredTokens
+from proxy.upstream.stored_tokens import StoredTokens
 
 RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 

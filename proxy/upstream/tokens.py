@@ -1,143 +1,35 @@
 """Access tokens of applications: requested once for all tasks, processes and machines, renewed before they expire.
 
-What processes share is in the store: the tokens, the lease of who requests one, the back-off after a failure, and the
-windows in which the identity service counts requests (contract graphql.md §4.1). A process keeps the token of each
-application in memory, too, and uses it while the store is unavailable; a new one it requests only with the store.
+One process requests a token, for which it has a lease in the store, and stores the token or a back-off for the others.
+Each keeps its tokens in memory, too, and uses them while the store is unavailable; it requests none then.
 """
 
 import asyncio
 import contextlib
-import hashlib
-import json
 import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import aiohttp
-import msgspec
 import structlog
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
-from proxy.kit.windows import Window
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.auth import identity
 from proxy.upstream.auth.identity import AccessToken, Credentials
+from proxy.upstream.stored_tokens import FAILURE_SECONDS_MAX, RETRY_AFTER_MAX, Backoff, StoredTokens
 
 RENEWAL_SECONDS = 300.0  # before expiry that a token is renewed, as the vendor's client does; plus jitter
-RATE_LIMITS = (  # of the identity service, per client id
-    Window(2, 1.0),
-    Window(200, 15 * 60.0),
-    Window(3_000, 12 * 3600.0),
-    Window(40_000, 7 * 86_400.0),
-)
 RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
 REQUEST_SECONDS = 12.0  # that a token request may take
-LEASE_SECONDS = 15.0  # after which another process requests a token: the one before has died
 POLL_SECONDS = 0.05  # between two looks for the result of another process; plus jitter
 REFUSED_SECONDS = 30.0  # of back-off after refused credentials
-FAILURE_SECONDS_MAX = 15.0  # after other failures, doubling from 1 s; at this rate no window is ever filled
-RETRY_AFTER_MAX = 900.0  # seconds of a Retry-After that are waited for
 
 log = structlog.get_logger()
-
-
-class Backoff(msgspec.Struct, frozen=True):
-    """Back-off after a failed token request, the last of `failures` in a row: requests get its error `until` a time, in
-    seconds since 1970. Clients are told `retry_until`."""
-
-    kind: str
-    message: str
-    status: int
-    until: float
-    retry_until: float
-    failures: int
-
-    @classmethod
-    def after(cls, error: errors.ServerError, failures: int, now: float) -> "Backoff":
-        if isinstance(error, errors.CredentialsRefused):
-            seconds = REFUSED_SECONDS
-        elif error.retry_after is not None:
-            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
-        else:
-            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
-        told = max(seconds, error.retry_after or 0)
-        return cls(type(error).__name__, error.message, error.status, now + seconds, now + told, failures)
-
-    def error(self, now: float, *, is_first: bool = False) -> errors.ServerError:
-        """Return the error of a request. That of the first that failed may be retried."""
-        kind: type[errors.ServerError] = getattr(errors, self.kind)
-        error = kind(self.message, retry_after=max(1, math.ceil(self.retry_until - now)))
-        error.status = self.status
-        error.backing_off = not is_first
-        return error
-
-
-class StoredTokens:
-    """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
-
-    Keys are made of digests: they reveal nothing, and a changed secret or scope never finds an old token. That of the
-    windows does not depend on the secret, because the identity service counts requests by client id.
-    """
-
-    def __init__(self, store: Store, token_url: str, scope: str, clock: Clock) -> None:
-        self._store = store
-        self._token_url = token_url
-        self._scope = scope
-        self._clock = clock
-
-    async def token(self, credentials: Credentials) -> AccessToken | None:
-        """Return the token of an application; None if there is none, or it has expired."""
-        text = await self._store.value(self._key("token", credentials))
-        token = None if text is None else msgspec.json.decode(text, type=AccessToken)
-        return None if token is None or token.expires <= self._clock.now() else token
-
-    async def keep(self, credentials: Credentials, token: AccessToken) -> None:
-        """Store a token until it expires, and end the back-off."""
-        seconds = token.expires - self._clock.now()
-        await self._store.put_value(self._key("token", credentials), msgspec.json.encode(token).decode(), seconds)
-        await self._store.drop_value(self._key("token back-off", credentials))
-
-    async def drop(self, credentials: Credentials, token: str) -> None:
-        """Delete a token; a newer one stays."""
-        key = self._key("token", credentials)
-        text = await self._store.value(key)
-        if text is not None and msgspec.json.decode(text, type=AccessToken).token == token:
-            await self._store.drop_value(key, text)
-
-    async def take(self, credentials: Credentials) -> float:
-        """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
-        allowed."""
-        return await self._store.take(f"token requests {_digest(self._token_url, credentials.client_id)}", RATE_LIMITS)
-
-    async def lease(self, credentials: Credentials, owner: str) -> bool:
-        """Take the right to request a token; return False if another process has it."""
-        return await self._store.put_value(self._key("token lease", credentials), owner, LEASE_SECONDS, absent=True)
-
-    async def release(self, credentials: Credentials, owner: str) -> None:
-        await self._store.drop_value(self._key("token lease", credentials), owner)
-
-    async def backoff(self, credentials: Credentials) -> Backoff | None:
-        """Return the back-off that was begun last."""
-        text = await self._store.value(self._key("token back-off", credentials))
-        return None if text is None else msgspec.json.decode(text, type=Backoff)
-
-    async def back_off(self, credentials: Credentials, backoff: Backoff) -> None:
-        text = msgspec.json.encode(backoff).decode()
-        # Beyond its end, so that the next failure counts as one more in a row.
-        seconds = backoff.until - self._clock.now() + FAILURE_SECONDS_MAX
-        await self._store.put_value(self._key("token back-off", credentials), text, seconds)
-
-    def _key(self, kind: str, credentials: Credentials) -> str:
-        secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        return f"{kind} {_digest(self._token_url, self._scope, credentials.client_id, secret)}"
-
-
-def _digest(*parts: str | None) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @dataclass(slots=True)
@@ -308,7 +200,15 @@ class Tokens:
 
     async def _back_off(self, credentials: Credentials, error: errors.ServerError) -> Backoff:
         before = await self._stored.backoff(credentials)
-        backoff = Backoff.after(error, before.failures + 1 if before else 1, self._clock.now())
+        failures = before.failures + 1 if before else 1
+        if isinstance(error, errors.CredentialsRefused):
+            seconds = REFUSED_SECONDS
+        elif error.retry_after is not None:
+            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
+        else:
+            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
+        until = self._clock.now() + seconds
+        backoff = Backoff(type(error).__name__, error.message, error.status, until, failures)
         await self._stored.back_off(credentials, backoff)
         return backoff
 

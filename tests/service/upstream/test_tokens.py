@@ -13,7 +13,7 @@ from service.upstream.identity_service import CREDENTIALS, DAY, URL, background,
 from proxy import config, errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import tokens
+from proxy.upstream import stored_tokens, tokens
 from proxy.upstream.auth import identity
 
 
@@ -467,12 +467,12 @@ async def test_token_that_the_store_does_not_take_is_used(start: Any, service: A
 
 
 async def test_another_process_requests_the_token_when_one_died(start: Any, service: Any, shared_store: Any) -> None:
-    stored = tokens.StoredTokens(shared_store, URL, "supply.domain", service.clock)
+    stored = stored_tokens.StoredTokens(shared_store, URL, "supply.domain", service.clock)
     assert await stored.lease(CREDENTIALS, "a process that was killed")
     service.grant()
     started = service.clock.now()
     assert await start().get(CREDENTIALS)
-    assert service.clock.now() - started == pytest.approx(tokens.LEASE_SECONDS, abs=2 * tokens.POLL_SECONDS)
+    assert service.clock.now() - started == pytest.approx(stored_tokens.LEASE_SECONDS, abs=2 * tokens.POLL_SECONDS)
 
 
 async def test_success_ends_the_count_of_failures(store: Any, service: Any) -> None:
