@@ -99,23 +99,6 @@ async def test_any_query_string_gets_a_v3_response(start: StartEnvironment) -> N
     await check(start, make)
 
 
-async def test_any_list_of_queries_gets_one_result_per_query(start: StartEnvironment) -> None:
-    def make(ask: Callable[[str], RawResponse]) -> Callable[[], None]:
-        @bounded
-        @given(st.lists(queries | scalars, max_size=4), st.booleans(), st.sampled_from(FIELDS))
-        def asks(sent: list[Any], exact: bool, shown: str) -> None:
-            more = f"&exact_only={exact}&pretty_print={exact}&show[]={shown}&include[]=specs"
-            reply = ask(f"/v3/parts/match?apikey=EXAMPLE_KEY&queries={quote(json.dumps(sent))}{more}")
-            in_shape(reply)
-            if reply.status == 200:
-                references = [query.get("reference") if isinstance(query, dict) else None for query in sent]
-                assert [result["reference"] for result in reply.json["results"]] == references
-
-        return asks
-
-    await check(start, make)
-
-
 raw_bytes = st.binary(max_size=40).map(lambda sent: sent.translate(None, b" \r\n\t"))
 
 
@@ -129,19 +112,6 @@ async def test_any_bytes_in_a_target_get_a_v3_response(environment: ProxyEnviron
         in_shape(asyncio.run_coroutine_threadsafe(environment.raw(line), loop).result(30))
 
     await asyncio.to_thread(asks)
-
-
-@pytest.mark.parametrize("span", ["-:5", ":" + "9" * 5000, ":999999999999999999999", "[--1:]"])
-async def test_unusual_slice_gets_a_v3_response(environment: ProxyEnvironment, span: str) -> None:
-    more = f"&slice[offers]={span}"
-    in_shape(
-        await environment.raw(f'GET /v3/parts/match?apikey=EXAMPLE_KEY&queries=[{{"mpn":"X"}}]{more} HTTP/1.1'.encode())
-    )
-
-
-async def test_largest_json_number_is_refused_as_start(environment: ProxyEnvironment) -> None:
-    (result,) = await environment.results({"mpn": "X", "start": 10**4300 - 1})
-    assert "start + limit" in result["error"]
 
 
 @pytest.mark.parametrize("depth", [10, 300, 900])

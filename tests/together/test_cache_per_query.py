@@ -1,13 +1,12 @@
 """Tests of caching and coalescing by query: billed parts of a BOM, batches, and cache headers."""
 
-import asyncio
 import json
 import re
 from typing import Any
 
 import pytest
 from support import running_proxy, scripted_upstream
-from together.environment import ProxyEnvironment, StartEnvironment, target
+from together.environment import StartEnvironment, target
 
 KEPT = {"seconds": 300}
 A, B, C = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "SN74S74D"}
@@ -28,14 +27,6 @@ async def test_overlapping_bom_is_billed_for_new_queries_only(start: StartEnviro
         items = [result["items"] for result in second.json["results"]]
         assert [items[2], items[0]] == [result["items"] for result in first.json["results"]]
         assert figures(await environment.get(target(C, A))) == ("hit", 0)
-
-
-async def test_single_query_and_bom_share_a_cache_entry(start: StartEnvironment) -> None:
-    async with start(cache=KEPT) as environment:
-        bom = await environment.results(A, B)
-        alone = await environment.get(target(A))
-        assert figures(alone) == ("hit", 0)
-        assert alone.json["results"] == bom[:1]
 
 
 async def test_repeated_response_is_identical(start: StartEnvironment) -> None:
@@ -74,16 +65,6 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
 
 
-@pytest.mark.parametrize("smaller", [{"limit": 1}, {"start": 1, "limit": 2}, {"start": 3}, {"start": 9}, {"limit": 0}])
-async def test_match_finds_its_page_in_a_larger_one(start: StartEnvironment, smaller: dict[str, int]) -> None:
-    async with start(cache=KEPT) as environment, start(cache=KEPT) as fresh:
-        large = await environment.get(target({**A, "limit": 20}))
-        assert figures(large)[0] == "miss"
-        found, expected = [await each.get(target({**A, **smaller})) for each in (environment, fresh)]
-        assert figures(found) == ("hit", 0)
-        assert {**found.json, "msec": 0} == {**expected.json, "msec": 0}
-
-
 async def test_match_pays_for_what_smaller_pages_lack(start: StartEnvironment) -> None:
     pages = (({"limit": 2}, 2), ({"limit": 3}, 1), ({"start": 1, "limit": 1}, 0), ({"start": 2, "limit": 2}, 1))
     async with start(cache=KEPT) as environment:
@@ -99,29 +80,6 @@ async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None
         assert [figures(first), figures(second)] == [("miss", 2), ("hit", 0)]
         assert {**first.json, "msec": 0} == {**second.json, "msec": 0}
         assert figures(await environment.get(path + "&include[]=specs"))[0] == "miss"
-
-
-async def test_free_request_has_no_part_headers(environment: ProxyEnvironment) -> None:
-    reply = await environment.get(f"/v3/brands/search?apikey={running_proxy.KEY}&q=texas")
-    assert not {"x-cache", "x-parts-cost"} & set(reply.headers)
-
-
-async def test_concurrent_single_queries_are_sent_as_aliases(start: StartEnvironment) -> None:
-    async with start(upstream={"connections": 1}, translation={"single_query": "supSearchMpn"}) as environment:
-        await environment.proxy.get("/ready")
-        apart = [(await environment.results(query))[0] for query in (A, B, C)]
-        before = environment.sandbox.request_counts.graphql
-        together = await asyncio.gather(*(environment.get(target({**query, "limit": 3})) for query in (A, B, C)))
-        assert [reply.json["results"][0] for reply in together] == apart
-        assert any("a1: supSearchMpn" in document for document, *_ in environment.sandbox.documents[before:])
-        assert environment.sandbox.request_counts.graphql - before < 6
-
-
-async def test_without_coalescing_each_request_is_sent(start: StartEnvironment) -> None:
-    async with start(coalescing={"enabled": False}) as environment:
-        await environment.proxy.get("/ready")
-        await asyncio.gather(*(environment.get(target({"sku": "1"})) for _ in range(5)))
-        assert environment.sandbox.request_counts.graphql == 5
 
 
 async def test_partial_failure_leaves_other_results(start: StartEnvironment) -> None:

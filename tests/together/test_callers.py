@@ -94,14 +94,6 @@ async def test_no_request_is_lost_or_counted_twice_over_restarts_and_while_the_s
     assert [count.requests for count in await stored()] == [6]
 
 
-async def test_nothing_is_stored_where_it_is_switched_off(
-    start: StartEnvironment, store_file: Path, stored: Stored
-) -> None:
-    async with start(store=f"sqlite:{store_file}", clients=config.ClientSettings(days=0)) as environment:
-        await environment.get(SN74)
-    assert await stored() == []
-
-
 async def test_two_services_on_one_redis_add_up(
     start: StartEnvironment, redis_server: Any, time: clock.ManualClock
 ) -> None:

@@ -108,33 +108,12 @@ async def test_ca_file_makes_a_company_s_certificate_trusted(
     assert result.finding("reached").text.endswith("is reached with TLS")
 
 
-async def test_ca_file_of_another_authority_is_named(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, stranger: CertificateAuthority, tmp_path: Path
-) -> None:
-    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
-        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(stranger.ca_file)}})
-    assert result.failed == {"certificate_untrusted"}
-    finding = result.finding("certificate_untrusted")
-    assert f"is not in upstream.tls.ca_file ({stranger.ca_file})" in finding.text
-    assert finding.advice.startswith("upstream.tls.ca_file replaces the system's list")
-
-
 async def test_expired_certificate_asks_for_the_clock(
     sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
         result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
     assert result.failed == {"certificate_not_valid_now"}
-
-
-async def test_certificate_of_another_host_is_named(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
-) -> None:
-    async with tls_in_front(sandbox, company.issue("server")) as url:
-        url = url.replace("127.0.0.1", "localhost")
-        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
-    assert result.failed == {"certificate_of_another_host"}
-    assert result.finding("certificate_of_another_host").text == "the certificate is not for localhost"
 
 
 @pytest.mark.parametrize(
@@ -158,25 +137,6 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
     assert [head.split()[:2] for head in proxy.heads] == [["CONNECT", "service.invalid:443"]]  # asked once
     assert "hidden" not in repr(result)
     assert ("name or the password" in result.finding(code).advice) is bool(user)
-
-
-@pytest.mark.parametrize("user", ["", "me:hidden@"])
-async def test_proxy_of_plain_requests_that_wants_a_password_is_named(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, user: str
-) -> None:
-    proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n")
-    async with proxy.running() as address:
-        upstream = {"proxy": f"http://{user}{address}"}
-        result = await inspected(tmp_path, sandbox, "http://service.invalid", upstream=upstream)
-    assert result.failed == {"proxy_authentication_failed"}
-    assert proxy.heads[0].startswith("HEAD http://service.invalid/graphql HTTP/1.1\r\nHost: service.invalid\r\n")
-    assert ("Proxy-Authorization: Basic" in proxy.heads[0]) is bool(user)
-
-
-async def test_proxy_with_an_unknown_name_is_named(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    result = await inspected(tmp_path, sandbox, sandbox.url, upstream={"proxy": "http://proxy.invalid:3128"})
-    assert result.failed == {"proxy_failed"}
-    assert "the name proxy.invalid is not resolved" in result.finding("proxy_failed").text
 
 
 async def test_services_are_reached_through_a_proxy(

@@ -1,7 +1,5 @@
 """State of the store that `v3bridge doctor` uses: tokens, rate limits and the ledger."""
 
-import asyncio
-import base64
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +21,6 @@ from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, Usag
 from proxy.stores.protocols import Store as CoreStore
 from proxy.upstream.auth import identity, token_requests, token_store
 
-KEY = base64.b64encode(bytes(32)).decode()
 TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
 OTHER = nexar_sandbox.SandboxApplication(
     "Another",
@@ -107,23 +104,6 @@ async def test_store_that_is_down_hides_nothing_else(sandbox: nexar_sandbox.Sand
     assert "planted" not in repr(result)
 
 
-async def test_store_that_is_down_is_tried_once(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    connections = 0
-
-    async def close(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal connections
-        connections += 1
-        writer.close()
-
-    async with await asyncio.start_server(close, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        result = await inspected(tmp_path, sandbox, store=f"redis://127.0.0.1:{port}/0")
-    assert result.failed == {"redis_unreachable"}
-    assert connections == 2  # the client retries once
-
-
 async def test_stored_token_that_is_refused_is_replaced_by_one_request(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
@@ -137,27 +117,6 @@ async def test_stored_token_that_is_refused_is_replaced_by_one_request(
     assert sandbox.journal.totals.requests["token"] == 1
     async with opened(tmp_path) as state:
         assert '"revoked"' not in str(await state.value(token_key(sandbox)))
-
-
-async def test_new_token_that_is_refused_as_well_is_no_reason_for_another_request(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
-) -> None:
-    sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
-    async with opened(tmp_path) as state:
-        await token_store.put_token(
-            state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
-        )
-    result = await inspected(tmp_path, sandbox)
-    assert result.failed == {"token_refused"}
-    assert sandbox.journal.totals.requests["token"] == 1
-
-
-async def test_token_that_is_about_to_expire_is_not_used(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    async with opened(tmp_path) as state:
-        await token_store.put_token(
-            state, token_key(sandbox), token_store.StoredToken("old", TIME.now() + 30), TIME.now()
-        )
-    assert "token_received" in {finding.code for finding in (await inspected(tmp_path, sandbox)).findings}
 
 
 async def test_own_rate_limit_is_kept_without_a_request(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
@@ -187,25 +146,6 @@ async def test_applications_with_the_same_credentials_share_a_token(
     result = await inspected(tmp_path, sandbox, applications=chosen)
     assert result.failed == set()
     assert result.finding("token_shared").application == "two"
-    assert sandbox.journal.totals.requests["token"] == 1
-
-
-@pytest.mark.parametrize("has_stored_token", [False, True])
-async def test_credentials_of_several_applications_are_refused_once(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, has_stored_token: bool
-) -> None:
-    wrong = {**credentials(), "client_secret": "another-secret-of-30-characters"}
-    if has_stored_token:
-        async with opened(tmp_path) as state:
-            await token_store.put_token(
-                state,
-                token_key(sandbox, wrong["client_secret"]),
-                token_store.StoredToken("revoked", TIME.now() + 3600),
-                TIME.now(),
-            )
-    chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **wrong} for name in ("one", "two")}
-    result = await inspected(tmp_path, sandbox, applications=chosen)
-    assert [finding.application for finding in result.findings if finding.outcome == "failed"] == ["one"]
     assert sandbox.journal.totals.requests["token"] == 1
 
 

@@ -3,17 +3,13 @@
 import asyncio
 import io
 import json
-import traceback
 from typing import Any
 
 import pytest
-from aiohttp import web
-from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
+from together.environment import ProxyEnvironment, RawResponse, target
 
 import nexar_sandbox
 from nexar_sandbox import faults
-from proxy import config, errors
-from proxy.web import middleware
 
 ASKED = target({"mpn": "SN74S74N"}, {"mpn": "SN74S74N"})  # two queries are one GraphQL request
 NUMBER = 12
@@ -64,42 +60,6 @@ async def test_equal_requests_are_executed_once(environment: ProxyEnvironment, l
     assert {(line["application"], line["key"], line["status"]) for line in lines} == {("demo", "1", 200)}
 
 
-async def test_error_of_many_requests_keeps_a_traceback_of_bounded_length(
-    environment: ProxyEnvironment, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It would hold all of these requests in memory, and take longer with each to be logged."""
-    depths: list[int] = []
-    usual = middleware.error_response
-
-    def spy(error: errors.BridgeError, request: web.Request) -> web.Response:
-        depths.append(len(traceback.extract_tb(error.__traceback__)))
-        return usual(error, request)
-
-    monkeypatch.setattr(middleware, "error_response", spy)
-    await warmed(environment)
-    injected = (*nexar_sandbox.parse_faults("malformed"), *nexar_sandbox.parse_faults("latency ms=100"))
-    environment.sandbox.faults.replace(injected)
-    assert {reply.status for reply in await together(environment, 60)} == {502}
-    assert len(depths) == 60
-    assert max(depths) < 60  # each raise adds about ten frames
-
-
-async def test_lists_are_shared_without_cost_and_source(environment: ProxyEnvironment) -> None:
-    slow(environment, 100)
-    replies = await together(environment, 5, "/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
-    assert {reply.status for reply in replies} == {200}
-    assert not any("x-cache" in reply.headers for reply in replies)
-    assert await metric(environment, 'v3bridge_queries_total{source="shared"}') == 0
-
-
-async def test_without_coalescing_every_request_is_executed(start: StartEnvironment) -> None:
-    async with start(coalescing={"enabled": False}) as environment:
-        before = await warmed(environment)
-        slow(environment, 100)
-        await together(environment, 4)
-        assert environment.sandbox.request_counts.graphql - before == 4
-
-
 async def test_error_is_that_of_every_waiting_request(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
     await warmed(environment)
     environment.sandbox.faults.replace(faults.read_faults(["latency ms=100", "5xx"]))
@@ -108,17 +68,6 @@ async def test_error_is_that_of_every_waiting_request(environment: ProxyEnvironm
     assert len({reply.body for reply in replies}) == 1
     assert [line["error"] for line in request_lines(log_output)[1:]] == ["UpstreamFault"] * 4
     assert log_output.getvalue().count('"request failed"') == 4
-
-
-async def test_exhausted_quota_is_told_to_every_waiting_request(start: StartEnvironment) -> None:
-    plan = single_application(part_limit=3, client_id="client-1")
-    own = {"client_id": "client-1", "client_secret": config.Secret("secret-1")}
-    async with start(sandbox={"applications": plan}, application=own) as environment:
-        assert (await environment.get(ASKED)).status == 200
-        slow(environment, 100)
-        replies = await together(environment, 4, target({"mpn": "1N4007"}))
-    assert {reply.status for reply in replies} == {429}
-    assert {reply.headers["x-parts-used"] for reply in replies} == {"3"}
 
 
 @pytest.mark.parametrize("leaving", [0, 2])
@@ -132,15 +81,6 @@ async def test_client_that_leaves_takes_nothing_from_the_others(environment: Pro
     assert environment.sandbox.request_counts.graphql - before == 1
 
 
-async def test_rate_limit_counts_every_waiting_request(start: StartEnvironment) -> None:
-    async with start(application={"rate": 4}) as environment:
-        await warmed(environment)
-        environment.time.advance(5)
-        slow(environment, 100)
-        replies = await together(environment, 6)
-        assert sorted(reply.status for reply in replies) == [200] * 4 + [429] * 2
-
-
 async def test_plain_and_compressed_requests_are_not_confused(environment: ProxyEnvironment) -> None:
     await warmed(environment)
     slow(environment, 100)
@@ -149,14 +89,3 @@ async def test_plain_and_compressed_requests_are_not_confused(environment: Proxy
         *(environment.raw(line, *fields) for fields in ((), (b"Accept-Encoding: gzip",)) for _ in range(3))
     )
     assert [reply.headers.get("content-encoding") for reply in replies] == [None] * 3 + ["gzip"] * 3
-
-
-async def test_stale_response_is_shared(start: StartEnvironment) -> None:
-    async with start(cache={"seconds": 60, "stale_seconds": 3600}) as environment:
-        await environment.get(ASKED)
-        environment.time.advance(100)
-        environment.sandbox.faults.replace(faults.read_faults(["latency ms=100", "5xx"]))
-        replies = await together(environment, 4)
-    assert [reply.status for reply in replies] == [200] * 4
-    assert sorted(reply.headers["x-cache"] for reply in replies) == ["shared"] * 3 + ["stale"]
-    assert {reply.headers["age"] for reply in replies} == {"100"}

@@ -6,7 +6,7 @@ The facts of docs/explanation/faults.md. The upstream is scripted; everything go
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
@@ -59,42 +59,12 @@ async def scripted_environment(*answers: Any, graphql_url: str = "", **upstream:
             yield _Environment(int(proxy.url.rpartition(":")[2]), scripted, time)
 
 
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for a condition, not for a time."""
-    async with asyncio.timeout(30):
-        while not await holds():
-            await asyncio.sleep(0.01)
-
-
 @pytest.mark.parametrize("first", [CLOSED, TROUBLE, ScriptedResponse(TROUBLE, 500), ScriptedResponse(HTML, 429)])
 async def test_unbilled_request_is_retried_unnoticed_by_the_client(first: Any) -> None:
     async with scripted_environment(first, GOOD) as environment:
         assert (await environment.reply()).status == 200
         assert len(environment.upstream.requests) == 2
         assert await environment.metric('v3bridge_upstream_retries_total{operation="supMultiMatch"') == 1
-
-
-async def test_timeout_of_a_sent_request_is_not_retried() -> None:
-    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        heard.append(await reader.read())
-        writer.close()
-
-    heard: list[bytes] = []
-    server = await asyncio.start_server(silent, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/graphql"
-    limits = config.TimeoutSettings(first_byte_seconds=0.05)
-    async with server, scripted_environment(GOOD, graphql_url=url, timeouts=limits) as environment:
-        reply = await environment.reply()
-    assert reply.status == 503
-    assert reply.json["message"] == "the GraphQL service did not answer in time: no first byte within 0.05 s"
-    assert len(heard) == 1
-
-
-async def test_long_retry_after_is_passed_on_to_the_client() -> None:
-    async with scripted_environment(ScriptedResponse(HTML, 503, headers={"Retry-After": "60"}), GOOD) as environment:
-        reply = await environment.reply()
-        assert (reply.status, reply.headers["retry-after"]) == (503, "60")
-        assert len(environment.upstream.requests) == 1
 
 
 async def test_outage_at_most_doubles_the_load() -> None:

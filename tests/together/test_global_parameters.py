@@ -110,58 +110,6 @@ async def test_envelope_is_unaffected_by_show(environment: ProxyEnvironment, tar
         assert bare == {}
 
 
-INCLUDES = {
-    "short_description": "shortDescription",
-    "descriptions": "descriptions",
-    "imagesets": "images",
-    "datasheets": "bestDatasheet",
-    "compliance_documents": "documentCollections",
-    "reference_designs": "referenceDesigns",
-    "cad_models": "cad",
-    "specs": "specs",
-    "category_uids": "category",
-    "external_links": "freeSampleUrl",
-}
-
-
-def words(environment: ProxyEnvironment) -> set[str]:
-    """The words of the documents since the last look."""
-    found = " ".join(document for document, _ in environment.sandbox.documents)
-    environment.sandbox.request_counts.documents.clear()
-    return set(found.replace("{", " ").replace("}", " ").replace("(", " ").replace(":", " ").split())
-
-
-@pytest.mark.parametrize("target", PARTS)
-async def test_fields_not_shown_are_not_selected(environment: ProxyEnvironment, target: str) -> None:
-    async def asked(more: str) -> set[str]:
-        assert (await get(environment, target, more)).status == 200
-        return words(environment)
-
-    usual = await asked("")
-    assert {"sellers", "prices", "manufacturer", "v3uid"} <= usual
-    assert not set(INCLUDES.values()) & usual
-    for name, field in INCLUDES.items():
-        assert field in await asked(f"&include[]={name}")
-        assert field not in await asked(f"&include[]={name}&hide[]={name}")
-        assert field not in await asked(f"&include[]={name}&show[]=mpn")
-    assert not {"sellers", "prices", "offers"} & await asked("&hide[]=offers")
-    assert not {"sellers", "prices", "offers"} & await asked("&slice[offers]=[0:0]")
-    assert not {"price", "updated"} & await asked("&hide[]=offers.prices&hide[]=offers.last_updated")
-    assert not {"sellers", "manufacturer", "octopartUrl", "v3uid", "id"} & await asked("&show[]=mpn")
-    few = await asked("&show[]=offers.sku&show[]=brand.name")
-    assert {"sku", "name"} <= few
-    assert not {"price", "company", "homepageUrl", "updated"} & few
-    assert {"isAuthorized", "inventoryLevel", "prices", "currency"} <= few  # the order of offers goes by these
-
-
-@pytest.mark.parametrize("target", PARTS)
-async def test_hiding_a_field_drops_its_plan_gated_selection(environment: ProxyEnvironment, target: str) -> None:
-    assert (await get(environment, target)).status == 200
-    assert "factoryLeadDays" in words(environment)
-    assert (await get(environment, target, "&hide[]=offers.factory_lead_days")).status == 200
-    assert "factoryLeadDays" not in words(environment)
-
-
 @pytest.mark.parametrize("target", PARTS)
 async def test_slice_equals_the_slice_of_the_whole_list(environment: ProxyEnvironment, target: str) -> None:
     whole = objects(await (await get(environment, target)).json())

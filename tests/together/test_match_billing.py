@@ -76,31 +76,6 @@ async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(envir
     assert environment.billed_parts == sum(len(result["items"]) for result in results)
 
 
-async def test_twenty_queries_of_three_parts_are_one_request(environment: ProxyEnvironment) -> None:
-    results = await environment.results(*({"mpn": mpn} for mpn in MPNS))
-    assert environment.sandbox.request_counts.graphql == 1
-    assert environment.billed_parts == sum(len(result["items"]) for result in results)
-    assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
-
-
-@pytest.mark.parametrize("coalesces, requests", [(True, 1), (False, 2)])
-async def test_searches_of_one_request_are_one_upstream_request(
-    start: StartEnvironment, coalesces: bool, requests: int
-) -> None:
-    async with start(coalescing={"enabled": coalesces}) as environment:
-        results = await environment.results({"q": "flip-flop"}, {"q": "microcontroller"})
-        assert [len(result["items"]) for result in results] == [3, 3]
-        assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (6, requests)
-
-
-async def test_hidden_fields_are_not_selected(environment: ProxyEnvironment) -> None:
-    await environment.results(SINGLE, SINGLE)
-    await environment.results(SINGLE, SINGLE, more="&hide[]=offers")
-    (document, _), (hidden, _) = environment.sandbox.documents
-    assert ("sellers" in document, "sellers" in hidden) == (True, False)
-    assert "specs" not in document
-
-
 async def test_client_input_is_never_part_of_a_document(environment: ProxyEnvironment) -> None:
     odd = "zz} evil { __typename"
     more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
@@ -110,21 +85,6 @@ async def test_client_input_is_never_part_of_a_document(environment: ProxyEnviro
     ]
     assert not any("evil" in document for document, _ in environment.sandbox.documents)
     assert "evil" in json.dumps(environment.sent_variables)
-
-
-@pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
-@pytest.mark.parametrize("query", [SINGLE, {"mpn": "atmega328*"}, {"q": "flip-flop"}])
-async def test_only_the_missing_part_of_a_page_is_fetched(
-    start: StartEnvironment, query: dict[str, str], single: str
-) -> None:
-    settings: dict[str, Any] = {"translation": {"single_query": single}, "cache": {"seconds": 300}}
-    async with start(**settings) as fresh, start(**settings) as environment:
-        (whole,) = await fresh.results({**query, "limit": 4})
-        for start_, limit in ((0, 1), (1, 1), (0, 2), (0, 4), (3, 1)):
-            (result,) = await environment.results({**query, "start": start_, "limit": limit})
-            assert result["items"] == whole["items"][start_ : start_ + limit]
-            assert result["hits"] == whole["hits"]
-        assert environment.billed_parts == 4
 
 
 async def test_parts_of_other_numbers_are_left_out_and_counted(start: StartEnvironment) -> None:

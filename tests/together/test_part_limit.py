@@ -8,7 +8,6 @@ import nexar_sandbox
 ONE = {"mpn": "SN74S74N"}
 NONE = {"sku": "none such"}
 TO_DECEMBER = 1_388_800  # seconds from 2023-11-14T22:13:20Z
-GATED = "&include[]=specs&include[]=datasheets&include[]=cad_models&include[]=compliance_documents"
 
 
 async def is_refused(environment: ProxyEnvironment, number: str) -> int:
@@ -47,18 +46,6 @@ async def test_plan_without_parts_says_so_and_promises_no_date(start: StartEnvir
         assert environment.sandbox.request_counts.graphql == 1
 
 
-async def test_exhausted_part_limit_is_not_retried_before_the_next_month(start: StartEnvironment) -> None:
-    async with start(sandbox={"applications": single_application(part_limit=3)}) as environment:
-        await environment.results(ONE, NONE)
-        requests = environment.sandbox.request_counts
-        await is_refused(environment, "A")
-        asked = requests.graphql
-        for number in ("A", "B", "C", "D"):
-            environment.time.advance(300_000)
-            await is_refused(environment, number)
-        assert requests.graphql == asked
-
-
 async def test_cached_results_are_served_with_an_exhausted_limit(start: StartEnvironment) -> None:
     async with start(sandbox={"applications": single_application(part_limit=3)}, cache={"seconds": 600}) as environment:
         before = await environment.results(ONE, NONE)
@@ -71,35 +58,3 @@ async def test_billed_parts_are_returned_although_their_count_is_refused(start: 
         (result,) = await environment.results(ONE)
         assert environment.billed_parts == 3
     assert (len(result["items"]), result["error"]) == (3, None)
-
-
-async def test_plan_gated_fields_are_not_selected_without_the_feature(start: StartEnvironment) -> None:
-    plan = {"applications": single_application(features=frozenset())}
-    async with start(sandbox=plan, application={"features": ()}) as environment:
-        (result,) = await environment.results(ONE, more=GATED)
-        documents = [document for document, _ in environment.sandbox.documents]
-    item = result["items"][0]
-    assert result["error"] is None
-    assert (item["specs"], item["datasheets"], item["cad_models"], item["compliance_documents"]) == ({}, [], [], [])
-    gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad {", "factoryLeadDays")
-    assert not any(name in document for document in documents for name in gated)
-    assert {offer["factory_lead_days"] for offer in item["offers"]} == {None}
-
-
-async def test_sandbox_refuses_plan_gated_fields(start: StartEnvironment) -> None:
-    plan = {"applications": single_application(features=frozenset({"CAD_MODELS"}))}
-    async with start(sandbox=plan, application={"features": ("TECH_SPECS",)}) as environment:
-        gated, _ = await environment.results(ONE, NONE, more="&include[]=specs")
-        other, _ = await environment.results(ONE, NONE, more="&include[]=datasheets")
-        assert environment.billed_parts == 3
-    assert gated["items"] == []
-    assert "TECH_SPECS" in gated["error"]
-    assert (other["error"], other["items"][0]["datasheets"]) == (None, [])
-
-
-async def test_exhausted_part_limit_of_a_part_by_uid_is_a_429(start: StartEnvironment) -> None:
-    async with start(sandbox={"applications": single_application(features=frozenset())}) as environment:
-        (found,) = await environment.results(ONE)
-        reply = await environment.get(f"/v3/parts/{found['items'][0]['uid']}?apikey=EXAMPLE_KEY&include[]=specs")
-    assert reply.status == 502
-    assert "TECH_SPECS" in reply.json["message"]

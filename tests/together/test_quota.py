@@ -1,13 +1,9 @@
 """Tests of quotas, API key limits, rate limits and the ledger, from a client's request to the billed usage."""
 
-import asyncio
-import re
 from pathlib import Path
 from typing import Any
 
-import pytest
 from support import running_proxy
-from support.redis_server import RedisServer
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, single_application, target
 
 from proxy import config
@@ -20,22 +16,6 @@ KEYS = (
     config.ApiKeySettings(config.digest(ERP), name="erp", parts=12),
     config.ApiKeySettings(config.digest(SHOP), name="shop"),
 )
-
-
-def gauge(text: str, name: str, who: str) -> float:
-    found = re.search(rf'^v3bridge_parts_{name}{{quota_account="{who}"}} (.+)$', text, re.MULTILINE)
-    assert found is not None, text
-    return float(found[1])
-
-
-async def until_metrics_say(environment: ProxyEnvironment, name: str, who: str, parts: float) -> None:
-    """The gauges follow within a look; a slow machine is given a minute."""
-    for _ in range(1_200):
-        text = (await environment.get("/metrics")).body.decode()
-        if f'v3bridge_parts_{name}{{quota_account="{who}"}} {parts}' in text:
-            return
-        await asyncio.sleep(0.05)
-    pytest.fail(f"{name} of {who} never became {parts}, but {gauge(text, name, who)}")
 
 
 async def refusal(environment: ProxyEnvironment, key: str, *queries: Any) -> RawResponse:
@@ -56,20 +36,6 @@ async def test_request_beyond_the_plan_is_not_sent(start: StartEnvironment) -> N
         assert reply.json["message"].startswith("demo has 5 of 8 parts left (2023-11), and this request may cost ")
         environment.time.advance(TO_DECEMBER)
         await environment.results(ONE, NONE)
-
-
-async def test_usage_that_redis_has_lost_is_restored_by_a_service_that_knows_it(
-    start: StartEnvironment, redis_server: RedisServer
-) -> None:
-    shared = {"store": redis_server.url, "application": {"parts": 8}}
-    async with start(**shared) as one:
-        await one.results(ONE, NONE)
-        await until_metrics_say(one, "used", "demo", 3.0)
-        redis_server.empty()
-        async with start(**shared) as two:
-            await until_metrics_say(two, "used", "demo", 3.0)
-            reply = await refusal(two, running_proxy.KEY, ONE, NONE)
-            assert reply.json["message"].startswith("demo has 5 of 8 parts left")
 
 
 async def test_exhausted_quota_survives_a_restart(start: StartEnvironment, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -13,7 +12,6 @@ import aiohttp
 import pytest
 import yaml
 import yarl
-from support import certificates
 
 import nexar_sandbox
 from nexar_sandbox import faults
@@ -143,15 +141,6 @@ async def test_usage_and_cached_results_are_kept(start_reloadable: StartReloadab
         assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
 
 
-async def test_changed_upstream_keeps_the_token(start_reloadable: StartReloadable) -> None:
-    async with start_reloadable() as service:
-        await service.match()
-        service.content["upstream"]["connections"] = 7
-        await service.reload()
-        assert (await service.match("NE555P"))[0] == 200
-        assert await service.metric('v3bridge_token_requests_total{application="demo",outcome="ok"}') == 1
-
-
 @pytest.mark.parametrize("name, value, source", [("features", ["DATASHEETS"], "hit"), ("country", "DE", "miss")])
 async def test_another_country_finds_no_stored_results(
     start_reloadable: StartReloadable, name: str, value: Any, source: str
@@ -220,90 +209,6 @@ async def test_own_uids_are_read_again(start_reloadable: StartReloadable, tmp_pa
         table.write_text("Category: 7\n")
         with pytest.raises(errors.StartError, match=r"uids\.yaml:1"):
             await service.reload()
-
-
-@asynccontextmanager
-async def tls_front(upstream: nexar_sandbox.Sandbox, files: tuple[Path, Path]) -> AsyncIterator[str]:
-    """A TLS server in front of a sandbox; yields its base URL."""
-
-    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65_536):
-            writer.write(data)
-        writer.close()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        behind_reader, behind_writer = await asyncio.open_connection("127.0.0.1", upstream.port)
-        await asyncio.gather(relay(reader, behind_writer), relay(behind_reader, writer), return_exceptions=True)
-
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(*files)
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
-    yield f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    server.close()
-
-
-async def test_certificates_are_read_again(start_reloadable: StartReloadable, tmp_path: Path) -> None:
-    folders = tmp_path / "old", tmp_path / "new"
-    for folder in folders:
-        folder.mkdir()
-    old, new = (certificates.CertificateAuthority(folder) for folder in folders)
-    trusted = tmp_path / "ca.pem"
-    trusted.write_bytes(old.ca_file.read_bytes())
-    async with start_reloadable() as service, tls_front(service.upstream, new.issue("upstream")) as url:
-        service.content["upstream"] |= {
-            "graphql_url": service.upstream.graphql_url.replace(service.upstream.url, url),
-            "token_url": service.upstream.token_url.replace(service.upstream.url, url),
-            "tls": {"ca_file": "ca.pem"},
-        }
-        await service.reload()
-        assert (await service.match())[0] == 503
-        trusted.write_bytes(new.ca_file.read_bytes())
-        await service.reload()
-        async with asyncio.timeout(60):  # the back-off of the token request that failed goes on
-            while (await service.match())[0] != 200:
-                await asyncio.sleep(0.2)
-
-
-MISTAKES: list[tuple[str, Callable[[ReloadableService], None], str]] = [
-    ("unknown key", lambda service: service.content.update(lisen={}), "unknown key; did you mean listen"),
-    ("no applications", lambda service: service.content.update(applications={}), "at least one application"),
-    ("a wrong value", lambda service: service.demo.update(parts="lots"), "applications.demo.parts: 'lots'"),
-    ("no such file", lambda service: service.demo.update(client_secret="file:gone"), "gone cannot be read"),
-    (
-        "no certificate",
-        lambda service: service.content["upstream"].update(tls={"ca_file": "config.yaml"}),
-        "holds no certificate in PEM form",
-    ),
-    ("no variable", lambda service: service.demo.update(client_id="env:GONE"), "variable GONE is not set"),
-]
-
-
-@pytest.mark.parametrize("change, message", [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES])
-async def test_a_mistake_changes_nothing(
-    start_reloadable: StartReloadable, change: Callable[[ReloadableService], None], message: str
-) -> None:
-    async with start_reloadable() as service:
-        await service.match()
-        good = json.loads(json.dumps(service.content))
-        service.demo["apikeys"] = ["new"]
-        change(service)
-        with pytest.raises(errors.StartError) as raised:
-            await service.reload()
-        assert message in raised.value.message
-        assert (await service.match())[1]["X-Cache"] == "hit"
-        assert (await service.match(key="new"))[0] == 403
-        service.content = good
-        service.demo["parts"] = 7
-        await service.reload()
-
-
-async def test_all_mistakes_are_reported_and_no_secret(start_reloadable: StartReloadable) -> None:
-    async with start_reloadable() as service:
-        service.demo.update(parts=-1, rate="fast", client_secret=7_777_777)
-        with pytest.raises(errors.StartError) as raised:
-            await service.reload()
-        assert [line.partition(":")[0] for line in raised.value.message.splitlines()] == ["config.yaml"] * 3
-        assert "7777777" not in raised.value.message
 
 
 async def test_requests_in_flight_end_with_the_configuration_that_they_began_with(

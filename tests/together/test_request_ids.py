@@ -26,11 +26,6 @@ async def id_for(environment: ProxyEnvironment, **headers: str) -> str:
     return response.headers["X-Request-Id"]
 
 
-@pytest.mark.parametrize("given", ["a", "Client-7_b.2", "x" * 64])
-async def test_valid_request_id_is_adopted(environment: ProxyEnvironment, given: str) -> None:
-    assert await id_for(environment, X_Request_Id=given) == given
-
-
 @pytest.mark.parametrize("given", ["", "x" * 65, "a b", "a/b", 'a"b', "ü", "a:b", "{}"])
 async def test_invalid_request_id_is_replaced(environment: ProxyEnvironment, given: str) -> None:
     assert MADE.fullmatch(await id_for(environment, X_Request_Id=given))
@@ -44,13 +39,6 @@ async def test_trace_id_becomes_the_request_id_where_none_is_sent(environment: P
     parent = f"00-{TRACE}-00f067aa0ba902b7-01"
     assert await id_for(environment, traceparent=parent) == TRACE
     assert await id_for(environment, traceparent=parent, X_Request_Id="mine") == "mine"
-
-
-@pytest.mark.parametrize(
-    "parent", [f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{TRACE}", "no trace", f"00-{TRACE}-x-01"]
-)
-async def test_invalid_traceparent_is_ignored(environment: ProxyEnvironment, parent: str) -> None:
-    assert MADE.fullmatch(await id_for(environment, traceparent=parent))
 
 
 async def test_every_log_line_of_a_request_has_its_id(

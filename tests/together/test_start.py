@@ -44,22 +44,6 @@ async def test_path_missing_in_the_schema_stops_the_start(start: StartEnvironmen
     assert said == "MappingError: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'"
 
 
-@pytest.mark.parametrize(
-    "before, after",
-    [("from: shortDescription,", "from: longDescription,"), ("through: cad_downloads", "through: cad_uploads")],
-)
-async def test_mistake_in_an_optional_field_stops_the_start(
-    start: StartEnvironment, folder: Path, before: str, after: str
-) -> None:
-    change(folder / "part.yaml", before, after)
-    assert (await outcome(start)).startswith("MappingError: part.yaml:")
-
-
-async def test_mistake_in_a_field_of_an_unused_feature_stops_the_start(start: StartEnvironment, folder: Path) -> None:
-    change(folder / "offer.yaml", "{from: factoryLeadDays, feature", "{from: factoryLeadYears, feature")
-    assert (await outcome(start, application={"features": ()})).startswith("MappingError: offer.yaml:")
-
-
 async def test_schema_without_fields_of_the_list_search_stops_the_start(start: StartEnvironment, folder: Path) -> None:
     change(folder / "schema.graphql", "  aliases: [String!]!\n", "")
     said = await outcome(start)

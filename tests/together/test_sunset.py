@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 from support import running_proxy
-from together.environment import ProxyEnvironment, StartEnvironment, target
+from together.environment import StartEnvironment, target
 
 import nexar_sandbox
 from proxy import config
@@ -53,21 +53,6 @@ async def test_every_response_to_the_key_announces_its_sunset(
     async with start(application={"sunset": SUNSET}) as environment:
         response = await environment.get(path, method)
     assert (response.status, announced(response.headers)) == (status, ANNOUNCED)
-
-
-async def test_cached_responses_announce_the_sunset_in_the_same_order(start: StartEnvironment) -> None:
-    async with start(application={"sunset": SUNSET}, cache=CACHED) as environment:
-        responses = [await environment.get(MATCH) for _ in range(5)]
-    assert [announced(each.headers) for each in responses] == [ANNOUNCED] * 5
-    assert len({tuple(each.headers) for each in responses[2:]}) == 1
-
-
-async def test_other_keys_get_no_announcement(start: StartEnvironment) -> None:
-    keys = (key(sunset=SUNSET), key("another", sunset="never"))
-    async with start(application={"apikeys": keys}) as environment:
-        for path in (target({"mpn": "SN74S74N"}, key="another"), target(key="wrong"), "/v3/parts/match", "/healthz"):
-            assert announced((await environment.get(path)).headers) == {}
-        assert announced((await environment.get(MATCH)).headers) == ANNOUNCED
 
 
 @pytest.mark.parametrize(
@@ -136,15 +121,3 @@ async def test_request_that_joins_an_equal_one_after_the_sunset_gets_410(start: 
         environment.time.advance(REMAINING)
         assert (await environment.get(MATCH)).status == 410
         assert (await leading).status == 200
-
-
-async def test_refused_requests_do_not_count_against_the_rate_limit(start: StartEnvironment) -> None:
-    async with start(application={"sunset": SUNSET, "rate": 1}) as environment:
-        environment.time.advance(REMAINING)
-        assert [(await environment.get(MATCH)).status for _ in range(3)] == [410] * 3
-
-
-async def test_requests_without_a_sunset_are_unchanged(environment: ProxyEnvironment) -> None:
-    environment.time.advance(REMAINING)
-    response = await environment.get(MATCH)
-    assert (response.status, announced(response.headers)) == (200, {})

@@ -141,16 +141,3 @@ async def test_gzip_is_sent_unless_refused_in_any_case_of_letters(
     line = b"GET " + PATH + b"?" + KEY + b"&" + QUERIES + b" HTTP/1.1"
     reply = await environment.raw(line, b"Accept-Encoding: " + accepted)
     assert reply.headers.get("content-encoding") == encoding
-
-
-async def test_health_and_metrics_are_served(environment: ProxyEnvironment) -> None:
-    health, ready = await environment.proxy.get("/healthz"), await environment.proxy.get("/readyz")
-    assert (health.status, await health.json()) == (200, {"status": "ok"})
-    assert (ready.status, await ready.json()) == (200, {"status": "ready"})
-    await environment.results({"mpn": "SN74S74N"})
-    metrics = await environment.proxy.get("/metrics")
-    assert metrics.headers["Content-Type"].startswith("text/plain")
-    text = await metrics.text()
-    assert 'v3bridge_requests_total{route="/v3/parts/match",status="200"} 1.0' in text
-    assert 'v3bridge_upstream_requests_total{operation="supMultiMatch",outcome="ok"} 1.0' in text
-    assert 'v3bridge_token_requests_total{application="demo",outcome="ok"} 1.0' in text

@@ -83,11 +83,6 @@ async def test_clients_behind_a_trusted_proxy_are_distinguished(
         assert (await ask(environment, "wrong", *other)).status == (429 if same else 403)
 
 
-async def test_zero_disables_throttling(start: StartEnvironment) -> None:
-    async with guarded(start, failed_auth_per_minute=0) as environment:
-        assert set(await guess(environment, 30)) == {403}
-
-
 async def test_throttled_address_is_logged_once_without_key(start: StartEnvironment, log_output: io.StringIO) -> None:
     async with guarded(start) as environment:
         await guess(environment, LIMIT + 3)
@@ -101,10 +96,3 @@ async def test_throttled_address_is_logged_once_without_key(start: StartEnvironm
     assert 'v3bridge_wrong_api_keys_total{outcome="forbidden"} 3.0' in metrics
     assert 'v3bridge_wrong_api_keys_total{outcome="throttled"} 3.0' in metrics
     assert "wrong-" not in log_output.getvalue()
-
-
-async def test_other_paths_are_not_throttled(start: StartEnvironment) -> None:
-    async with guarded(start) as environment:
-        await guess(environment, LIMIT + 1)
-        assert (await environment.get("/healthz")).status == 200
-        assert (await environment.get("/v3/openapi.json")).status == 200

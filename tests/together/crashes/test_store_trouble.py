@@ -4,22 +4,18 @@ A real process with a store file, in front of a sandbox that counts usage itself
 """
 
 import asyncio
-import json
-import os
 import resource
 import shutil
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 import yarl
-from support import cases
-from together.crashes.program import ROOT, ledger, serving, worker_of
+from together.crashes.program import ledger, serving, worker_of
 from together.environment import target
 
 import nexar_sandbox
@@ -157,47 +153,6 @@ async def test_deleted_store_is_detected_and_journal_is_booked_into_the_new_one(
     assert (state.used, state.uncertain) == (sandbox.part_usage.used("unlimited") - before, 0)
 
 
-async def test_overwritten_store_is_named_by_readiness(
-    sandbox: nexar_sandbox.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession
-) -> None:
-    with serving(configured) as (process, url):
-        assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
-        assert await ready(session, url) == (200, {})
-        file = Path(f"{store.removeprefix('sqlite:')}.core")
-        with file.open("r+b") as opened:
-            opened.write(b"\0" * file.stat().st_size)
-        status, reasons = await ready(session, url)
-        assert (status, list(reasons)) == (503, ["store"])
-        assert "state.sqlite.core was overwritten; stop the service, restore the file" in reasons["store"]
-        assert (await ask(session, url, "limited", "1N4007"))[0] == 503
-        process.kill()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-async def test_truncated_files_beside_the_store_are_logged_end_no_process_and_book_nothing_wrong(
-    sandbox: nexar_sandbox.Sandbox, configured: Path, store: str, session: aiohttp.ClientSession, workers: int
-) -> None:
-    """Of the shared cache, its claims, intents and the journal. A mapped file that is truncated would be SIGBUS."""
-    text = configured.read_text().replace("cache: {seconds: 0}", "").replace("level: error", "level: warning")
-    configured.write_text(text.replace("listen: {metrics: true}", f"listen: {{metrics: true, workers: {workers}}}"))
-    parts = ["SN74S74N", "1N4007", "NE555P", "LM358N", "BC547B", "1N4148", "SN74S74N", "NE555P"]
-    with serving(configured, stderr=subprocess.PIPE) as (process, url):
-        for number, mpn in enumerate(parts * 2):
-            for file in Path(store.removeprefix("sqlite:")).parent.glob("state.sqlite.core.*"):
-                if file.is_file():
-                    os.truncate(file, number % 3)
-            statuses = [(await ask(session, url, name, mpn))[0] for name in ("limited", "unlimited")]
-            assert statuses == [200, 200]
-        assert process.poll() is None
-        await stop(process)
-        assert process.stderr is not None
-        log = process.stderr.read()
-    for warning in ("intents restored", "shared cache deleted"):
-        assert warning in log
-    for name, state in (await ledger(store)).items():
-        assert (state.used + state.uncertain, state.reserved) == (sandbox.part_usage.used(name), 0)
-
-
 async def test_read_only_mount_is_named_by_readiness_and_logged_once(
     configured: Path, store: str, session: aiohttp.ClientSession, tmp_path: Path
 ) -> None:
@@ -223,35 +178,3 @@ async def test_read_only_mount_is_named_by_readiness_and_logged_once(
         await stop(process)
         assert process.stderr is not None
         assert process.stderr.read().count("journal write failed") == 1
-
-
-@cases.parametrize("trouble,reason")
-async def test_usage_is_read_without_the_service_where_nothing_can_be_written(
-    sandbox: nexar_sandbox.Sandbox,
-    configured: Path,
-    store: str,
-    session: aiohttp.ClientSession,
-    tmp_path: Path,
-    trouble: str,
-    reason: str,
-) -> None:
-    folder = tmp_path / "state"
-    folder.mkdir()
-    configured.write_text(configured.read_text().replace(store, f"sqlite:{folder}/state.sqlite"))
-    with serving(configured) as (process, url):
-        assert (await ask(session, url, "limited", "SN74S74N"))[0] == 200
-        await stop(process)
-    command = [sys.executable, "-m", "proxy", "usage", "--config", str(configured)]
-
-    def usage(*options: str) -> "subprocess.CompletedProcess[str]":
-        limit = ["prlimit", f"--fsize={NO_SPACE[0]}"] if trouble == "files that may not grow" else []
-        return subprocess.run([*limit, *command, *options], cwd=ROOT, capture_output=True, text=True, check=False)
-
-    with {"read-only mount": read_only, "full disk": full}.get(trouble, nullcontext)(folder):
-        read = await asyncio.to_thread(usage, "--json")
-        changed = await asyncio.to_thread(usage, "--set", "limited=1")
-    used = {row["application"]: row["used"] for row in json.loads(read.stdout)}
-    assert (read.returncode, read.stderr, used["limited"]) == (0, "", sandbox.part_usage.used("limited"))
-    assert (changed.returncode, changed.stdout) == (2, "")
-    assert changed.stderr == f"v3bridge: store: {folder}/state.sqlite.core: {reason}\n"
-    assert await asyncio.to_thread(lambda: subprocess.run([*command, "--set", "limited=1"], cwd=ROOT).returncode) == 0

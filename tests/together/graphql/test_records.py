@@ -5,34 +5,6 @@ from typing import Any
 import pytest
 from support import running_proxy
 
-MATCH = """
-query Match($queries: [SupPartMatchQuery!]!, $brokers: Boolean! = false) {
-  supMultiMatch(queries: $queries) {
-    reference
-    hits
-    error
-    parts { mpn name: shortDescription manufacturer { name id } __typename
-      sellers(includeBrokers: $brokers, authorizedOnly: false) {
-        isAuthorized company { name } offers { sku inventoryLevel moq prices { quantity price currency } }
-      }
-      bestDatasheet { url } specs { attribute { shortname } displayValue }
-    }
-  }
-}
-"""
-QUERIES = [{"mpn": "SN74S74N", "reference": "a"}, {"mpn": "1N4007", "limit": 1}, {"mpn": "nosuchpart"}]
-
-
-@pytest.mark.parametrize("brokers", [False, True])
-async def test_match_is_that_of_the_upstream(pair: Any, brokers: bool) -> None:
-    async with pair() as both:
-        first = await both.assert_same(MATCH, {"queries": QUERIES, "brokers": brokers})
-        billed = both.billed
-        assert first.headers["X-Parts-Cost"] == str(billed) != "0"
-        again = await both.assert_same(MATCH, {"queries": QUERIES, "brokers": not brokers})
-        assert again.headers["X-Parts-Cost"] == "0"
-        assert both.billed == billed
-
 
 @pytest.mark.parametrize("order", [({}, {"brokers": None}), ({"brokers": None}, {})])
 async def test_null_is_not_a_variable_without_a_value(pair: Any, order: Any) -> None:
