@@ -167,13 +167,3 @@ def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: R
     assert ["applications.shop.parts", "1000", "own.yaml:5"] in rows
     assert not any(row[:1] == ["cache.seconds"] for row in rows)
     assert "THE_KEY" not in done.stdout
-
-
-def test_all_settings_have_values_origins_and_meanings(run_command: Run, config_file: str) -> None:
-    done = run_command("config", "--config", config_file, "--all")
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["cache.seconds", "84600", "default"] in [row[:3] for row in rows]
-    assert all(len(row) > 3 for row in rows if row and row[0].startswith("cache."))
-    listed = json.loads(run_command("config", "--config", config_file, "--all", "--json").stdout)
-    assert {"name": "cache.seconds", "value": "84600", "source": "default", "is_secret": False} in listed
-    assert len(listed) > 40

@@ -3,13 +3,12 @@
 import asyncio
 import datetime
 import json
-import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running_commands import Run, run_in_this_process
+from support.running_commands import Run
 from together.cli.conftest import UseStore
 
 from proxy.gateway.quota.exhaustion import NEVER
@@ -77,19 +76,6 @@ def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: 
     assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
     assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
     assert rows["trial", ""][6:] == ["never", "exhausted"]
-
-
-@pytest.mark.parametrize("columns", [80, 100])
-def test_table_of_a_narrow_terminal_has_every_figure(config_file: str, spent: None, columns: int) -> None:
-    done = run_in_this_process(
-        "usage", "--config", config_file, FORCE_COLOR="1", TERM="xterm-256color", COLUMNS=str(columns)
-    )
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout).splitlines()
-    assert max(map(len, lines)) <= columns
-    rows = [line.split() for line in lines]
-    assert ["account", "period", "used", "uncertain", "limit", "remaining", "%", "state"] in rows
-    assert ["shop", month(), "960", "20", "1,000", "20", "98.0"] in [row[:7] for row in rows]
-    assert ["shop/erp", month(), "480", "500", "20", "96.0"] in [row[:6] for row in rows]
 
 
 def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_file: str, use_store: UseStore) -> None:
@@ -193,23 +179,6 @@ def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, con
     assert (done.returncode, done.stdout) == (0, "0 results forgotten; running services follow within a second.\n")
 
 
-def test_logins_of_workbooks_have_rows_once_they_are_used(
-    run_command: Run, config_file: str, spent: None, use_store: UseStore
-) -> None:
-    before = run_command("usage", "--config", config_file)
-    assert "workbook" not in before.stdout
-    figures = (("workbook-1a2b", month()), ("workbook-1a2b/workbook", month()))
-    bookings = tuple(UsageIncrement(LedgerEntry(*line), 30, 0) for line in figures)
-    use_store(lambda store: store.settle(Settlement("worker", 2, (), bookings)))
-    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("workbook-1a2b", NEVER, "exhausted")))
-    done = run_command("usage", "--config", config_file, "--set", "workbook-1a2b=30")
-    rows = cells(done.stdout)
-    assert rows["workbook-1a2b", ""][:4] == [month(), "30", "", "unlimited"]
-    assert rows["workbook-1a2b", "workbook"][1] == "30"
-    assert rows["shop", ""][1] == "960"
-    assert all(quota.account != "workbook-1a2b" for quota in use_store(lambda store: store.exhausted_quotas()))
-
-
 def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
     done = run_command("usage", "--config", config_file)
     assert done.returncode == 0
@@ -246,20 +215,6 @@ runpy.run_module("proxy", run_name="__main__")
 """
 
 
-def test_usage_is_read_on_a_full_disk_while_the_service_runs(
-    run_command: Run,
-    config_file: str,
-    spent: None,
-    use_store: UseStore,
-) -> None:
-    async def use(_: Any) -> Any:
-        return await asyncio.to_thread(run_command, "usage", "--config", config_file, python=("-c", FULL_DISK))
-
-    done = use_store(use)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert cells(done.stdout)["shop", ""][1] == "960"
-
-
 def test_usage_is_read_on_a_full_disk_without_a_service(
     run_command: Run, config_file: str, spent: None, tmp_path: Path
 ) -> None:
@@ -268,15 +223,6 @@ def test_usage_is_read_on_a_full_disk_without_a_service(
     assert cells(done.stdout)["shop", ""][1] == "960"
     done = run_command("usage", "--config", config_file, "--set", "trial=1", python=("-c", FULL_DISK))
     assert (done.returncode, done.stderr.startswith("v3bridge: store: ")) == (2, True)
-
-
-def test_usage_that_a_killed_process_has_not_merged_is_not_left_out_on_a_full_disk(
-    run_command: Run, config_file: str, spent: None, tmp_path: Path
-) -> None:
-    # The log that a killed process leaves: what it holds is not in the file yet.
-    (tmp_path / "state.sqlite.core-wal").write_bytes(b"\0" * 4096)
-    done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
-    assert (done.returncode, done.stdout, done.stderr.startswith("v3bridge: store: ")) == (2, "", True)
 
 
 ELSEWHERE = """

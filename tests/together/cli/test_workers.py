@@ -22,7 +22,7 @@ import pytest
 import yarl
 from aiohttp import web
 from support import served
-from support.running_commands import PROCESS, Run, Start
+from support.running_commands import Run, Start
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 60.0  # that a condition may take before its test fails
@@ -226,19 +226,6 @@ async def test_worker_that_is_killed_while_it_starts_does_not_end_the_service(st
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-async def test_connections_to_a_worker_that_died_wait_for_its_successor(start_service: Any, workers: int) -> None:
-    service = await start_service(workers)
-    for pid in service.pids:
-        os.kill(pid, signal.SIGSTOP)
-    waiting = [asyncio.create_task(service.answering()) for _ in range(8)]
-    await asyncio.sleep(0.1)
-    assert not any(each.done() for each in waiting)
-    for pid in service.pids:
-        os.kill(pid, signal.SIGKILL)
-    assert {len(each) for each in await asyncio.gather(*waiting)} == {8}
-
-
-@pytest.mark.parametrize("workers", [1, 2])
 async def test_workers_of_a_killed_parent_exit_and_leave_no_files(
     start_service: Any, tmp_path: Path, workers: int
 ) -> None:
@@ -249,16 +236,6 @@ async def test_workers_of_a_killed_parent_exit_and_leave_no_files(
     await until(lambda: not any(map(alive, service.pids)))
     assert await service.refuses()
     await until(lambda: not list((tmp_path / "tmp").iterdir()))
-
-
-async def test_port_shared_by_other_workers_counts_as_in_use(start_service: Any, run_command: Run) -> None:
-    service = await start_service(2)
-    port = service.url.rpartition(":")[2]
-    done = await asyncio.to_thread(run_command, "serve", "--port", port, "--workers", "2", python=PROCESS)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"v3bridge: cannot listen on 127.0.0.1:{port}: Address already in use; choose another with --host or --port\n"
-    )
 
 
 def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run, tmp_path: Path) -> None:
