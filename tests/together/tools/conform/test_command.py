@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import re
 import signal
 import urllib.request
 from collections.abc import AsyncIterator
@@ -18,10 +17,6 @@ from support.running_commands import Run, Start
 from together.terminal import terminals
 
 import nexar_sandbox
-from proxy.kit import shipped
-from proxy.mapping import loader
-from proxy.model import Projection
-from proxy.planning.projection_cache import ProjectionCache
 from proxy.tools.conform import command as conform
 from proxy.tools.conform import reading
 
@@ -200,37 +195,3 @@ async def test_a_service_that_is_down_contradicts_nothing(account: _Account) -> 
     assert done.code == 3
     assert "not tested" in done.out
     assert "503" in done.out
-
-
-def test_results_are_merged_into_the_evidence_and_the_page_is_renewed(run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "evidence.yaml"
-    done = run_command("conform", "--against", "sandbox", "--json", *_only(FREE), "--update", str(file))
-    assert done.returncode == 0
-    assert file.read_text().count("holds: true") == 1
-    observed = json.loads(done.stdout) | {"service": "Nexar"}
-    observed["outcomes"][0] |= {"verdict": "contradicted", "got": 200}
-    (tmp_path / "observed.json").write_text(json.dumps(observed))
-    done = run_command("conform", "--result", str(tmp_path / "observed.json"), "--update", str(file))
-    assert done.returncode == 1
-    assert "holds: false" in file.read_text()
-    row = next(line for line in (tmp_path / "evidence.md").read_text().splitlines() if f"`{FREE}`" in line)
-    assert "**Nexar: contradicted " in row
-    assert "sandbox" not in row  # where it was confirmed: only what differs from that is said
-
-
-def test_a_whole_part_is_timed_beside_a_plain_one(run_command: Run) -> None:
-    ended = run_command("conform", "--against", "sandbox", "--only", "whole-part")
-    pattern = (
-        r"a part with all fields: ([\d,]+) bytes in \d+\.\d+ s; with the fields of a plain v3 request: ([\d,]+) bytes"
-    )
-    found = re.search(pattern, ended.stdout)
-    assert found, ended.stdout
-    whole, plain = (int(text.replace(",", "")) for text in found.groups())
-    assert whole > plain > 0
-
-
-@pytest.mark.parametrize("name, whole", [("whole_part", True), ("plain_part", False)])
-def test_the_timed_documents_select_what_the_service_does(name: str, whole: bool) -> None:
-    cache = ProjectionCache(loader.load(shipped.path("mappings")), whole=whole)
-    selection = cache.match(Projection(), known=frozenset()).fetched.selection
-    assert selection in " ".join(reading.load().requests[name].document.split())

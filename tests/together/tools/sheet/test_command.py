@@ -129,24 +129,6 @@ async def test_dry_run_says_what_was_recognized(sheet: Callable[..., Any], tmp_p
     assert (found.code, "the columns of row 1 are A 'Title'" in found.err) == (2, True)
 
 
-async def test_template_names_columns_and_rules(sheet: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "BOM.csv").write_text("MPN,Mfr\nSN74S74N,Texas Instruments\n")
-    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stock, price@10]\n  rules: {distributors: [LCSC]}\n")
-    found = await sheet("fill", "BOM.csv", "--template", "sets.yaml:buy", "--currency", "EUR")
-    assert found.code == 0, found
-    assert "1 × no value: stock\n1 × no value: price @10 EUR\n" in found.out
-    assert (tmp_path / "BOM.filled.csv").read_text().splitlines() == [
-        "MPN,Mfr,Nexar stock,Nexar price @10 EUR,Nexar status",
-        'SN74S74N,Texas Instruments,,,"found, without stock, price @10 EUR"',
-    ]
-    (tmp_path / "sets.yaml").write_text("buy:\n  columns: [stok]\n")
-    found = await sheet("fill", "BOM.csv", "--template", "sets.yaml")
-    assert (found.code, found.err.partition(";")[0]) == (
-        2,
-        "v3bridge: sets.yaml:2:13: unknown column 'stok' (did you mean stock?)",
-    )
-
-
 @cases.parametrize("arguments, message")
 async def test_mistake_is_one_line_and_writes_nothing(
     sheet: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
@@ -193,10 +175,3 @@ async def test_spec_that_nobody_knows_is_refused_before_it_costs(sheet: Callable
     done = await sheet("fill", "BOM.csv", "--columns", "rohs,spec:Number of Pins", "--json")
     assert json.loads(done.out)["found"] == 1
     assert rows_of(tmp_path / "BOM.filled.csv")[1][4:] == ["Compliant", "14", "found"]
-
-
-async def test_columns_are_listed_with_explanations(sheet: Callable[..., Any]) -> None:
-    found = await sheet("columns")
-    assert found.code == 0
-    assert "price[@QUANTITY][:CURRENCY]" in found.out
-    assert "stock[:DISTRIBUTOR]" in found.out

@@ -192,19 +192,6 @@ async def test_ctrl_c_keeps_what_was_paid(
     assert set(statuses(tmp_path / "BOM.filled.csv")) == {"found"}
 
 
-async def test_everything_is_fetched_again_only_after_its_cost(
-    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
-) -> None:
-    bom(3)
-    await commands.wait(await start(*FILL, "--yes"))
-    found = await commands.wait(await start(*FILL, "--force-rerun-all"))
-    assert (found.code, service.billed) == (2, 3)
-    assert "3 distinct queries, the cache is ignored" in found.err
-    assert "up to 3 parts may be spent" in found.err
-    found = await commands.wait(await start(*FILL, "--force-rerun-all", "--yes"))
-    assert (found.code, service.billed) == (0, 6), found
-
-
 async def test_failures_are_rerun_alone(
     start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
 ) -> None:
@@ -217,43 +204,6 @@ async def test_failures_are_rerun_alone(
     assert (found.code, service.billed) == (0, 20), found
     assert json.loads(found.out)["output"] == "BOM.filled-2.csv"
     assert statuses(tmp_path / "BOM.filled-2.csv") == ["found"] * 20
-
-
-async def test_rerun_of_failures_pays_for_nothing_that_the_cache_has(
-    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
-) -> None:
-    bom(20)
-    await commands.wait(await start(*FILL, "--yes"))
-    filled = tmp_path / "BOM.filled.csv"
-    # As after a second Ctrl-C: the parts are paid for, but the file does not have them.
-    filled.write_text(filled.read_text().replace("found", "not fetched"))
-    command = (*FILL[:2], "BOM.filled.csv", *FILL[3:], "--rerun-failures")
-    found = await commands.wait(await start(*command))
-    assert (found.code, service.billed) == (0, 20), found
-    assert "20 in the cache" in found.err
-
-
-async def test_run_without_a_cache_is_continued_from_its_file(
-    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path], tmp_path: Path
-) -> None:
-    bom(10)
-    config = json.loads((tmp_path / "our.yaml").read_text()) | {"cache": {"seconds": 0}}
-    (tmp_path / "our.yaml").write_text(json.dumps(config))
-    found = await commands.wait(await start(*FILL, "--budget", "6"))
-    assert (found.code, service.billed) == (1, 6), found
-    assert "what was fetched is in BOM.filled.csv only: continue with that file and --rerun-failures" in found.err
-    command = (*FILL[:2], "BOM.filled.csv", *FILL[3:], "--rerun-failures", "--yes")
-    found = await commands.wait(await start(*command))
-    assert (found.code, service.billed) == (0, 10), found
-
-
-async def test_file_is_filled_in_place_after_its_copy(
-    start: Callable[..., Any], service: _Service, bom: Callable[[int], Path]
-) -> None:
-    file = bom(2)
-    await commands.wait(await start(*FILL, "--yes"))
-    found = await commands.wait(await start(*FILL, "--in-place"))
-    assert (found.code, statuses(file), service.billed) == (0, ["found", "found"], 2), found
 
 
 def workbook(number: str) -> bytes:

@@ -2,9 +2,7 @@
 
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
-import pytest
 from together.environment import single_application
 from together.tools.sheet.sheet_source import (
     DIODE,
@@ -90,17 +88,6 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
             assert price.price == Decimal(repr(float(price.price)))
 
 
-async def test_currency_that_the_service_does_not_know_is_the_error_of_each_line(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    wrong = [query._replace(currency="XXX") for query in numbers(500)]
-    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
-        results = await fetched(source, *wrong, DIODE)
-        assert {result.error for result in results.values()} == {None, "currency 'XXX' is not supported"}
-        assert (len(results), source.parts_spent, billed(sandbox)) == (501, 1, 1)
-        assert source.upstream_requests < 60  # 999 if each line were asked alone
-
-
 async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_time(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
@@ -145,17 +132,6 @@ async def test_results_are_kept_for_a_day_whatever_the_configuration_says(
         assert (await source.estimate([DIODE])).cached == 0
         result = (await fetched(source, DIODE))[DIODE]
         assert (result.fetched, source.parts_spent) == (time.now(), 2)
-
-
-@pytest.mark.parametrize("changes", [{"cache": {"seconds": 0}}, {"cache": {"shared": False}}, {"store": "memory:"}])
-async def test_without_a_cache_the_source_says_that_a_second_run_pays_again(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, changes: dict[str, Any]
-) -> None:
-    for run in (1, 2):
-        async with opened(sandbox, file, time, changes) as source:
-            assert any("second run costs the same parts again" in note for note in source.notes)
-            result = (await fetched(source, DIODE))[DIODE]
-            assert (result.fetched, source.parts_spent, billed(sandbox)) == (time.now(), 1, run)
 
 
 async def test_thousand_lines_take_ten_requests_and_then_none(

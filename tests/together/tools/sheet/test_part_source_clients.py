@@ -96,17 +96,3 @@ async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_chang
     assert sorted(path.name for path in (tmp_path / "v3bridge" / "sheet").glob("*.cache")) == [
         "sandbox.sqlite.core.cache"
     ]
-
-
-async def test_source_is_more_patient_than_a_service_and_sends_nothing_twice(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    short, long = config.TimeoutSettings(), config.TimeoutSettings(first_byte_seconds=300, total_seconds=400)
-    for configured, expected in ((short, (60.0, 120.0)), (long, (300.0, 400.0))):
-        async with opened(sandbox, file, time, {"upstream": {"timeouts": configured}}) as source:
-            settings = source.gateway.settings
-        assert settings.upstream != "sandbox"
-        limits = settings.upstream.timeouts
-        assert (limits.first_byte_seconds, limits.total_seconds) == expected
-        assert settings.coalescing.stall_seconds == 0
-        assert settings.cache.lifetime == 86_400

@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support import cases, commands
-from support.running_commands import run_in_this_process
+from support import commands
 
 from proxy.traffic.recording import line_files
 
-NOBODY = "http://127.0.0.1:9/v3"
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
@@ -102,29 +100,6 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
     found = await run_command(*command, "--json", "r.json")
     assert found.code == 0, found
     assert Counter(services.candidate.requests) == Counter(f"part-{n}" for n in range(40))
-
-
-@cases.parametrize("arguments,words")
-def test_conflicting_options_give_one_clear_message(
-    make_request_file: Any, tmp_path: Path, arguments: list[str], words: str
-) -> None:
-    """Without a request, which would be refused."""
-    given = ("--baseline", NOBODY, "--candidate", NOBODY, "--requests", make_request_file(1), "--yes", *arguments)
-    found = run_in_this_process("compare", *given, folder=tmp_path, XDG_STATE_HOME=str(tmp_path))
-    assert found.returncode == 2
-    assert words in " ".join(found.stderr.replace("│", " ").split())
-    assert "c4n4ry" not in found.stderr
-    assert "Traceback" not in found.stderr
-
-
-async def test_bom_columns_can_be_named_on_the_command_line(run_command: Any, services: Any, tmp_path: Path) -> None:
-    (tmp_path / "bom.csv").write_text("Pos;Teil;Firma\n1;LM358N;TI\n")
-    columns = ("--column", "mpn=Teil", "--column", "manufacturer=Firma")
-    none = await run_command("compare", *services.sides, "--requests", "bom.csv", "--yes")
-    assert (none.code, "the columns are 'Pos', 'Teil', 'Firma'" in none.err) == (2, True)
-    await run_command("compare", *services.sides, "--requests", "bom.csv", "--yes", *columns, "--record", "r")
-    recording_file = b"\n".join(line_files.WholeLines(tmp_path / "r")).decode()
-    assert '{\\"mpn\\":\\"LM358N\\",\\"brand\\":\\"TI\\"' in recording_file
 
 
 REFUSED_EARLY = {

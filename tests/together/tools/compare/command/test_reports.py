@@ -99,27 +99,3 @@ async def test_rule_that_ignores_more_than_before_fails_the_run(
     assert words in " ".join(more.out.split())
     (tmp_path / "own.yaml").write_text(RULES + "ignored_margin: 3\n")
     assert (await run_command(*command, *held, "--fresh")).code == 0
-
-
-async def test_varying_values_are_not_compared_with_the_baseline_report(
-    run_command: Any, services: Any, arguments: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "own.yaml").write_text(RULES)
-    (tmp_path / "ignored.json").write_text('{"requests": 4, "ignored": {}}')
-    services.baseline.answer = lambda q: {"hits": len(q), "took": 1}
-    services.candidate.answer = lambda q: {"hits": len(q), "took": 2}
-    found = await run_command(
-        "compare", *services.sides, *arguments, "--rules", "own.yaml", "--ignored-limits", "ignored.json"
-    )
-    assert (found.code, "(any time 4)" in found.out) == (0, True), found
-
-
-@pytest.mark.parametrize("text, words", [(None, "cannot be read: No such file"), ("{}", "is not a baseline: ")])
-async def test_invalid_baseline_report_is_refused_before_any_request(
-    run_command: Any, services: Any, arguments: Any, tmp_path: Path, text: str | None, words: str
-) -> None:
-    if text is not None:
-        (tmp_path / "ignored.json").write_text(text)
-    found = await run_command("compare", *services.sides, *arguments, "--ignored-limits", "ignored.json")
-    assert (found.code, words in found.err, services.baseline.requests) == (2, True, []), found
-    assert "--save-ignored FILE writes one" in found.err

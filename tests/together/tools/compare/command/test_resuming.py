@@ -119,30 +119,6 @@ async def test_non_interactive_run_needs_a_part_budget(run_command: Any, service
     assert services.candidate.requests == []
 
 
-async def test_changed_request_file_does_not_mix_two_runs(
-    run_command: Any, services: Any, make_request_file: Any
-) -> None:
-    services.baseline.answer = lambda q: web.Response(text="<html>", content_type="text/html")
-    await run_command("compare", *services.sides, "--requests", make_request_file(12), "--yes")
-    services.baseline.answer = lambda q: {"hits": len(q)}
-    found = await run_command("compare", *services.sides, "--requests", make_request_file(13), "--yes")
-    assert found.code == 2
-    assert "the file of requests has changed" in found.err
-    found = await run_command("compare", *services.sides, "--requests", make_request_file(13), "--yes", "--fresh")
-    assert found.code == 0, found
-
-
-async def test_requests_compared_before_recording_are_counted(
-    run_command: Any, services: Any, make_request_file: Any
-) -> None:
-    command = ("compare", *services.sides, "--requests", make_request_file(30))
-    await run_command(*command, "--budget", "25")
-    found = await run_command(*command, "--budget", "1000", "--record", "rec.zst")
-    assert found.code == 0, found
-    before = found.err.partition(" of 30 requests were compared before")[0].rpartition(" ")[2]
-    assert f"{before} requests that were compared before are not recorded; with --fresh all are" in found.err
-
-
 @pytest.fixture
 def run_on_terminal(start: Any) -> Iterator[Any]:
     with terminals(start) as run:
