@@ -1,6 +1,5 @@
 """A catalog in a file: the same catalog, opened without making it, and refused where it is another one."""
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import pytest
 from support import small_catalog
 
-from nexar_sandbox.catalog import catalog_file, loader, records, source_files, store
+from nexar_sandbox.catalog import loader, records, source_files, store
 
 ANY = records.SearchConditions()
 PARTS = 300
@@ -87,31 +86,3 @@ def test_a_file_that_is_no_catalog_is_rejected_and_unchanged(
     with pytest.raises(source_files.CatalogError, match=r"catalog\.db: is not a prepared catalog; name another file"):
         opens()
     assert (tmp_path / "catalog.db").read_bytes() == content
-
-
-@pytest.mark.parametrize("reason", [KeyboardInterrupt(), sqlite3.OperationalError("database or disk is full")])
-def test_an_interrupted_creation_leaves_no_file(
-    opens: Callable[..., store.Catalog], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: Any
-) -> None:
-    def fail(*_: Any) -> None:
-        raise reason
-
-    monkeypatch.setattr("nexar_sandbox.catalog.database.DatabaseBuilder.finish", fail)
-    with pytest.raises((KeyboardInterrupt, source_files.CatalogError)):
-        opens()
-    assert {path.name for path in tmp_path.iterdir()} == {"data"}
-
-
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(source_files.CatalogError, match=r"catalog\.db: cannot be made: No such file"):
-        catalog_file.create(
-            tmp_path / "absent" / "catalog.db", catalog_file.CatalogSource(None, None, 1, loader.SHIPPED)
-        )
-
-
-def test_a_file_is_made_the_same_each_time_and_its_progress_is_told(tmp_path: Path) -> None:
-    heard: list[tuple[int, int]] = []
-    for name in ("1.db", "2.db"):
-        store.prepare_catalog(tmp_path / name, 2500, progress=lambda *told: heard.append(told))
-    assert (tmp_path / "1.db").read_bytes() == (tmp_path / "2.db").read_bytes()
-    assert heard == [(2000, 2500), (2500, 2500)] * 2

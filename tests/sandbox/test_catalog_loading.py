@@ -49,20 +49,11 @@ def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
     assert catalog.num_parts(first.category.id) == 2
 
 
-def test_blank_lines_are_ignored(own: Any) -> None:
-    assert _match(own("", {"mpn": "X9", "manufacturer": "TI"}, "  "), "X9")
-
-
 @cases.parametrize("line,fault")
 def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
     with pytest.raises(source_files.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)
     assert fault in str(caught.value)
-
-
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(source_files.CatalogError, match=r"absent\.jsonl: cannot be read: No such file"):
-        small_catalog.opened(tmp_path, extra=tmp_path / "absent.jsonl")
 
 
 def test_a_seller_with_an_unknown_currency_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,23 +81,6 @@ def test_generated_parts_are_the_same_every_time(tmp_path: Path) -> None:
     assert one is not None
     assert one == other
     assert first.sellers_of(one) == second.sellers_of(one)
-
-
-def test_generated_parts_keep_only_properties_that_exist(tmp_path: Path) -> None:
-    catalog = small_catalog.opened(tmp_path, parts=30)
-    (part,) = _match(catalog, "RC0402FR-0710RL")
-    shown = {one.attribute.shortname: one.display_value for one in part.specs}
-    assert shown.pop("lifecyclestatus").startswith("Production (Last Updated: ")
-    assert shown == {
-        "resistance": "10 Ω",
-        "tolerance": "1 %",
-        "voltagerating": "50 V",
-        "case_package": "0402",
-    }
-
-
-def test_a_number_below_the_shipped_parts_removes_none(tmp_path: Path) -> None:
-    assert len(small_catalog.opened(tmp_path, parts=3).search("", EVERYTHING).ids) == len(small_catalog.PARTS)
 
 
 def test_too_few_and_too_many_parts_are_errors_with_the_bound(tmp_path: Path) -> None:

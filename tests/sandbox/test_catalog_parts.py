@@ -53,30 +53,6 @@ def test_the_slug_is_made_of_number_maker_and_id(catalog: Any) -> None:
     assert catalog.part("101").slug == "/sn74s74n-texas+instruments-101"
 
 
-def test_similar_parts_begin_with_the_same_number_from_other_makers(catalog: Any) -> None:
-    similar = catalog.part("101").similar_ids
-    assert similar[0] == "102"
-    assert "101" not in similar
-    assert len(set(similar)) == len(similar) <= 5
-
-
-def test_the_category_tree_can_be_walked_both_ways(catalog: Any) -> None:
-    assert [one.id for one in catalog.ancestors("4163")] == ["4161", "4162"]
-    assert catalog.ancestors("4161") == ()
-    assert [one.id for one in catalog.children("4162")] == ["4163", "4167"]
-    assert catalog.children("4163") == ()
-    assert [catalog.num_parts(id_) for id_ in ("4163", "4162", "4161")] == [2, 4, len(small_catalog.PARTS)]
-
-
-def test_companies_are_listed_by_role(catalog: Any) -> None:
-    assert {one.id for one in catalog.manufacturers()} == set(small_catalog.MAKERS)
-    assert {one.id for one in catalog.sellers()} == set(small_catalog.SELLERS)
-    assert (catalog.company("370").name, catalog.company("1")) == ("Texas Instruments", None)
-    assert (catalog.category("4163").name, catalog.category("1")) == ("Resistors", None)
-    assert len(catalog.attributes()) == len(small_catalog.ATTRIBUTES)
-    assert len(catalog.categories()) == len(small_catalog.CATEGORIES)
-
-
 @pytest.fixture(scope="module")
 def shipped() -> Any:
     catalog = store.open_catalog()

@@ -23,7 +23,6 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = ("-m", "nexar_sandbox")
 COUNT = "{ supCategories { id numParts } }"
 RunCommand = Callable[..., "subprocess.CompletedProcess[str]"]
-MATCH = 'query { supMultiMatch(queries: [{mpn: "OUR-OWN-1"}]) { parts { mpn manufacturer { name } } } }'
 
 
 def _post(address: Any, body: Any, **headers: Any) -> Any:
@@ -112,14 +111,6 @@ def test_port_in_use_is_named_with_its_service(run_command: RunCommand) -> None:
     )
 
 
-def test_one_port_cannot_serve_two_services(run_command: RunCommand) -> None:
-    done = run_command("--port", "8083", "--design-port", "8081", python=PROGRAM)
-    assert (done.returncode, done.stderr) == (
-        2,
-        "nexar-sandbox: --port 8083 is one of the design services' ports, --design-port 8081\n",
-    )
-
-
 def test_terminal_output_has_tables() -> None:
     ours, theirs = pty.openpty()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"}
@@ -142,10 +133,6 @@ def test_terminal_output_has_tables() -> None:
 
 def _parts_in_all(shown: Any) -> Any:
     return max(category["numParts"] for category in shown.ask(COUNT)["supCategories"])
-
-
-def test_parts_are_generated_up_to_the_given_number(start_sandbox: Any) -> None:
-    assert _parts_in_all(start_sandbox("--parts", "1500")) == 1500
 
 
 def test_catalog_file_is_created_at_first_start_and_reused(start_sandbox: Any, tmp_path: Path) -> None:
@@ -204,10 +191,6 @@ def test_legacy_service_has_its_printed_address_and_configured_rate(start_sandbo
     assert 429 in _old_brands(start_sandbox("--legacy-rate", "1"), 20)
 
 
-def test_disturbances_are_active_from_the_start(start_sandbox: Any) -> None:
-    assert _old_brands(start_sandbox("--disturb", "errors share=1 status=502"), 1) == [502]
-
-
 @cases.parametrize("option, text, complaint")
 def test_invalid_fault_or_disturbance_is_named(run_command: RunCommand, option: str, text: str, complaint: str) -> None:
     done = run_command("--port", "0", option, text, python=PROGRAM)
@@ -241,13 +224,6 @@ def test_usage_and_tokens_survive_in_a_state_file(start_command: Any, tmp_path: 
         again.values["sandbox"] + "/.well-known/openid-configuration/jwks", timeout=30
     ) as response:
         assert json.load(response) == keys
-
-
-def test_unusable_state_file_is_named(start_command: Any, run_command: RunCommand, tmp_path: Path) -> None:
-    held = str(tmp_path / "held")
-    start_command("--port", "0", "--state", held, python=PROGRAM).until("design_client_secret")
-    done = run_command("--port", "0", "--state", held, python=PROGRAM)
-    assert (done.returncode, done.stderr) == (2, f"nexar-sandbox: {held}: another sandbox is using it\n")
 
 
 def test_signal_stops_the_sandbox_cleanly(start_command: Any) -> None:

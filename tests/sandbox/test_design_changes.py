@@ -229,21 +229,6 @@ async def test_an_uploaded_file_becomes_a_project(designer: DesignClient) -> Non
         assert await response.read() == b"PK..."
 
 
-@cases.parametrize("method, path, headers, status")
-async def test_the_file_service_reports_missing_files(
-    designer: DesignClient, method: str, path: str, headers: dict[str, str], status: int
-) -> None:
-    async with designer.session.request(method, designer.sandbox.url + path, headers=headers) as response:
-        assert response.status == status
-
-
-async def test_a_project_has_a_preview(designer: DesignClient) -> None:
-    project = await designer.project("previewUrl")
-    async with designer.session.get(project["previewUrl"]) as response:
-        assert response.content_type == "image/svg+xml"
-        assert "Weather Station Mk2" in await response.text()
-
-
 @cases.parametrize(
     "name, selection, given, message",
     (
@@ -292,12 +277,3 @@ async def test_an_export_needs_exactly_one_kind(designer: DesignClient) -> None:
         assert "exactly one of" in job["errors"][0]["message"]
     wrong = await designer.change("desCreateProjectExportJob", ERRORS, **of, exportIdf={}, variantName="None")
     assert wrong["errors"] == [{"message": "the project has no variant None"}]
-
-
-async def test_mutations_of_one_request_see_earlier_changes(designer: DesignClient) -> None:
-    query = """mutation($u: String!, $t: DesCreateTaskInput!) {
-      a: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } }
-      b: desCreateWorkspaceTask(input: {workspaceUrl: $u, task: $t}) { task { id refId } } }"""
-    data = await designer.get(query, u=AURORA, t={"name": "x", "description": ""})
-    assert data["a"]["task"]["id"] != data["b"]["task"]["id"]
-    assert int(data["b"]["task"]["refId"][2:]) == int(data["a"]["task"]["refId"][2:]) + 1

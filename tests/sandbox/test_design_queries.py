@@ -1,11 +1,7 @@
 """Design data by GraphQL: access, content, and links to parts of the catalog (contract graphql.md §5)."""
 
-import asyncio
-import dataclasses
-import io
 from typing import Any
 
-import aiohttp
 import pytest
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from sandbox.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
@@ -13,9 +9,7 @@ from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import design_store, files, sample_workspaces
 from nexar_sandbox.graphql import schema
-from proxy.kit import clock
 
 BUILT = schema.build()
 QUERIES = BUILT.query_type.fields if BUILT.query_type else {}
@@ -115,20 +109,6 @@ async def test_the_current_user_is_the_user_who_signed_in(designer: DesignClient
     assert shown["userId"] == user_directory.DEFAULT_USERS[1].id
 
 
-async def test_a_user_added_later_is_in_the_team(designer: DesignClient) -> None:
-    await designer.get("{ desWorkspaceInfos { name } }")
-    late = user_directory.SandboxUser(
-        "late",
-        "late@sandbox.example",
-        "Late Comer",
-        user_directory.DEFAULT_USERS[0].password,
-        user_directory.DEFAULT_ORGANIZATION.id,
-    )
-    designer.sandbox.users.add(late)
-    data = await designer.get("query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }", a=AURORA)
-    assert "late" in [one["userId"] for one in data["desTeam"]["users"]]
-
-
 async def test_a_removed_user_is_in_no_team_but_remains_the_author(designer: DesignClient) -> None:
     project_id = (await designer.project())["id"]
     await designer.sign_in("grace")
@@ -145,46 +125,6 @@ async def test_a_removed_user_is_in_no_team_but_remains_the_author(designer: Des
     data = await designer.get(query + "{ nodes { name createdBy { userName } } } }", id=project_id, u=grace)
     assert data["desUserByGlobalId"] is None
     assert data["desProjectTasks"]["nodes"] == [{"name": "Hers", "createdBy": {"userName": "grace"}}]
-
-
-async def test_a_renamed_user_has_the_new_name_in_the_team(designer: DesignClient) -> None:
-    await designer.get("{ desUserByAuth { userName } }")
-    changed = dataclasses.replace(
-        user_directory.DEFAULT_USERS[0], name="Ada Lovelace", email="countess@sandbox.example"
-    )
-    designer.sandbox.users.replace(changed)
-    data = await designer.get("{ desUserByAuth { userName email lastName } }")
-    assert data["desUserByAuth"] == {
-        "userName": "countess",
-        "email": "countess@sandbox.example",
-        "lastName": "Lovelace",
-    }
-
-
-async def test_service_urls_of_a_workspace_lead_to_the_same_services(designer: DesignClient) -> None:
-    (first, *_) = (await designer.get("{ desWorkspaceInfos { location { apiServiceUrl filesServiceUrl } } }"))[
-        "desWorkspaceInfos"
-    ]
-    location = first["location"]
-    body, headers = {"query": "{ desUserByAuth { userName } }"}, {"token": designer.token}
-    reply = await designer.post(location["apiServiceUrl"], json=body, headers=headers)
-    assert reply.data["desUserByAuth"] == {"userName": "ada"}
-    form = aiohttp.FormData({"file": io.BytesIO(b"board")})
-    async with designer.session.post(location["filesServiceUrl"] + files.PATH, data=form, headers=headers) as response:
-        assert response.status == 200
-
-
-async def test_design_data_is_created_once_without_blocking_others(catalog: store.Catalog) -> None:
-    design_store_ = design_store.DesignStore(catalog, 1, clock.ManualClock(), tuple)
-    asking = [asyncio.create_task(design_store_.open(), name="asking") for _ in range(2)]
-    turns = 0
-    while not asking[0].done():
-        await asyncio.sleep(0)
-        turns += 1
-    made = design_store_.tables
-    await asking[1]
-    assert turns >= sum(len(company.projects) for company in sample_workspaces.WORKSPACES)
-    assert design_store_.tables is made
 
 
 async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
@@ -207,24 +147,6 @@ async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: s
     some = next(line["component"]["manufacturerParts"][0]["octopartId"] for line in base)
     supply = await designer.get("query($id: String!) { supParts(ids: [$id]) { id mpn } }", id=some)
     assert supply["supParts"][0]["id"] == some
-
-
-async def test_a_parameter_has_its_type_and_a_picture_may_have_a_size(designer: DesignClient) -> None:
-    selection = """design { variants { bom { items(first: 100) { nodes { component { details { parameters {
-      name type value } } } } } } } }"""
-    (variant, *_) = (await designer.project(selection))["design"]["variants"]
-    found = {
-        one["name"]: one["type"]
-        for item in variant["bom"]["items"]["nodes"]
-        for one in item["component"]["details"]["parameters"]
-    }
-    assert found["Resistance"] == "RESISTANCE"
-    assert found["Capacitance"] == "CAPACITANCE"
-    assert found["Max Operating Temperature"] == "TEMPERATURE"
-    assert found["Case/Package"] == found["RoHS"] == "TEXT"
-    assert set(found.values()) >= {"LENGTH", "VOLTAGE", "PERCENT"}
-    query = "{ desUserByAuth { small: pictureUrl(size: SIZE48X48) pictureUrl } }"
-    assert await designer.get(query) == {"desUserByAuth": {"small": None, "pictureUrl": None}}
 
 
 async def test_design_data_is_not_billed(designer: DesignClient) -> None:

@@ -11,8 +11,6 @@ from gql.transport.exceptions import TransportQueryError
 from sandbox.design_client import AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 from support import cases
 
-from nexar_sandbox import user_directory
-from nexar_sandbox.graphql import websockets
 from proxy.kit import clock
 
 DEADLINE = 30
@@ -146,31 +144,6 @@ async def test_a_protocol_violation_closes_the_socket(designer: DesignClient, me
         assert socket.close_code == code
 
 
-async def test_a_ping_gets_a_pong_before_initialization(designer: DesignClient) -> None:
-    async with designer.socket() as socket:
-        for message in ({"type": "pong"}, {"type": "ping", "payload": {"at": 1}}):
-            await socket.send_json(message)
-        assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}
-        await opened(socket)
-
-
-async def test_a_silent_client_is_disconnected(designer: DesignClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(websockets, "INIT_TIMEOUT_SECONDS", 0.05)
-    async with designer.socket() as socket:
-        await socket.send_json({"type": "ping"})
-        assert await socket.receive_json(timeout=DEADLINE) == {"type": "pong"}
-        await socket.receive(timeout=DEADLINE)
-        assert socket.close_code == 4408
-
-
-async def test_an_operation_id_can_be_reused_after_completion(designer: DesignClient) -> None:
-    async with designer.socket() as socket:
-        await opened(socket, {"token": designer.token})
-        for query, kinds in (("{ desUserByAuth { userName } }", ("next", "complete")), ("{ no }", ("error",))) * 5:
-            await socket.send_json(subscribe("1", query))
-            assert [(await socket.receive_json(timeout=DEADLINE))["type"] for _ in kinds] == list(kinds)
-
-
 async def test_a_subscription_ends_with_its_token(designer: DesignClient, manual_clock: clock.ManualClock) -> None:
     place = await first_thread(designer)
     async with designer.socket() as socket:
@@ -184,19 +157,6 @@ async def test_a_subscription_ends_with_its_token(designer: DesignClient, manual
         assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
         await socket.send_json(subscribe("1", "{ __typename }"))
         assert (await socket.receive_json(timeout=DEADLINE))["type"] == "next"
-
-
-async def test_a_removed_user_receives_no_more_events(designer: DesignClient) -> None:
-    place, watched_by_ada = await first_thread(designer), watching(designer)
-    async with designer.socket() as socket:
-        await opened(socket)
-        await socket.send_json(subscribe("1", WATCH, watched_by_ada))
-        await listening(designer)
-        await designer.sign_in("grace")
-        designer.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
-        await designer.change("desCreateComment", "commentId", **place, text="Not for her")
-        refused = await socket.receive_json(timeout=DEADLINE)
-        assert (refused["type"], refused["payload"][0]["extensions"]["code"]) == ("error", "AuthExpiredToken")
 
 
 async def test_an_operation_id_is_unique_while_running(designer: DesignClient) -> None:

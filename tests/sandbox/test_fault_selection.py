@@ -3,7 +3,6 @@
 import random
 
 import aiohttp
-import pytest
 from support.fault_injection import FREE, PARTS, billed, declare, raw, statuses, struck, until
 from support.sandbox_client import SandboxClient, StartSandbox
 
@@ -26,11 +25,6 @@ async def test_faults_with_shares_affect_disjoint_requests(start: StartSandbox) 
     assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
 
 
-async def test_a_share_of_zero_affects_no_request_and_of_one_all(caller: SandboxClient) -> None:
-    declare(caller, "5xx share=0", "429 share=1")
-    assert await statuses(caller, 20) == [429] * 20
-
-
 async def test_the_same_seed_selects_the_same_requests(start: StartSandbox) -> None:
     async def run(seed: int) -> list[int]:
         async with start(rng=random.Random(seed)) as caller:
@@ -45,21 +39,6 @@ async def test_the_same_seed_selects_the_same_requests(start: StartSandbox) -> N
 async def test_faults_of_the_settings_are_active_from_the_start(start: StartSandbox) -> None:
     async with start(faults=faults.parse_faults("429")) as caller:
         assert await statuses(caller, 1) == [429]
-
-
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.4, 1.0])
-def test_the_shares_of_mixed_faults_add_up_to_the_declared_share(share: float) -> None:
-    missed = 1.0
-    for fault in faults.parse_faults(f"mixed share={share}"):
-        assert isinstance(fault, faults.RandomFault)
-        missed *= 1 - fault.share
-    assert 1 - missed == pytest.approx(share)
-
-
-def test_mixed_faults_have_many_kinds_on_the_declared_service_only() -> None:
-    kinds = {faults.kind_name(type(fault)) for fault in faults.parse_faults("mixed share=0.05")}
-    assert kinds == {"latency", "reset", "5xx", "429", "cut", "malformed", "slow-loris", "401", "expired"}
-    assert {fault.on for fault in faults.parse_faults("mixed on=token")} == {"token"}
 
 
 async def test_mixed_faults_leave_complete_responses_correct_and_billing_consistent(

@@ -64,17 +64,6 @@ async def test_applied_filters_have_display_names(caller: SandboxClient) -> None
     ]
 
 
-async def test_a_category_filter_is_the_applied_category_without_suggestions(caller: SandboxClient) -> None:
-    response = await caller.ask(
-        '{ supSearch(q: "", filters: {category_id: ["4161"]}) { hits appliedCategory { id numParts }'
-        ' suggestedCategories { count } } all: supSearch(q: "") { hits } }'
-    )
-    found = response.data["supSearch"]
-    assert found["appliedCategory"] == {"id": "4161", "numParts": found["hits"]}
-    assert found["hits"] == response.data["all"]["hits"]
-    assert found["suggestedCategories"] == []
-
-
 async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: SandboxClient, catalog: store.Catalog) -> None:
     response = await caller.ask(
         '{ all: supManufacturers { id } one: supManufacturers(ids: ["370"]) { name slug }'

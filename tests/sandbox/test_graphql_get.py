@@ -25,12 +25,6 @@ async def test_variables_are_json_text(caller: SandboxClient) -> None:
     assert (response.status, response.data) == (200, DIGI_KEY)
 
 
-@pytest.mark.parametrize("nothing", ["", "null"])
-async def test_empty_variables_and_extensions_are_ignored(caller: SandboxClient, nothing: str) -> None:
-    response = await get(caller, {"query": "{ __typename }", "variables": nothing, "extensions": nothing})
-    assert response.data == {"__typename": "Query"}
-
-
 @pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
 async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
     caller: SandboxClient, name: str, status: int
@@ -58,33 +52,9 @@ async def test_a_get_other_than_a_query_gets_405_with_allow(caller: SandboxClien
     assert "data" not in response.body
 
 
-async def test_an_unnamed_mutation_gets_405_by_get_and_is_validated_by_post(caller: SandboxClient) -> None:
-    mutation = "mutation { __typename }"
-    assert (await get(caller, {"query": mutation})).status == 405
-    assert (await caller.ask(mutation)).status != 405
-
-
 async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient) -> None:
     search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
     assert (await get(caller, {"query": search})).status == 200
     assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 3
     totals = caller.sandbox.journal.totals
     assert (totals.requests["graphql"], totals.parts) == (1, 3)
-
-
-async def test_a_get_without_a_query_gets_400_if_json_is_preferred(caller: SandboxClient) -> None:
-    response = await get(caller, {}, Accept="application/json")
-    assert response.status == 400
-    assert "`query`" in response.messages[0]
-
-
-async def test_a_head_response_has_no_body(caller: SandboxClient) -> None:
-    async with caller.session.head(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
-        assert (response.status, await response.read()) == (200, b"")
-
-
-@pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE"])
-async def test_other_methods_get_405_with_allow(caller: SandboxClient, method: str) -> None:
-    async with caller.session.request(method, caller.sandbox.graphql_url) as response:
-        assert response.status == 405
-        assert {"GET", "POST"} <= set(response.headers["Allow"].split(","))

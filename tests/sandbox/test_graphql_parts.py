@@ -187,19 +187,6 @@ async def test_links_lead_to_the_site_with_the_slug(caller: SandboxClient) -> No
     assert all(click.startswith("https://octopart.com/opatz8j6/a1?t=") for click in clicks)
 
 
-async def test_cache_ids_differ_by_object_and_market(caller: SandboxClient) -> None:
-    query = (
-        '{ supParts(ids: ["54445", "54445"]) { _cacheId sellers { _cacheId offers { _cacheId prices { _cacheId } } } }'
-        ' eur: supParts(ids: ["54445"], currency: "EUR") { _cacheId } }'
-    )
-    data = (await caller.ask(query)).data
-    first, second = data["supParts"]
-    assert first == second
-    assert data["eur"][0]["_cacheId"] != first["_cacheId"]
-    prices = [p["_cacheId"] for s in first["sellers"] for o in s["offers"] for p in o["prices"]]
-    assert len(set(prices)) == len(prices)
-
-
 async def test_offers_are_found_by_their_references(caller: SandboxClient, catalog: store.Catalog) -> None:
     part = catalog.part(TI)
     assert part is not None
@@ -243,11 +230,6 @@ async def test_a_cart_link_needs_a_seller_with_carts_and_its_own_offers(
 def test_an_unknown_country_has_its_code_as_name() -> None:
     assert offers.country_of("GB") == {"name": "United Kingdom", "countryCode": "GB", "continentCode": "EU"}
     assert offers.country_of("QQ") == {"name": "QQ", "countryCode": "QQ", "continentCode": ""}
-
-
-def test_every_country_that_a_seller_ships_to_has_a_name(catalog: store.Catalog) -> None:
-    codes = {code for part in _parts(catalog) for seller in _sellers(catalog, part) for code in seller.ships_to}
-    assert [code for code in codes if offers.country_of(code)["name"] == code] == []
 
 
 def _parts(catalog: store.Catalog) -> list[records.Part]:

@@ -81,19 +81,3 @@ async def test_the_vendors_examples_without_q_succeed(caller: SandboxClient) -> 
 def _spec(hit: dict[str, Any], name: str) -> float:
     [value] = [one["siValue"] for one in hit["part"]["specs"] if one["attribute"]["shortname"] == name]
     return float(value)
-
-
-@cases.parametrize("query, data")
-async def test_an_object_without_sub_fields_is_null_with_status_200(
-    caller: SandboxClient, query: str, data: dict[str, Any]
-) -> None:
-    response = await caller.ask(query)
-    assert (response.status, response.data) == (200, data)
-
-
-async def test_a_repeated_document_gets_the_same_response(caller: SandboxClient) -> None:
-    for query in ("{ nonsense }", '{ supSellers(ids: ["459"]) { name } }'):
-        first, second = await caller.ask(query), await caller.ask(query)
-        assert first.status == second.status
-        assert first.body.get("data") == second.body.get("data")
-        assert first.body.get("errors") == second.body.get("errors")

@@ -1,10 +1,8 @@
 """The IDE's page and files over HTTP: when a GET returns it, its policy, and the schema as text."""
 
-import gzip
 import re
 
 import graphql
-import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import faults
@@ -47,51 +45,6 @@ async def test_the_ide_has_no_inline_scripts_and_a_strict_policy(caller: Sandbox
         assert policy["connect-src"] == f"'self' ws://127.0.0.1:{caller.sandbox.port}"
         nonces.add(policy["style-src"])
     assert len(nonces) == 2
-
-
-async def test_every_ide_file_has_a_content_type_and_an_etag(caller: SandboxClient) -> None:
-    names = [path.name for folder in (assets.VENDORED, assets.OWN) for path in folder.iterdir()]
-    for name in names:
-        url = f"{caller.sandbox.url}{assets.PATH}/{name}"
-        async with caller.session.get(url) as first:
-            content = await first.read()
-            assert first.headers["Content-Type"] == assets.TYPES[f".{name.rsplit('.', 1)[1]}"] + "; charset=utf-8"
-            assert first.headers["X-Content-Type-Options"] == "nosniff"
-            assert content
-        async with caller.session.get(url, headers={"If-None-Match": first.headers["ETag"]}) as again:
-            assert (again.status, await again.read()) == (304, b"")
-
-
-async def test_versioned_files_are_immutable_and_others_revalidated(
-    caller: SandboxClient,
-) -> None:
-    caching = {}
-    for name in ("graphiql-3.9.0.min.js", "main.js", "LICENSES.txt"):
-        async with caller.session.head(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
-            caching[name] = response.headers["Cache-Control"]
-    assert "immutable" in caching.pop("graphiql-3.9.0.min.js")
-    assert set(caching.values()) == {"no-cache"}
-
-
-async def test_ide_files_are_compressed_if_accepted(caller: SandboxClient) -> None:
-    url = f"{caller.sandbox.url}{assets.PATH}/graphiql-3.9.0.min.js"
-    plain = {"Accept-Encoding": "identity"}
-    async with caller.session.get(url, headers=plain) as response:
-        whole, tag = await response.read(), response.headers["ETag"]
-        assert "Content-Encoding" not in response.headers
-    packed = {"Accept-Encoding": "gzip"}
-    async with caller.session.get(url, headers=packed, auto_decompress=False) as response:
-        assert response.headers["Content-Encoding"] == "gzip"
-        assert response.headers["ETag"] != tag
-        content = await response.read()
-    assert gzip.decompress(content) == whole
-    assert len(content) < len(whole) / 2
-
-
-@pytest.mark.parametrize("name", ["nothing.js", "..%2Faccess.py", "%2e%2e", "vendored.toml"])
-async def test_other_ide_paths_get_404(caller: SandboxClient, name: str) -> None:
-    async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/{name}") as response:
-        assert response.status == 404
 
 
 async def test_the_schema_text_lacks_fields_removed_by_a_fault(start: StartSandbox) -> None:

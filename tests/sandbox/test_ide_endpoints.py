@@ -2,15 +2,14 @@
 
 import dataclasses
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import yarl
 from sandbox.ide_page import IdePageClient
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox import applications, state, user_directory
-from proxy.kit import clock, windows
+from nexar_sandbox import applications, user_directory
+from proxy.kit import clock
 
 GUESTS = user_directory.Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
 GUEST = dataclasses.replace(
@@ -23,7 +22,6 @@ OTHERS = dataclasses.replace(
     client_id="client-of-others",
     organization=GUESTS.id,
 )
-PARTS = '{ supSearchMpn(q: "LM358", limit: 1) { hits } }'
 
 
 @pytest.fixture
@@ -91,14 +89,6 @@ async def test_an_ide_request_without_the_csrf_token_is_rejected(page: IdePageCl
         assert "X-CSRF-Token" in response.body["error_description"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'{"renew": 1}', b"\xff"])
-async def test_an_ide_request_body_must_be_an_object_of_strings(page: IdePageClient, body: bytes) -> None:
-    await page.sign_in()
-    for path in ("/ide/token", "/ide/authorization"):
-        response = await page.raw(path, body)
-        assert (response.status, response.body["error"]) == (400, "invalid_request")
-
-
 async def test_the_ide_requests_one_application_token_per_session(
     caller: SandboxClient, page: IdePageClient, manual_clock: clock.ManualClock
 ) -> None:
@@ -119,15 +109,6 @@ async def test_the_ide_requests_one_application_token_per_session(
     manual_clock.advance(cached["expires_at"] - manual_clock.now() - 30)
     await page.sign_in()
     assert (await page.token()).body["expires_at"] > cached["expires_at"]
-
-
-async def test_ide_token_requests_count_against_the_rate_limit(start: StartSandbox) -> None:
-    async with start(token_windows=(windows.Window(2, 60),)) as caller, IdePageClient(caller.sandbox.url) as page:
-        await page.sign_in()  # one of the two was the caller's
-        assert (await page.token()).status == 200
-        response = await page.token(renew="1")
-        assert (response.status, response.body["error"]) == (429, "slow_down")
-        assert 0 < int(response.headers["Retry-After"]) <= 60
 
 
 async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(
@@ -153,48 +134,6 @@ async def test_a_user_authorizes_the_ide_by_the_authorization_code_flow(
     assert (plain.status, plain.body["by_user"]) == (200, False)
 
 
-async def test_the_ide_registers_its_redirect_uri(caller: SandboxClient, page: IdePageClient) -> None:
-    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    await page.sign_in()
-    for _ in range(2):
-        await page.authorization()
-    known = caller.sandbox.applications.by_client_id(applications.DEFAULT_DESIGN_APPLICATION.client_id)
-    assert known is not None
-    assert known.redirect_uris == (
-        *applications.DEFAULT_DESIGN_APPLICATION.redirect_uris,
-        caller.sandbox.graphql_url + "/",
-    )
-
-
-async def test_the_ide_reports_an_unwritable_state_file(
-    start: StartSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state.db"
-
-    def refuse(*_: object) -> None:
-        raise state.StateError(f"{path} cannot be used: no more room")
-
-    async with (
-        start(state=path, applications=(applications.DEFAULT_DESIGN_APPLICATION,)) as caller,
-        IdePageClient(caller.sandbox.url) as page,
-    ):
-        await page.sign_in()
-        monkeypatch.setattr(state.StateFile, "put", refuse)
-        response = await page.authorization()
-        assert (response.status, response.body["error"]) == (500, "server_error")
-        assert str(path) in response.body["error_description"]
-        assert caller.sandbox.applications.all == (applications.DEFAULT_DESIGN_APPLICATION,)
-        monkeypatch.undo()
-        assert (await page.authorization()).status == 200
-
-
-async def test_denied_consent_redirects_to_the_ide_with_an_error(caller: SandboxClient, page: IdePageClient) -> None:
-    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    await page.sign_in()
-    back = await _authorize(page, "deny")
-    assert (back.path, back.query["error"]) == ("/graphql/", "access_denied")
-
-
 async def test_an_ide_code_is_valid_once_and_in_its_session(caller: SandboxClient, page: IdePageClient) -> None:
     caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
     await page.sign_in()
@@ -206,16 +145,6 @@ async def test_an_ide_code_is_valid_once_and_in_its_session(caller: SandboxClien
         assert (response.status, response.body["error"]) == (400, "invalid_state")
     # Whoever tries has used it up.
     assert (await page.token(**came)).body["error"] == "invalid_state"
-
-
-async def test_an_invalid_ide_code_is_rejected_by_the_token_endpoint(
-    caller: SandboxClient, page: IdePageClient
-) -> None:
-    caller.sandbox.applications.choose_for_ide(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    await page.sign_in()
-    back = await _authorize(page)
-    response = await page.token(code="another", state=back.query["state"])
-    assert (response.status, response.body["error"]) == (400, "invalid_grant")
 
 
 async def test_an_ide_token_ends_with_the_session(page: IdePageClient) -> None:

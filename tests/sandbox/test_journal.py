@@ -1,9 +1,8 @@
 """The journal: one entry per request, its fields, its size, and the totals."""
 
-import asyncio
 import io
 
-from support.sandbox_client import SandboxClient, StartSandbox
+from support.sandbox_client import SandboxClient
 
 from nexar_sandbox import faults, journal
 from proxy.kit import clock
@@ -18,18 +17,6 @@ async def test_a_token_request_is_journalled_with_its_application(caller: Sandbo
     await caller.log_in(client_secret="wrong")
     refused = caller.sandbox.journal.entries[-1]
     assert (refused.application, refused.status) == (None, 400)
-
-
-async def test_an_unreadable_request_is_journalled_in_part(caller: SandboxClient) -> None:
-    headers = {"token": caller.token, "Content-Type": "application/json"}
-    for body in (b"{", b'{"query": "{ nonsense"}', b'{"query": "query A { a } query B { b }", "operationName": "B"}'):
-        await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
-    last = caller.sandbox.journal.last(3)
-    assert [(entry.status, entry.operation, entry.fields) for entry in last] == [
-        (400, None, ()),
-        (400, None, ()),
-        (400, "B", ("b",)),
-    ]
 
 
 async def test_a_request_with_a_too_large_body_is_journalled_with_its_status(caller: SandboxClient) -> None:
@@ -51,27 +38,6 @@ async def test_journal_totals_count_requests_parts_and_faults(caller: SandboxCli
     assert (totals.parts, totals.spoiled_parts, totals.faults) == (6, 3, {"malformed": 1})
 
 
-async def test_no_auth_requests_are_journalled_for_the_first_application(start: StartSandbox) -> None:
-    async with start(no_auth=True) as caller:
-        await caller.ask(NAMED, {"q": ""}, headers={})
-        assert caller.sandbox.journal.entries[-1].application == caller.sandbox.default_application.application_id
-
-
-async def test_a_request_in_progress_is_in_the_journal(caller: SandboxClient) -> None:
-    caller.sandbox.faults.replace(faults.parse_faults("latency ms=600000"))
-    asking = asyncio.create_task(caller.ask(NAMED, {"q": ""}), name="a caller that waits")
-    async with asyncio.timeout(30):
-        while not caller.sandbox.journal.totals.parts:
-            await asyncio.sleep(0.005)
-    entry = caller.sandbox.journal.entries[-1]
-    assert (entry.parts, entry.faults, entry.whole) == (3, ("latency",), None)
-    asking.cancel()
-    async with asyncio.timeout(30):
-        while entry.whole is None:
-            await asyncio.sleep(0.005)
-    assert entry.whole is False
-
-
 def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
     request_journal = journal.RequestJournal(clock.ManualClock(), max_entries=3)
     for _ in range(5):
@@ -80,15 +46,3 @@ def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
     assert [entry.number for entry in request_journal.last(2)] == [4, 5]
     assert request_journal.last(0) == []
     assert request_journal.totals.requests == {"graphql": 5}
-
-
-def test_a_cleared_journal_does_not_count_requests_in_progress() -> None:
-    request_journal = journal.RequestJournal(clock.ManualClock())
-    under_way = request_journal.begin("graphql")
-    request_journal.clear()
-    request_journal.record_parts(under_way, 7)
-    request_journal.record_fault(under_way, "cut")
-    request_journal.finish(under_way, is_complete=False)
-    assert (request_journal.entries, request_journal.totals) == ((), journal.JournalTotals())
-    later = request_journal.begin("token")
-    assert (later.number, request_journal.totals.requests) == (2, {"token": 1})

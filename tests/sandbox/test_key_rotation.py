@@ -5,8 +5,6 @@ from typing import Any
 import jwt
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from proxy.kit import clock
-
 FREE = "{ supAttributes { id } }"
 
 
@@ -30,18 +28,6 @@ async def test_a_rotation_keeps_the_previous_key_valid(start: StartSandbox) -> N
         assert jwt.get_unverified_header(caller.token)["kid"] == rotated["current"] != first
         assert (await caller.ask(FREE)).status == 200
         assert (await caller.ask(FREE, headers={"Authorization": f"Bearer {old}"})).status == 200
-
-
-async def test_a_retired_key_is_dropped_when_its_tokens_have_expired(
-    start: StartSandbox, manual_clock: clock.ManualClock
-) -> None:
-    async with start(token_windows=()) as caller:
-        rotated = (await caller.post(caller.sandbox.url + "/admin/keys")).body
-        manual_clock.advance(86_399)
-        assert len(await _published(caller)) == 2
-        manual_clock.advance(1)
-        assert await _published(caller) == [rotated["current"]]
-        assert (await caller.ask(FREE)).status == 401
 
 
 async def test_forgotten_keys_make_their_tokens_invalid_at_once(start: StartSandbox) -> None:

@@ -6,9 +6,7 @@ import pytest
 from sandbox.legacy_client import LegacyClient, StartLegacy
 from support import cases
 
-from nexar_sandbox import declaration_syntax
 from nexar_sandbox.legacy_v3 import disturbances
-from proxy.kit import clock
 
 PART = "/parts/5ec397c9af088104"
 SEARCH = "/parts/search?q=resistor&limit=100"
@@ -28,50 +26,6 @@ async def _parts(legacy: LegacyClient) -> list[dict[str, Any]]:
 
 def _offers(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [offer for part in parts for offer in part["offers"]]
-
-
-async def test_prices_drift_by_period_and_recover(legacy: LegacyClient, manual_clock: clock.ManualClock) -> None:
-    before = await _parts(legacy)
-    legacy.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(share=0.3, percent=10, seconds=60)])
-    drifted = await _parts(legacy)
-    assert drifted == await _parts(legacy)
-    assert _without(drifted, "prices") == _without(before, "prices")
-    moved = [
-        (float(now[1]), float(was[1]))
-        for new, offer in zip(_offers(drifted), _offers(before), strict=True)
-        for currency in offer["prices"]
-        for now, was in zip(new["prices"][currency], offer["prices"][currency], strict=True)
-        if now != was
-    ]
-    assert moved
-    assert all(abs(now - was) <= 0.1 * was + 1e-5 for now, was in moved)
-    manual_clock.advance(60)
-    later = await _parts(legacy)
-    changed = [
-        [new["prices"] != offer["prices"] for new, offer in zip(_offers(each), _offers(before), strict=True)]
-        for each in (drifted, later)
-    ]
-    assert any(first and not second for first, second in zip(*changed, strict=True))
-    legacy.sandbox.legacy.disturbances.lift()
-    assert await _parts(legacy) == before
-
-
-async def test_stock_drifts_except_for_stock_codes(legacy: LegacyClient) -> None:
-    before = await _parts(legacy)
-    legacy.sandbox.legacy.disturbances.replace([disturbances.StockDrift(share=1, percent=20)])
-    drifted = await _parts(legacy)
-    assert _without(drifted, "in_stock_quantity") == _without(before, "in_stock_quantity")
-    for new, offer in zip(_offers(drifted), _offers(before), strict=True):
-        was, now = offer["in_stock_quantity"], new["in_stock_quantity"]
-        assert (now != was) is (was > 0)
-        assert abs(now - was) <= max(0.2 * was + 1, 1)
-
-
-async def test_a_period_of_zero_seconds_is_one_request(legacy: LegacyClient) -> None:
-    legacy.sandbox.legacy.disturbances.replace([disturbances.PriceDrift(seconds=0, share=0.5)])
-    first, second = await _parts(legacy), await _parts(legacy)
-    assert first != second
-    assert _without(first, "prices") == _without(second, "prices")
 
 
 @pytest.mark.parametrize(
@@ -151,34 +105,6 @@ async def test_the_declared_share_of_requests_fails(start_legacy: StartLegacy, b
         assert old.sandbox.journal.totals.faults == {"errors": len(failed)}
         if body == "json":
             assert failed[0].json["__class__"] == "ServerErrorResponse"
-
-
-async def test_slow_responses_are_delayed(legacy: LegacyClient) -> None:
-    before = await legacy.read(PART)
-    legacy.sandbox.legacy.disturbances.replace([disturbances.Slowness(ms=1)])
-    assert await legacy.read(PART) == before
-    assert legacy.sandbox.journal.totals.faults == {"slowness": 1}
-
-
-def test_a_slow_response_has_the_declared_delay() -> None:
-    drawn = disturbances.DisturbanceInjector([disturbances.Slowness(ms=250, share=0.5)], clock.ManualClock(), seed=1)
-    assert {drawn.begin().delay for _ in range(40)} == {0.0, 0.25}
-
-
-def test_disturbances_depend_on_the_seed() -> None:
-    def strikes(seed: int) -> list[bool]:
-        declared = [disturbances.FewerParts(share=0.5)]
-        draws = disturbances.DisturbanceInjector(declared, clock.ManualClock(), seed).begin()
-        return [draws.lacks(str(number)) for number in range(64)]
-
-    assert strikes(1) == strikes(1) != strikes(2)
-    assert 16 < sum(strikes(1)) < 48
-
-
-@pytest.mark.parametrize("kind", disturbances.PARSER.by_word)
-def test_every_parameter_names_its_accepted_values(kind: str) -> None:
-    declaration = disturbances.PARSER.by_word[kind]
-    assert all(declaration_syntax.accepted_values(declaration, name) for name in declaration.__struct_fields__)
 
 
 @cases.parametrize("text, complaint")

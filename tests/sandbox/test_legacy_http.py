@@ -1,12 +1,10 @@
 """How the old service speaks HTTP: prefixes, keys, its rate, errors, JSONP, pretty print (§2, §5, §6)."""
 
 import asyncio
-import gzip
 import json
 from urllib.parse import quote
 
 import pytest
-import yarl
 from sandbox.legacy_client import KEY, LegacyClient, StartLegacy
 from support import cases
 
@@ -51,16 +49,6 @@ async def test_the_rate_limit_is_three_requests_a_second_per_key(
         manual_clock.advance(1)
         assert (await old.get(DIGIKEY, key="one")).status == 200
         assert old.sandbox.legacy.requests("one") == 4
-
-
-async def test_http_requests_are_counted_by_key_for_every_status(start_legacy: StartLegacy) -> None:
-    async with start_legacy(apikeys=("one", "two")) as old:
-        for path in (DIGIKEY, "/parts/ffffffffffffffff", "/parts/match"):
-            await old.get(path, key="two")
-        await old.get(DIGIKEY, key="three")
-        assert (old.sandbox.legacy.requests("one"), old.sandbox.legacy.requests("two")) == (0, 3)
-        async with old.session.get(f"{old.sandbox.url}/admin/legacy") as response:
-            assert (await response.json())["requests"] == {"key 1": 0, "key 2": 3}
 
 
 async def test_the_journal_has_legacy_requests_without_keys(legacy: LegacyClient) -> None:
@@ -114,15 +102,6 @@ async def test_errors_have_status_200_if_status_codes_are_suppressed(legacy: Leg
 async def test_a_request_target_over_8_kilobytes_gets_414_in_html(legacy: LegacyClient) -> None:
     response = await legacy.get(f"/parts/search?q={'x' * 8200}")
     assert (response.status, response.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
-
-
-async def test_long_responses_are_compressed_if_gzip_is_accepted(legacy: LegacyClient) -> None:
-    url = yarl.URL(f"{legacy.sandbox.legacy_url}/v3/parts/5ec397c9af088104?apikey={KEY}")
-    async with legacy.session.get(url, headers={"Accept-Encoding": "gzip"}, auto_decompress=False) as response:
-        assert response.headers["Content-Encoding"] == "gzip"
-        assert json.loads(gzip.decompress(await response.read()))["mpn"] == "SN74S74N"
-    async with legacy.session.get(url, headers={"Accept-Encoding": "identity"}) as response:
-        assert "Content-Encoding" not in response.headers
 
 
 async def test_an_invalid_request_line_is_rejected_without_logging_the_key(

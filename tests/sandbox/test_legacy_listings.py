@@ -1,6 +1,5 @@
 """The old service's brands, sellers and categories: by uid, several at once, and searched (§1, §1.1, §3.2)."""
 
-import statistics
 from typing import Any
 from urllib.parse import quote
 
@@ -71,38 +70,6 @@ async def test_names_are_listed_before_aliases(legacy: LegacyClient) -> None:
     names = await _names(legacy, "/brands/search?q=texas")
     assert names[0] == "Texas Instruments"
     assert {"Burr Brown", "Klixon"} <= set(names)
-
-
-async def test_words_match_prefixes_and_stars_match_anything(legacy: LegacyClient) -> None:
-    assert (await _names(legacy, "/brands/search?q=tex+instr"))[0] == "Texas Instruments"
-    assert "Newark" in await _names(legacy, "/sellers/search?q=*ewar*")
-    assert await _names(legacy, "/sellers/search?q=ewark") == []
-
-
-async def test_a_search_pages_sorts_filters_and_counts(legacy: LegacyClient) -> None:
-    body = await legacy.read(
-        "/categories/search?q=&limit=3&start=1&sortby=num_parts+desc,name+asc"
-        "&filter[fields][parent_uid][]=8a1e4714bb3951d9&filter[queries][]=num_parts:[1+TO+*]"
-        "&facet[fields][parent_uid][include]=1&stats[num_parts][include]=true&facet[queries][]=num_parts:[1+TO+1]"
-    )
-    everything = await legacy.read("/categories/search?q=&limit=100&filter[fields][parent_uid]=8a1e4714bb3951d9")
-    numbers = [each["item"]["num_parts"] for each in everything["results"] if each["item"]["num_parts"]]
-    assert [each["item"]["num_parts"] for each in body["results"]] == sorted(numbers, reverse=True)[1:4]
-    assert body["hits"] == len(numbers)
-    facet = body["facet_results"]["fields"]["parent_uid"]
-    assert facet["facets"] == [{"value": "8a1e4714bb3951d9", "count": len(numbers)}]
-    stats = body["stats_results"]["num_parts"]
-    assert (stats["count"], stats["min"], stats["max"]) == (len(numbers), min(numbers), max(numbers))
-    assert stats["stddev"] == pytest.approx(statistics.stdev(numbers))
-    assert body["facet_results"]["queries"] == {"num_parts:[1 TO 1]": {"count": numbers.count(1)}}
-
-
-async def test_a_count_can_exclude_its_own_filter(legacy: LegacyClient) -> None:
-    target = "/sellers/search?q=&filter[fields][display_flag][]=GB&facet[fields][display_flag][include]=1"
-    narrow = (await legacy.read(target))["facet_results"]["fields"]["display_flag"]
-    wide = (await legacy.read(f"{target}&facet[fields][display_flag][exclude_filter]=1"))["facet_results"]["fields"]
-    assert [each["value"] for each in narrow["facets"]] == ["GB"]
-    assert wide["display_flag"]["facets"][0]["value"] == "US"
 
 
 async def test_the_echo_has_the_defaults_and_snippets_are_null(legacy: LegacyClient) -> None:

@@ -13,23 +13,11 @@ async def _mpns(legacy: LegacyClient, query: dict[str, Any], more: str = "") -> 
     return [item["mpn"] for item in await legacy.items(query, more)]
 
 
-async def test_a_number_matches_parts_of_every_maker_and_returns_three(legacy: LegacyClient) -> None:
-    (result,) = await legacy.match({"mpn": "SN74S74N"})
-    assert (result["hits"], len(result["items"]), result["error"]) == (4, 3, None)
-    assert result["items"][0]["brand"]["name"] == "Texas Instruments"
-    assert {item["mpn"] for item in result["items"]} == {"SN74S74N"}
-
-
 async def test_limit_and_start_select_a_page_of_all_hits(legacy: LegacyClient) -> None:
     everything = await legacy.items({"mpn": "SN74S74N", "limit": 20})
     (page,) = await legacy.match({"mpn": "SN74S74N", "start": 1, "limit": 2})
     assert page["items"] == everything[1:3]
     assert page["hits"] == len(everything) == 4
-
-
-@pytest.mark.parametrize("asked", ["SN74S74N", "sn74s74n", "SN-74S74-N", "SN74 S74N"])
-async def test_a_match_ignores_punctuation_and_case(legacy: LegacyClient, asked: str) -> None:
-    assert await _mpns(legacy, {"mpn": asked}) == ["SN74S74N"] * 3
 
 
 @pytest.mark.parametrize("spelling", ["exact_only=1", "exact_only=true", "exact_only=True", "exact_only"])
@@ -59,25 +47,11 @@ async def test_a_sku_matches_its_part_with_all_offers(legacy: LegacyClient) -> N
         assert await legacy.items({name: digikey["sku"]}) == [part]
 
 
-async def test_free_text_works_in_match_too(legacy: LegacyClient) -> None:
-    (result,) = await legacy.match({"q": "Texas Instruments SN74S74N"})
-    assert result["items"][0]["mpn"] == "SN74S74N"
-
-
 @pytest.mark.parametrize("reference", [7, "a:b", None, 1.5, [1], {"line": 3}, 2**70])
 async def test_reference_is_returned_with_its_own_type(legacy: LegacyClient, reference: Any) -> None:
     (result,) = await legacy.match({"mpn": "SN74S74N", "reference": reference})
     assert result["reference"] == reference
     assert type(result["reference"]) is type(reference)
-
-
-async def test_results_have_the_order_of_the_queries(legacy: LegacyClient) -> None:
-    found = await legacy.match({"mpn": "NOSUCHPART"}, {"mpn": "1N4007"}, {"mpn": "NOSUCHPART"})
-    assert [(each["hits"] > 0, bool(each["items"]), each["error"]) for each in found] == [
-        (False, False, None),
-        (True, True, None),
-        (False, False, None),
-    ]
 
 
 async def test_every_query_is_echoed_with_all_nine_keys(legacy: LegacyClient) -> None:

@@ -128,30 +128,6 @@ async def test_show_selects_and_hide_removes_fields(legacy: LegacyClient, shape:
     assert set(await legacy.read(f"/parts/{TEXAS}?{shape}")) == keys
 
 
-async def test_dotted_paths_select_nested_fields_without_class(legacy: LegacyClient) -> None:
-    part = await legacy.read(
-        f"/parts/{TEXAS}?show[]=offers.seller.name&show[]=brand&show[]=specs.pin_count.value&include=specs"
-    )
-    whole = await legacy.read(f"/parts/{TEXAS}?include[]=specs")
-    assert part == {
-        "offers": [{"seller": {"name": offer["seller"]["name"]}} for offer in whole["offers"]],
-        "brand": whole["brand"],
-        "specs": {"pin_count": {"value": whole["specs"]["pin_count"]["value"]}},
-    }
-    hidden = await legacy.read(f"/parts/{TEXAS}?hide[]=specs.*.metadata&hide[]=offers.prices&include[]=specs")
-    assert not any("metadata" in spec for spec in hidden["specs"].values())
-    assert not any("prices" in offer for offer in hidden["offers"])
-
-
-@pytest.mark.parametrize(
-    "text, cut", [("[0:2]", slice(0, 2)), ("1:3", slice(1, 3)), (":-1", slice(None, -1)), ("3:1", slice(0, 0))]
-)
-async def test_slice_selects_a_range_of_a_list(legacy: LegacyClient, text: str, cut: slice) -> None:
-    whole = await legacy.read(f"/parts/{TEXAS}")
-    part = await legacy.read(f"/parts/{TEXAS}?slice[offers]={text}&slice[flavor]=0:1")
-    assert part == {**whole, "offers": whole["offers"][cut]}
-
-
 async def test_specs_have_v3_keys_datatypes_and_si_units(legacy: LegacyClient) -> None:
     (part,) = await legacy.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
     resistance = part["specs"]["resistance"]

@@ -5,7 +5,6 @@ tempoautomation/octopart (2018-10) and melbardis/elixir-octopart-api (2017-03) r
 """
 
 import json
-from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -79,10 +78,6 @@ async def all_parts(legacy: LegacyClient, parts_read: list[dict[str, Any]]) -> l
     return parts_read
 
 
-def _values(parts: list[dict[str, Any]], key: str) -> Counter[str]:
-    return Counter(value for part in parts if key in part["specs"] for value in part["specs"][key]["value"])
-
-
 async def test_specs_have_the_recorded_keys_and_names(all_parts: list[dict[str, Any]]) -> None:
     names = {key: spec["metadata"]["name"] for part in all_parts for key, spec in part["specs"].items()}
     assert {key: names[key] for key in RECORDED_NAMES if key in names} == {
@@ -109,16 +104,6 @@ async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(
     assert (spec["metadata"]["datatype"], spec["metadata"]["unit"]) == ("string", None)
 
 
-@pytest.mark.parametrize("spelling", ["±5%", "5%", "5", "5.0", "±5.0%"])
-@pytest.mark.parametrize("key", ["tolerance", "resistance_tolerance"])
-async def test_a_filter_accepts_every_spelling_of_a_tolerance(legacy: LegacyClient, key: str, spelling: str) -> None:
-    parts = await _parts(legacy, f"&filter[fields][specs.{key}.value][]={quote(spelling)}")
-    assert parts == await _parts(legacy, f"&filter[queries][]=specs.{key}.value:[5+TO+5]")
-    assert {"±5%"} == {
-        value for part in parts for key in part["specs"] if key.endswith("tolerance") for value in _values([part], key)
-    }
-
-
 async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(all_parts: list[dict[str, Any]]) -> None:
     specs = [part["specs"]["supply_voltage_dc"] for part in all_parts if "supply_voltage_dc" in part["specs"]]
     forms = {(bool(each["value"]), each["min_value"] is not None, each["max_value"] is not None) for each in specs}
@@ -126,54 +111,6 @@ async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(all_parts:
     for each in specs:
         assert (each["metadata"]["key"], each["metadata"]["name"]) == ("supply_voltage_dc", "Supply Voltage (DC)")
         assert each["display_value"].count(" to ") == (not each["value"])
-
-
-def _interval(part: dict[str, Any], key: str) -> tuple[float, float] | None:
-    """The lower and the upper end of a part's spec; a value is both."""
-    spec = part["specs"].get(key)
-    if spec is None:
-        return None
-    low, high = spec["min_value"] or spec["value"][0], spec["max_value"] or spec["value"][0]
-    return float(low), float(high)
-
-
-@pytest.mark.parametrize("key", ["supply_voltage_dc"])
-@pytest.mark.parametrize("low, high", [("3", "5"), ("5", "*"), ("*", "2"), ("500", "600")])
-async def test_a_range_filter_matches_overlapping_ranges(
-    legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str, low: str, high: str
-) -> None:
-    least, most = float(low.replace("*", "-inf")), float(high.replace("*", "inf"))
-    expected = {
-        part["uid"] for part in all_parts if (ends := _interval(part, key)) and ends[1] >= least and ends[0] <= most
-    }
-    found = await _parts(legacy, f"&filter[queries][]=specs.{key}.value:[{low}+TO+{high}]")
-    assert {part["uid"] for part in found} == expected
-    if low == high:
-        assert found == await _parts(legacy, f"&filter[fields][specs.{key}.value]={low}")
-
-
-@pytest.mark.parametrize("key", ["operating_temperature"])
-async def test_a_range_is_counted_by_value_and_bounds_and_sorted_by_its_bounds(
-    legacy: LegacyClient, all_parts: list[dict[str, Any]], key: str
-) -> None:
-    field = f"specs.{key}.value"
-    have = [part["specs"][key] for part in all_parts if key in part["specs"]]
-    values = Counter(each for spec in have for each in (*spec["value"], spec["min_value"], spec["max_value"]) if each)
-    body = await legacy.read(
-        f"/parts/search?limit=0&facet[fields][{field}][include]=1&facet[fields][{field}][limit]=100&stats[{field}][include]=1"
-    )
-    facet, stats = body["facet_results"]["fields"][field], body["stats_results"][field]
-    assert {each["value"]: each["count"] for each in facet["facets"]} == values
-    counts = [each["count"] for each in facet["facets"]]
-    assert counts == sorted(counts, reverse=True)
-    numbers = [float(value) for value in values.elements()]
-    assert (stats["min"], stats["max"], stats["count"]) == (min(numbers), max(numbers), len(numbers))
-    assert facet["missing"] == stats["missing"] == len(all_parts) - len(have)
-    for direction, end in (("asc", "min_value"), ("desc", "max_value")):
-        shown = [part["specs"].get(key, {}).get(end) for part in await _parts(legacy, f"&sortby={field}+{direction}")]
-        ends = [float(each) for each in shown if each is not None]
-        assert ends == sorted(ends, reverse=direction == "desc")
-        assert not any(shown[len(ends) :])
 
 
 async def test_the_operating_temperature_is_one_spec_with_a_range(legacy: LegacyClient) -> None:
@@ -203,55 +140,6 @@ async def test_both_spellings_of_a_spec_key_are_equivalent(legacy: LegacyClient,
         assert body["facet_results"]["fields"].keys() == body["stats_results"].keys() == {f"specs.{name}.value"}
     assert list(new["stats_results"].values()) == list(old_["stats_results"].values())
     assert list(new["facet_results"]["fields"].values()) == list(old_["facet_results"]["fields"].values())
-
-
-@pytest.mark.parametrize("quantity", ["inductance"])
-async def test_a_tolerance_filter_count_and_sort_is_limited_to_its_quantity(
-    legacy: LegacyClient, all_parts: list[dict[str, Any]], quantity: str
-) -> None:
-    key = f"{quantity}_tolerance"
-    field = f"specs.{key}.value"
-    values = _values(all_parts, key)
-    body = await legacy.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
-    facet, stats = body["facet_results"]["fields"][field], body["stats_results"][field]
-    assert {each["value"]: each["count"] for each in facet["facets"]} == values
-    assert facet["missing"] == stats["missing"] == body["hits"] - values.total()
-    numbers = sorted(float(value.strip("±%")) for value in values.elements())
-    assert (stats["min"], stats["max"], stats["count"]) == (numbers[0], numbers[-1], len(numbers))
-    expected, count = values.most_common(1)[0]
-    for query in (f"filter[fields][{field}][]={quote(expected)}", f"filter[queries][]={field}:{quote(expected)}"):
-        found = await _parts(legacy, f"&{query}")
-        assert len(found) == count
-        assert _values(found, key) == {expected: count}
-    assert len(await _parts(legacy, f"&filter[fields][{field}][]={quote('±*')}")) == values.total()
-    ordered = await _parts(legacy, f"&sortby={field}+asc")
-    shown = [float(part["specs"][key]["value"][0].strip("±%")) for part in ordered if key in part["specs"]]
-    assert shown == numbers
-    assert not any(key in part["specs"] for part in ordered[len(numbers) :])
-
-
-async def test_the_tolerance_key_without_a_quantity_covers_all_tolerances(legacy: LegacyClient) -> None:
-    parts = await _parts(legacy, "&filter[fields][specs.tolerance.value]=5%25")
-    keys = {key for part in parts for key in part["specs"] if key.endswith("tolerance")}
-    assert {"resistance_tolerance", "tolerance"} <= keys
-    ranged = await _parts(legacy, "&filter[queries][]=specs.resistance_tolerance.value:[2+TO+*]")
-    assert ranged
-    assert all(float(part["specs"]["resistance_tolerance"]["value"][0].strip("±%")) >= 2 for part in ranged)
-
-
-async def test_range_bounds_are_filter_fields(legacy: LegacyClient) -> None:
-    cold = await _parts(legacy, "&filter[queries][]=specs.operating_temperature.min_value:[*+TO+-55]")
-    assert cold
-    assert all(float(part["specs"]["operating_temperature"]["min_value"]) <= -55 for part in cold)
-    former = await _parts(legacy, "&filter[queries][]=specs.min_operating_temperature.value:[*+TO+-55]")
-    assert former == cold
-    field = "specs.operating_temperature.max_value"
-    body = await legacy.read(f"/parts/search?limit=0&facet[fields][{field}][include]=1&stats[{field}][include]=1")
-    assert sum(each["count"] for each in body["facet_results"]["fields"][field]["facets"]) > 500
-    assert body["stats_results"][field]["count"] > 500
-    assert body["spec_metadata"]["operating_temperature"]["name"] == "Operating Temperature"
-    for key in ("resistance", "output_voltage"):  # no ends on record
-        assert (await legacy.read(f"/parts/search?filter[queries][]=specs.{key}.max_value:[0+TO+*]"))["hits"] == 0
 
 
 async def test_show_and_hide_accept_both_spellings_of_a_key(legacy: LegacyClient) -> None:
@@ -291,44 +179,6 @@ async def test_exactly_the_recorded_spec_keys_are_known(legacy: LegacyClient) ->
         assert (await legacy.get(f"/parts/search?facet[fields][{name}][include]=1")).status == 400
 
 
-async def test_spec_metadata_describes_each_filtered_spec(legacy: LegacyClient) -> None:
-    body = await legacy.read(
-        "/parts/search?limit=1&filter[fields][specs.case_package.value]=0603"
-        "&filter[queries][]=specs.resistance.value:[1+TO+*]&filter[fields][brand.name]=Yageo"
-    )
-    assert body["spec_metadata"] == {
-        "case_package": {
-            "__class__": "SpecMetadata",
-            "key": "case_package",
-            "name": "Case/Package",
-            "datatype": "string",
-            "unit": None,
-        },
-        "resistance": {
-            "__class__": "SpecMetadata",
-            "key": "resistance",
-            "name": "Resistance",
-            "datatype": "decimal",
-            "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": "Ω"},
-        },
-    }
-
-
-async def test_a_drilldown_has_statistics_of_its_numbers_with_their_rank(legacy: LegacyClient) -> None:
-    body = await legacy.read("/parts/search?q=resistor&limit=0&spec_drilldown[include]=1")
-    facets, stats, known = body["facet_results"]["fields"], body["stats_results"], body["spec_metadata"]
-    numeric = {name for name in facets if known[name.split(".")[1]]["datatype"] != "string"}
-    assert "specs.resistance.value" in numeric
-    assert stats.keys() == numeric < facets.keys()
-    alone = await legacy.read("/parts/search?q=resistor&limit=0&stats[specs.resistance.value][include]=1")
-    for name, found in stats.items():
-        assert found["spec_drilldown_rank"] == facets[name]["spec_drilldown_rank"] >= 1
-        numbers = 2 if "operating_temperature" in name else 1  # both ends
-        assert found["count"] / numbers + found["missing"] == body["hits"]
-    same = {**stats["specs.resistance.value"], "spec_drilldown_rank": None}
-    assert same == alone["stats_results"]["specs.resistance.value"]
-
-
 @pytest.fixture
 async def small_legacy(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     """A service of five parts: coils with a tolerance, with one of the inductance, with both and with neither, and a
@@ -353,23 +203,6 @@ async def small_legacy(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     async with running as sandbox, aiohttp.ClientSession() as session:
         yield LegacyClient(sandbox, session)
     catalog.close()
-
-
-async def test_a_specific_tolerance_precedes_the_common_one(small_legacy: LegacyClient) -> None:
-    field = "specs.inductance_tolerance.value"
-    parts = await _parts(small_legacy, f"&sortby={field}+asc")
-    found = {part["mpn"]: part["specs"].get("inductance_tolerance", {}).get("value") for part in parts}
-    assert list(found.items())[:3] == [("PART1", ["±5%"]), ("PART2", ["±10%"]), ("PART3", ["±20%"])]
-    assert {mpn: found[mpn] for mpn in ("PART4", "PART5")} == {"PART4": None, "PART5": None}
-    body = await small_legacy.read(f"/parts/search?facet[fields][{field}][include]=1&stats[{field}][include]=1")
-    facet = body["facet_results"]["fields"][field]
-    assert {each["value"]: each["count"] for each in facet["facets"]} == {"±5%": 1, "±10%": 1, "±20%": 1}
-    assert facet["missing"] == 2
-    assert (body["stats_results"][field]["min"], body["stats_results"][field]["max"]) == (5.0, 20.0)
-    for value, mpns in (("±5%", ["PART1"]), ("±10%", ["PART2"]), ("±20%", ["PART3"]), ("±1%", [])):
-        assert [
-            part["mpn"] for part in await _parts(small_legacy, f"&filter[fields][{field}][]={quote(value)}")
-        ] == mpns
 
 
 @pytest.mark.parametrize("key, value", RARE.values())

@@ -9,7 +9,6 @@ from sandbox.page_browser import PageBrowser, PageResult
 from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory
-from proxy.kit import clock
 from sandbox import code_flow as desks
 
 ELSEWHERE = user_directory.Organization("0d0e3c1a-2a3f-4a53-9f0b-6f0f3c2b1a01", "Elsewhere")
@@ -69,14 +68,6 @@ def said(page: PageResult) -> str:
     return found[1] if found else ""
 
 
-async def test_a_sign_in_returns_to_the_requested_page(portal: PortalClient) -> None:
-    async with PageBrowser(portal.caller.sandbox.url) as visitor:
-        login = await visitor.open(f"{READY_PATH}?from=a-letter")
-        assert login.address.path == "/account/login"
-        page = await visitor.sign_in(login)
-        assert (page.status, page.address.path_qs) == (200, f"{READY_PATH}?from=a-letter")
-
-
 async def test_the_portal_lists_the_applications_of_the_organization_with_usage(portal: PortalClient) -> None:
     await portal.caller.ask(SEARCH)
     page = await portal.visitor.open("/portal")
@@ -95,15 +86,6 @@ async def test_the_portal_shows_plan_features_and_period(portal: PortalClient) -
     small = (await portal.new(name="Small", plan="standard")).page
     assert "<p>Standard</p>" in small
     assert "Similar parts" not in small
-
-
-async def test_a_design_only_application_has_no_plan(portal: PortalClient) -> None:
-    form = await portal.visitor.open("/portal/applications/new")
-    fields = {"name": "Boards", "domain-design": "on"}
-    page = await portal.visitor.fill(form, "/new", fields, without="domain-supply")
-    assert portal.application("Boards").domains == ("design",)
-    assert "Plan and usage" not in page.page
-    assert (await portal.visitor.open(f"{page.address.path}/plan")).status == 404
 
 
 NOT_AN_APPLICATION: list[tuple[dict[str, str], str]] = [
@@ -131,22 +113,6 @@ async def test_an_invalid_application_form_shows_errors_and_keeps_the_input(port
         assert 'aria-invalid="true"' in page.page, fields
         assert fields.get("description", "Kept as typed") in page.page, fields
     assert portal.caller.sandbox.applications.all == before
-
-
-async def test_an_application_needs_a_domain(portal: PortalClient) -> None:
-    form = await portal.visitor.open("/portal/applications/new")
-    page = await portal.visitor.fill(form, "/new", {"name": "A"}, without="domain-supply")
-    assert (page.status, "Choose supply, design or both." in page.page) == (400, True)
-
-
-async def test_application_details_show_the_credentials_and_are_not_cached(portal: PortalClient) -> None:
-    page = await portal.visitor.open(READY_PATH)
-    assert f'value="{applications.DEFAULT_APPLICATION.client_id}"' in page.page
-    details = re.search(r"<details>(.*?)</details>", page.page, re.DOTALL)
-    assert details
-    assert applications.DEFAULT_APPLICATION.client_secret in details[1]
-    assert page.page.count(applications.DEFAULT_APPLICATION.client_secret) == 1
-    assert page.headers["Cache-Control"] == "no-store"
 
 
 async def test_after_a_rotation_only_the_new_secret_is_accepted(portal: PortalClient) -> None:
@@ -225,17 +191,6 @@ async def test_a_plan_upgrade_raises_the_limit_and_keeps_the_usage(portal: Porta
     assert (wrong.status, portal.application("Small").plan) == (400, "pro")
 
 
-async def test_the_portal_shows_the_usage_of_earlier_months(
-    portal: PortalClient, manual_clock: clock.ManualClock
-) -> None:
-    await portal.caller.ask(SEARCH)
-    manual_clock.advance(31 * 86_400)
-    await portal.visitor.sign_in(await portal.visitor.open("/portal"))
-    page = (await portal.visitor.open(READY_PATH)).page
-    assert "0 of 1\N{NARROW NO-BREAK SPACE}000 parts in 2023-12" in page
-    assert '<tr><td>2023-11</td><td class="number">7</td></tr>' in page
-
-
 async def test_a_deleted_application_and_its_tokens_are_refused(portal: PortalClient) -> None:
     question = await portal.visitor.open(f"{READY_PATH}/delete")
     assert (await portal.caller.ask(SEARCH)).status == 200
@@ -244,34 +199,6 @@ async def test_a_deleted_application_and_its_tokens_are_refused(portal: PortalCl
     assert (await portal.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
     assert (await portal.caller.ask(SEARCH)).status == 401
     assert (await portal.visitor.open(READY_PATH)).status == 404
-
-
-async def test_admin_queries_show_applications_of_the_portal(portal: PortalClient) -> None:
-    query = "{ admOrganizations { applications { name description deleted createdDate supplyCounts { partLimit } } } }"
-
-    async def last() -> object:
-        (organization,) = (await portal.caller.ask(query)).data["admOrganizations"]
-        return organization["applications"][-1]
-
-    await portal.new(name="Line one", description="For us", plan="standard")
-    made = {
-        "name": "Line one",
-        "description": "For us",
-        "deleted": False,
-        "createdDate": "2023-11-14T22:13:20Z",
-        "supplyCounts": {"partLimit": 2_000},
-    }
-    assert await last() == made
-    path = f"/portal/applications/{portal.application('Line one').application_id}"
-    await portal.visitor.fill(await portal.visitor.open(f"{path}/delete"), "/delete", {})
-    assert await last() == {**made, "deleted": True}
-
-
-async def test_an_organization_may_have_no_application(portal: PortalClient) -> None:
-    for application in (applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION):
-        portal.caller.sandbox.applications.remove(application.application_id)
-    page = await portal.visitor.open("/portal")
-    assert (page.status, "There is no application yet" in page.page) == (200, True)
 
 
 async def test_another_organizations_application_does_not_exist(portal: PortalClient) -> None:
@@ -335,19 +262,6 @@ async def test_an_invalid_user_form_is_rejected(portal: PortalClient) -> None:
         assert (seen.status, complaint in seen.page) == (400, True), fields
         assert "goto harmful" not in seen.page
     assert len(portal.caller.sandbox.users.of_organization(user_directory.DEFAULT_ORGANIZATION.id)) == 2
-
-
-async def test_the_signed_in_and_foreign_users_cannot_be_removed(portal: PortalClient) -> None:
-    for user in (user_directory.DEFAULT_USERS[0], KAY):
-        assert (await portal.visitor.open(f"/portal/organization/users/{user.id}/remove")).status == 404
-    assert len(portal.caller.sandbox.users.all) == 3
-
-
-async def test_the_organization_can_be_renamed(portal: PortalClient) -> None:
-    page = await portal.visitor.open("/portal/organization")
-    assert heading(await portal.visitor.fill(page, "/name", {"organization": "Works"})) == "Works"
-    wrong = await portal.visitor.fill(page, "/name", {"organization": ""})
-    assert (wrong.status, heading(wrong)) == (400, "Works")
 
 
 async def test_the_home_page_links_to_every_service(portal: PortalClient) -> None:

@@ -3,7 +3,6 @@
 import dataclasses
 import subprocess
 import sys
-from pathlib import Path
 
 import gql
 import pytest
@@ -11,7 +10,6 @@ from gql.transport.exceptions import TransportQueryError
 from gql.transport.requests import RequestsHTTPTransport
 from oauthlib.oauth2 import BackendApplicationClient
 from requests_oauthlib import OAuth2Session
-from support import kicost_runs
 from support.running_commands import Run
 
 import nexar_sandbox
@@ -58,21 +56,6 @@ class TestPlanOfTwoParts:
 
 def test_each_test_has_services_of_its_own(nexar: nexar_sandbox.Sandbox) -> None:
     assert (nexar.billed_parts, nexar.journal.totals.requests.total()) == (0, 0)
-
-
-def test_kicost_fills_a_bom(nexar: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    sheet = kicost_runs.run(
-        "1.1.21",
-        tmp_path,
-        [("Texas Instruments", "NE555P")],
-        NEXAR_CLIENT_ID=nexar.client_id,
-        NEXAR_CLIENT_SECRET=nexar.client_secret,
-        KICOST_NEXAR_URL=nexar.graphql_url,
-        NEXAR_STORAGE_PATH=str(tmp_path / "cache"),
-        TOKEN_URL=nexar.token_url,
-    )
-    assert any(line.prices for line in sheet["NE555P"].values())
-    assert nexar.billed_parts > 0
 
 
 def test_plug_in_imports_nothing_until_it_is_used() -> None:

@@ -1,7 +1,5 @@
 """State file of a sandbox: what is restored, when it is written, and invalid files."""
 
-import asyncio
-import contextlib
 import html
 import json
 import re
@@ -15,11 +13,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from aiohttp import web
 from sandbox.page_browser import PageBrowser
 from support.sandbox_client import StartSandbox
 
-from nexar_sandbox import applications, part_usage, state, user_directory
+from nexar_sandbox import applications, state, user_directory
 from nexar_sandbox.identity import keys
 from proxy.kit import clock
 from sandbox import code_flow as desks
@@ -147,23 +144,6 @@ async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, pa
     assert refresh.encode() not in raw
 
 
-async def test_part_usage_is_written_in_the_background(path: Path) -> None:
-    state_store = state.StateFile(path)
-    usage = part_usage.PartUsage(clock.ManualClock(), state_store=state_store)
-    state_store.complete_creation()
-    writing = usage.background_writes(web.Application())
-    await anext(writing)
-    usage.record("an-application", 5)
-    async with asyncio.timeout(30):
-        while not state_store.rows("usage", int):
-            await asyncio.sleep(0.01)
-    usage.record("an-application", 2)
-    with pytest.raises(StopAsyncIteration):
-        await anext(writing)
-    assert dict(state_store.rows("usage", int)) == {"2023-11/an-application": 7}
-    state_store.close()
-
-
 async def test_design_data_is_restored(start_design: designers.StartDesignSandbox, path: Path) -> None:
     task = {"name": "Measure", "description": "The ripple", "priority": "HIGH"}
     board = "id design { variants { bom { items(first: 3) { nodes { component { id name } } } } } }"
@@ -192,14 +172,6 @@ async def test_a_state_file_is_locked_by_one_sandbox(start_on: Opens, path: Path
                 pass
     async with start_on():
         pass
-
-
-async def test_a_failed_start_releases_the_state_file(start_on: Opens, path: Path, start: StartSandbox) -> None:
-    with pytest.raises(ValueError, match="applications must not be empty"):
-        async with start(applications=(), state=path):
-            pass
-    async with start_on() as flow:  # and has left nothing of itself
-        assert flow.caller.sandbox.users.all == user_directory.DEFAULT_USERS
 
 
 def _marked(path: Path, statement: str) -> None:
@@ -293,13 +265,6 @@ async def test_an_invalid_state_file_is_named_and_unchanged(
     assert (path.is_file() and path.read_bytes()) == before
 
 
-async def test_a_missing_state_folder_is_named(start: StartSandbox, tmp_path: Path) -> None:
-    path = tmp_path / "none" / "sandbox.state"
-    with pytest.raises(ValueError, match=f"^{path}: cannot be written: No such file or directory$"):
-        async with start(state=path):
-            pass
-
-
 async def test_a_change_is_written_before_the_response(start: StartSandbox, path: Path, tmp_path: Path) -> None:
     """The state file at this moment is that of a killed sandbox."""
     async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
@@ -351,30 +316,3 @@ def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.Manual
     assert ("c" in kept_for_ten, list(kept_for_ten.items())) == (False, [])
     kept_for_ten.put("d", "D")
     assert list(rows) == ["d"]
-
-
-def test_a_transaction_is_atomic(path: Path) -> None:
-    state_store = state.StateFile(path)
-    rows = state_store.rows("number", int)
-    state_store.complete_creation()
-    with contextlib.suppress(ZeroDivisionError), state_store.transaction():
-        rows["a"] = 1
-        with state_store.transaction():
-            rows["b"] = 1 // 0
-    assert not state_store.rows("number", int)
-    with pytest.raises(KeyError):
-        del rows["never there"]
-    state_store.close()
-
-
-async def test_a_removed_user_is_in_no_team_after_a_restart(
-    start_design: designers.StartDesignSandbox, path: Path
-) -> None:
-    team = "query($u: String!) { desTeam(workspaceUrl: $u) { users { userName } } }"
-    async with start_design(state=path) as designer:
-        before = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
-        designer.sandbox.users.remove(user_directory.DEFAULT_USERS[1].id)
-    async with start_design(state=path) as designer:
-        after = (await designer.get(team, u=designers.AURORA))["desTeam"]["users"]
-    assert [one for one in before if one not in after] == [{"userName": "grace"}]
-    assert len(after) == len(before) - 1

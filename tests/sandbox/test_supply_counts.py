@@ -9,7 +9,6 @@ from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications
-from nexar_sandbox.catalog import records, store
 
 HITS = "query($q: String, $f: Map) { supSearch(q: $q, filters: $f, limit: 0) { hits } }"
 ALL = (
@@ -50,37 +49,6 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
         response = await caller.ask(f"query($q: String, {head}) {{ {fields} }}", {"q": q, **variables})
         hits = [response.data[name]["hits"] for name in variables]
         assert list(zip(some, hits, strict=True)) == [((k, v, n), n) for k, v, n in some]
-
-
-def test_bucket_counts_equal_filter_hits_for_every_attribute_of_the_catalog(catalog: store.Catalog) -> None:
-    everything = catalog.search("", records.SearchConditions())
-    several = 0
-    for attribute in catalog.attributes():
-        counts = catalog.spec_counts(everything, attribute.shortname)
-        several += sum(count for _, _, count in counts.buckets) - catalog.with_value(everything, attribute.shortname)
-        for shown, _, count in counts.buckets:
-            asked = records.SearchConditions(filters=((attribute.shortname, (shown,)),))
-            assert len(catalog.search("", asked).ids) == count, (attribute.shortname, shown)
-    assert several > 0  # some texts hold several values
-
-
-async def test_range_bounds_are_those_of_the_hits(caller: SandboxClient) -> None:
-    spread = (
-        'specAggs(attributeNames: ["resistance"]) { min max siMin siMax displayMin displayMax units unitsName'
-        " unitsSymbol valueType buckets { floatValue } }"
-    )
-    response = await caller.ask(
-        f'{{ all: supSearch(q: "resistor") {{ {spread} }}'
-        f' some: supSearch(q: "resistor", filters: {{resistance: ["(1000__22000)"]}}) {{ hits {spread} }} }}'
-    )
-    (all_,), (some,) = response.data["all"]["specAggs"], response.data["some"]["specAggs"]
-    assert all_["min"] <= some["min"]
-    assert some["max"] <= all_["max"]
-    assert 1000 <= some["min"] <= some["max"] <= 22000
-    assert (float(some["siMin"]), float(some["siMax"])) == (some["min"], some["max"])
-    assert some["displayMax"].endswith(" kΩ")
-    assert (some["units"], some["unitsName"], some["unitsSymbol"], some["valueType"]) == ("Ω", "ohms", "Ω", "number")
-    assert {one["floatValue"] >= 1000 for one in some["buckets"]} == {True}
 
 
 @cases.parametrize("filters, message")
@@ -147,20 +115,3 @@ async def test_lifecycle_values_are_not_counted_without_the_feature(start: Start
     async with start(applications=plan) as caller:
         shown = (await caller.ask(query)).data["supSearch"]["specAggs"]
     assert [one["attribute"]["shortname"] for one in shown] == ["rohs"]
-
-
-async def test_manufacturers_can_be_filtered_by_number_of_active_parts(caller: SandboxClient) -> None:
-    response = await caller.ask(
-        '{ supSearch(q: "", limit: 0) { manufacturerAgg(size: 999) { company { id } count } }'
-        ' over: supSearch(q: "", limit: 0, filters: {lifecyclestatus: ["Obsolete", "EOL"]})'
-        " { manufacturerAgg(size: 999) { company { id } count } } }"
-    )
-    parts, over = (
-        {one["company"]["id"]: one["count"] for one in found["manufacturerAgg"]} for found in response.data.values()
-    )
-    assert over
-    active = {id_: count - over.get(id_, 0) for id_, count in parts.items()}
-    query = "query($n: Int) { supManufacturers(minNumberOfActiveParts: $n) { id } }"
-    for least in sorted({1, *(active[id_] for id_ in over), *(active[id_] + 1 for id_ in over)} - {0}):
-        found = {one["id"] for one in (await caller.ask(query, {"n": least})).data["supManufacturers"]}
-        assert found == {id_ for id_, count in active.items() if count >= least}, least

@@ -86,38 +86,3 @@ async def test_extras_do_not_bypass_the_plan(start: StartSandbox, feature: str, 
     assert [error["path"] for error in response.body.get("errors", [])] == (
         [["supPartExtrasByPartId", name]] if left is None else []
     )
-
-
-async def test_companions_are_of_the_same_maker_and_another_category(caller: SandboxClient) -> None:
-    response = await caller.ask(
-        '{ supSearch(q: "", limit: 40) { results { part { id manufacturer { id } category { id } altiumInternalId'
-        " circuitMakerInternal { comments fabrications projects rates releases } companionProducts { _cacheId ppid"
-        " sourceId url part { manufacturer { id } category { id } } } } } } }"
-    )
-    parts = [one["part"] for one in response.data["supSearch"]["results"]]
-    beside = [(part, one) for part in parts for one in part["companionProducts"]]
-    assert beside
-    for part, one in beside:
-        assert one["part"]["manufacturer"] == part["manufacturer"]
-        assert one["part"]["category"] != part["category"]
-        assert one["sourceId"] == part["manufacturer"]["id"]
-        assert one["ppid"] in one["url"]
-    assert len({one["_cacheId"] for _, one in beside}) == len(beside)
-    assert len({part["altiumInternalId"] for part in parts}) == len(parts)
-    assert {part["circuitMakerInternal"] is None for part in parts} == {True, False}
-
-
-async def test_a_category_has_a_blurb_about_its_contents(caller: SandboxClient) -> None:
-    response = await caller.ask(
-        '{ supCategories(ids: ["4161"]) { name path numParts children { name } blurb { name pathName description'
-        " content metaDescription metaTitle } } }"
-    )
-    (root,) = response.data["supCategories"]
-    blurb = root["blurb"]
-    assert (blurb["name"], blurb["metaTitle"], blurb["pathName"]) == (root["name"], root["name"], root["path"])
-    assert (
-        blurb["description"]
-        == blurb["metaDescription"]
-        == f"{root['name']}: {root['numParts']} part{'s' * (root['numParts'] != 1)} in the catalog."
-    )
-    assert all(child["name"] in blurb["content"] for child in root["children"])

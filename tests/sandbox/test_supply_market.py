@@ -125,39 +125,6 @@ async def test_credentials_of_an_unknown_api_are_rejected_without_repeating_them
     assert b"s3cret" not in response.raw
 
 
-async def test_all_queries_with_offers_accept_live_data_arguments(caller: SandboxClient) -> None:
-    live = (
-        'distributorApi: true, distributorApiTimeout: "1s", customPricingCredentials: [{apiName: "TME", apiKey: "k"}]'
-    )
-    selection = "sellers { company { id } offers { id updated isCustomPricing } }"
-    response = await caller.ask(
-        f'{{ supSearch(q: "SN74S74N", {live}) {{ results {{ part {{ {selection} }} }} }}'
-        f' supSearchMpn(q: "SN74S74N", {live}) {{ results {{ part {{ {selection} }} }} }}'
-        f' supMultiMatch(queries: [{{mpn: "SN74S74N"}}], {live}) {{ parts {{ {selection} }} }} }}'
-    )
-    data = response.data
-    parts = [one["part"] for name in ("supSearch", "supSearchMpn") for one in data[name]["results"]]
-    shown = [offers_of(part) for part in parts], [offers_of(part) for part in data["supMultiMatch"][0]["parts"]]
-    for group in shown:
-        assert any(offer["isCustomPricing"] for offers_ in group for offer in offers_)
-        assert any(offer["updated"] == "2023-11-14T22:13:20Z" for offers_ in group for offer in offers_)
-
-
-async def test_offers_by_reference_support_live_data(caller: SandboxClient) -> None:
-    listed = await offers(caller)
-    id_ = next(key for key, one in listed.items() if one["company"]["id"] == "459")
-    response = await caller.ask(
-        'query($r: [SupOfferReference!]!) { supPartOffers(country: "GB", currency: "EUR", references: $r,'
-        ' distributorApi: true, customPricingCredentials: [{apiName: "Digi-Key", apiKey: "k"}])'
-        " { offer { id updated isCustomPricing eligibleRegion prices { convertedCurrency } } } }",
-        {"r": [{"partId": PART, "offerId": id_}]},
-    )
-    ((found,),) = [response.data["supPartOffers"]]
-    offer = found["offer"]
-    assert (offer["updated"], offer["isCustomPricing"]) == ("2023-11-14T22:13:20Z", True)
-    assert {price["convertedCurrency"] for price in offer["prices"]} <= {"EUR"}
-
-
 async def test_a_cart_link_has_its_market_and_rejects_empty_lines(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
@@ -176,7 +143,3 @@ async def test_a_cart_link_has_its_market_and_rejects_empty_lines(
     (link,) = (await caller.ask(query, cart(3))).data["supOctocart"]
     assert link["cartUrl"].endswith(f"?country=DE&currency=EUR&items={seller.offers[0].id}:3")
     assert (await caller.ask(query, cart(0))).messages == ["quantity must be at least 1, not 0"]
-
-
-def offers_of(part: Any) -> list[Any]:
-    return [offer for seller in part["sellers"] for offer in seller["offers"]]

@@ -18,16 +18,6 @@ def directory() -> user_directory.UserDirectory:
     return user_directory.UserDirectory((user_directory.DEFAULT_ORGANIZATION, ELSEWHERE), user_directory.DEFAULT_USERS)
 
 
-def test_a_password_is_stored_as_a_salted_hash() -> None:
-    one, other = (user_directory.hash_password("correct horse") for _ in range(2))
-    assert one != other
-    assert "horse" not in one
-
-
-def test_the_repr_of_a_user_has_no_password() -> None:
-    assert ADA.password not in repr(ADA)
-
-
 @pytest.mark.parametrize(
     "changes, complaint",
     [
@@ -56,40 +46,6 @@ def test_applications_are_found_by_both_ids_and_by_their_organization() -> None:
     assert known.by_client_id(SECOND.client_id) is SECOND
     assert known.by_application(SECOND.application_id.upper()) is SECOND
     assert known.of_organization("nowhere") == ()
-
-
-def test_a_changed_application_is_found_by_its_new_client_id_only() -> None:
-    known = applications.ApplicationRegistry((FIRST, SECOND))
-    changed = dataclasses.replace(FIRST, client_id="new")
-    known.replace(changed)
-    assert (known.by_client_id(FIRST.client_id), known.by_client_id("new")) == (None, changed)
-    assert known.all == (changed, SECOND)
-    known.remove(SECOND.application_id)
-    assert list(known.all) == [changed]
-    assert known.by_client_id(SECOND.client_id) is None
-    with pytest.raises(KeyError):
-        known.replace(SECOND)
-
-
-def test_applications_may_not_share_an_id() -> None:
-    known = applications.ApplicationRegistry((FIRST, SECOND))
-    same_id: tuple[dict[str, Any], ...] = ({"client_id": "c"}, {"application_id": "a"})
-    for changes in same_id:
-        with pytest.raises(ValueError, match="must differ"):
-            known.add(dataclasses.replace(FIRST, **changes))
-    with pytest.raises(ValueError, match="is Sandbox application's"):
-        known.replace(dataclasses.replace(SECOND, client_id=FIRST.client_id))
-    assert known.all == (FIRST, SECOND)
-
-
-def test_the_ide_application_is_the_first_until_another_is_chosen() -> None:
-    known = applications.ApplicationRegistry((FIRST, SECOND))
-    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is FIRST
-    known.choose_for_ide(SECOND.application_id)
-    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is SECOND
-    known.remove(SECOND.application_id)
-    assert known.ide_application(user_directory.DEFAULT_ORGANIZATION.id) is FIRST
-    assert known.ide_application(ELSEWHERE.id) is None
 
 
 @cases.parametrize(
