@@ -65,12 +65,6 @@ def test_seller_of_an_offer_is_matched_by_id() -> None:
     assert lines(learnt((baseline, candidate))) == {"Seller": {(A, "Zoro Tools", "8284")}}
 
 
-def test_baseline_only_learning_matches_sellers_by_id_and_others_by_name() -> None:
-    baseline = part("a" * 16, obj("Brand", A, "Yageo"), offer("X", obj("Seller", B, "Zoro", id="8284")))
-    found = learnt((baseline, None), both=False)
-    assert lines(found) == {"Brand": {(A, "Yageo", None)}, "Seller": {(B, "Zoro", "8284")}}
-
-
 def test_categories_teach_ancestor_names_and_bare_uids_nothing() -> None:
     baseline = obj(
         "Category", A, "Diodes (all)", ancestor_uids=[B, C], ancestor_names=["One", "Two"], children_uids=[D]

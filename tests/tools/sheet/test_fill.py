@@ -84,18 +84,6 @@ async def test_stopped_run_keeps_its_results_and_the_next_run_continues() -> Non
     assert (end.stopped, parts.parts_spent, parts.upstream_requests) == (None, 10, 3)
 
 
-async def test_signal_after_the_last_result_is_no_early_end() -> None:
-    stop = asyncio.Event()
-    stop.set()
-    parts = MemoryPartSource({})
-    job = _Notes()
-    end = await fill.fetch(job, parts, stop)
-    assert (end.results, end.stopped) == (0, fill.INTERRUPTED)
-    stop.clear()
-    end = await fill.fetch(job, parts, stop, tell=lambda progress: stop.set() if progress.results == 10 else None)
-    assert end.stopped is None
-
-
 async def test_queries_that_need_results_of_others_are_fetched_within_the_budget() -> None:
     class Staged(_Notes):
         """Has two further queries for each result."""
@@ -123,13 +111,6 @@ async def test_refresh_ignores_the_cache() -> None:
     await fill.fetch(_Notes(), parts, asyncio.Event())
     await fill.fetch(_Notes(), parts, asyncio.Event(), refresh="everything")
     assert parts.parts_spent == 20
-
-
-async def test_stopped_run_that_fetches_everything_anew_takes_nothing_old() -> None:
-    parts, stop = source(), asyncio.Event()
-    await fill.fetch(_Notes(), parts, asyncio.Event())
-    end = await fill.fetch(_Notes(), parts, stop, refresh="everything", tell=lambda _: stop.set())
-    assert (end.results, end.stopped, parts.parts_spent) == (1, fill.INTERRUPTED, 14)
 
 
 async def test_failures_are_fetched_again_and_parts_are_not() -> None:

@@ -47,35 +47,10 @@ def sheets() -> list[CopiedSheet]:
     return [CopiedSheet(SHEET, [(1, row), *formulas]), CopiedSheet("Second", other)]
 
 
-@pytest.fixture(scope="session")
-def calculated(office: LibreOffice) -> libreoffice.CalculatedValues:
-    """The values of all formulas."""
-    wanted = {SHEET: {(number, 5) for number in range(3, 3 + len(FORMULAS))}, "Second": {(7, 2), (8, 2), (9, 2)}}
-    return asyncio.run(office.calculate(sheets(), wanted))
-
-
-def test_formulas_have_typed_values(calculated: libreoffice.CalculatedValues) -> None:
-    assert [calculated[SHEET, number, 5] for number in range(3, 3 + len(FORMULAS))] == list(FORMULAS.values())
-
-
-def test_array_formulas_fill_their_range(calculated: libreoffice.CalculatedValues) -> None:
-    assert [calculated["Second", row, 2] for row in (7, 8)] == [Decimal("1.5"), Decimal(3)]
-
-
-def test_error_values_stay_errors(calculated: libreoffice.CalculatedValues) -> None:
-    assert calculated["Second", 9, 2] == CellError("#REF!")
-
-
 def test_a_program_that_writes_nothing_calculates_nothing(tmp_path: Path) -> None:
     office = LibreOffice(program(tmp_path, "exit 0"))
     with pytest.raises(CalculationFailed, match="wrote no file"):
         asyncio.run(office.calculate(sheets(), {}))
-
-
-def test_a_cell_without_a_value_is_missed(tmp_path: Path) -> None:
-    office = LibreOffice(program(tmp_path, 'mkdir "${10}" && cp "${11}" "${10}"'))
-    with pytest.raises(CalculationFailed, match="did not calculate 1 of the cells"):
-        asyncio.run(office.calculate(sheets(), {"Second": {(1, 1)}}))
 
 
 def test_a_file_that_is_no_workbook_is_named(tmp_path: Path) -> None:

@@ -25,17 +25,6 @@ def test_known_source_size_scales_the_cost() -> None:
     assert counting.monthly_parts(rows, {("erp", "/parts/match"): SourceCount(50, 1000)}, 30 * DAY) == 3000
 
 
-def test_client_without_cost_uses_the_average_of_others() -> None:
-    rows = [row(paid=30, priced=10, occurrences=10), row("shop", occurrences=20)]
-    assert counting.monthly_parts(rows, None, 30 * DAY) == 90
-
-
-def test_uncompared_requests_use_the_average_of_others() -> None:
-    rows = [row(paid=30, priced=10, occurrences=10)]
-    source_counts = {("erp", "/parts/match"): SourceCount(10, 10), ("shop", "/parts/match"): SourceCount(5, 5)}
-    assert counting.monthly_parts(rows, source_counts, 30 * DAY) == 45
-
-
 def test_free_requests_cost_nothing() -> None:
     assert counting.monthly_parts([row(endpoint="/brands/search", priced=10, occurrences=10)], None, DAY) == 0
 
@@ -49,7 +38,3 @@ def test_endpoint_without_any_cost_gives_no_estimate() -> None:
     rows = [row(paid=1, priced=1, occurrences=1), row(endpoint="/parts/search", occurrences=1)]
     assert counting.monthly_parts(rows, None, DAY) is None
     assert counting.monthly_parts([], None, DAY) is None
-
-
-def test_monthly_cost_is_rounded_up() -> None:
-    assert counting.monthly_parts([row(paid=1, priced=3, occurrences=3)], None, 60 * DAY) == 1

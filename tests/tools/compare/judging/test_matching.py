@@ -43,17 +43,3 @@ def test_element_is_missing_only_without_a_counterpart(baseline: Any, candidate:
     found = matching.match(baseline, candidate, identity.for_list("other", "", []))
     left = {equality.canonical(candidate[at]) for at in found.extra}
     assert not left.intersection(equality.canonical(baseline[at]) for at in found.missing)
-
-
-def test_elements_with_equal_keys_are_paired_by_similarity() -> None:
-    """Two offers of one SKU, each with its own price, whose links differ on every side."""
-    seller = {"uid": "1", "name": "Digi-Key"}
-
-    def offer(moq: Any, link: Any) -> Any:
-        return {"sku": "296-1", "seller": seller, "packaging": "Reel", "moq": moq, "product_url": link}
-
-    baseline = [offer(1, "a"), offer(2500, "b"), offer(10, "c")]
-    candidate = [offer(10, "x"), offer(2500, "y"), offer(1, "z")]
-    found = matching.match(baseline, candidate, identity.for_list("offers", "", baseline))
-    assert found.changed == [(0, 2), (1, 1), (2, 0)]
-    assert found.moved

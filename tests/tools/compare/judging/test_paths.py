@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import cases
 
-from proxy.tools.compare.judging import paths, thresholds
+from proxy.tools.compare.judging import paths
 from proxy.tools.compare.judging.paths import matches, steps
 
 HOSTILE = st.one_of(
@@ -49,32 +49,6 @@ def test_path_splits_into_its_steps(keys: Any) -> None:
     assert len(paths.steps(path(*keys))) == len(keys)
 
 
-@given(st.lists(st.tuples(HOSTILE | st.none(), st.integers(1, 3)), min_size=2, max_size=2, unique=True))
-def test_elements_have_distinct_places(both: Any) -> None:
-    one, other = (paths.element("l", label, turn) for label, turn in both)
-    assert one != other
-    assert one.isprintable()
-
-
-def test_long_steps_are_truncated_and_stay_distinct() -> None:
-    one, other = path("x" * 1_000_000 + "1"), path("x" * 1_000_000 + "2")
-    assert one != other
-    assert len(one) < 150
-    assert path(one[2:-2]) != one
-    assert paths.steps(path("a", "x" * 1000, "b"))[2] == "b"
-
-
-@pytest.mark.parametrize("text", ["Digi-Key 296-1-ND", "10", "10 kΩ ±5%", "a.b"])
-def test_identifying_value_is_shown_unchanged(text: str) -> None:
-    assert paths.element("offers", text) == f"offers[{text}]"
-
-
-@cases.parametrize("where,what")
-def test_subject_of_a_path_is_named(where: str, what: str) -> None:
-    assert paths.subject(where) == what
-    assert what in thresholds.SUBJECTS
-
-
 @cases.parametrize("pattern, path")
 def test_pattern_matches_path(pattern: str, path: str) -> None:
     assert matches(pattern, path)
@@ -83,10 +57,6 @@ def test_pattern_matches_path(pattern: str, path: str) -> None:
 @cases.parametrize("pattern, path")
 def test_pattern_does_not_match_other_paths(pattern: str, path: str) -> None:
     assert not matches(pattern, path)
-
-
-def test_quoted_key_is_one_step() -> None:
-    assert steps(r'fields["a.b[*]\"]."][*].value') == ("fields", r'["a.b[*]\"]."]', "[*]", "value")
 
 
 def test_hostile_path_is_matched_in_bounded_time() -> None:

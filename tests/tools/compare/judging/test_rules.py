@@ -113,25 +113,3 @@ def test_unused_rule_is_reported_with_zero(rules: Any) -> None:
         "path: a, ignore: all, name: a, expires: never", "cause: derived, ignore: all, name: d, expires: never"
     )
     assert [(use.name, use.ignored) for use in found.uses({"a": 3})] == [("a", 3), ("d", 0)]
-
-
-def test_uses_of_removed_rules_are_kept(rules: Any) -> None:
-    uses = rules("path: a, ignore: all, name: a, expires: never").uses({"b": 2})
-    assert [(use.name, use.ignored) for use in uses] == [("a", 0), ("b", 2)]
-
-
-def test_remembered_paths_are_bounded(rules: Any) -> None:
-    found = rules("path: '**.x', ignore: all, expires: never")
-    for number in range(5000):
-        found.apply(MATCH, [Difference("extra", f"k{number}", "k", candidate=1)])
-    assert found._at.cache_info().currsize <= 2000  # private: memory shows nowhere else
-
-
-def test_only_used_shipped_rules_are_reported(load: Any, causes: Any) -> None:
-    both = RuleSet(
-        load("rules:\n  - {reason: because, path: '**.mpn', ignore: all, name: own, expires: never}\n").rules,
-        causes,
-        date(2026, 6, 1),
-    )
-    assert [use.name for use in both.uses({})] == ["own"]
-    assert [use.name for use in both.uses({"msec": 2})] == ["own", "msec"]

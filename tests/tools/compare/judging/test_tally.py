@@ -81,14 +81,6 @@ def test_adding_tallies_is_associative(one: Any, two: Any, three: Any) -> None:
     assert merged(a) == a
 
 
-def test_adding_does_not_change_the_other_tally() -> None:
-    one, other = of(Comparison(request(), 1.0, (MPN,))), of(Comparison(request(1), 2.0, (MPN,)))
-    before = msgspec.json.encode(other)
-    one.merge(other)
-    one.add(Comparison(request(2), 3.0, (MPN,)))
-    assert msgspec.json.encode(other) == before
-
-
 @given(st.lists(comparisons, max_size=8))
 @settings(max_examples=30)
 def test_stored_tally_is_read_back_equal(made: Any) -> None:
@@ -113,17 +105,6 @@ def test_group_counts_requests_and_differences() -> None:
     assert set(group.clients.values()) == {"erp", "shop"}
     assert {kept.request.origin for kept in group.samples.values()} == {"log:1", "log:2"}
     assert {(kept.baseline, kept.candidate) for kept in group.samples.values()} == {('"A"', '"B"')}
-
-
-def test_moved_difference_is_a_group_but_no_difference_of_its_request() -> None:
-    made = of(Comparison(request(), 1.0, moved=(Finding(MPN.difference, "moved"),)))
-    assert [group.cause for group in made.groups.values()] == ["moved"]
-    assert [row.differing for row in made.rows.values()] == [0]
-
-
-def test_missing_value_is_none_in_a_sample() -> None:
-    (group,) = of(Comparison(request(), 1.0, (PRICE,))).groups.values()
-    assert [(kept.baseline, kept.candidate) for kept in group.samples.values()] == [('[10,"1"]', None)]
 
 
 def test_group_keeps_three_samples_without_oversized_requests() -> None:
@@ -158,29 +139,6 @@ def test_excess_clients_are_merged() -> None:
     assert sum(row.compared for row in whole.rows.values()) == 700
     (others,) = (row for row in whole.rows.values() if row.client == tally.OTHERS)
     assert (others.compared, others.occurrences, others.differing, others.paid) == (200, 400, 200, 400)
-
-
-def test_excess_reasons_are_merged() -> None:
-    made = [Comparison(request(n), float(n), failure=f"baseline: {n}") for n in range(300)]
-    whole = of(*made)
-    assert whole == merged(of(*made[150:]), of(*made[:150]))
-    assert len(whole.failures) == tally.FAILURES + 1
-    assert sum(each.requests for each in whole.failures.values()) == 300
-
-
-def test_times_are_precise_to_their_buckets() -> None:
-    whole = of(*(Comparison(request(n), 1.0, baseline_seconds=n / 100, candidate_seconds=500.0) for n in range(1, 101)))
-    baseline, candidate = whole.times["/parts/match baseline"], whole.times["/parts/match candidate"]
-    assert sum(baseline.buckets) == 100
-    assert 0.45 <= baseline.quantile(0.5) <= 0.55
-    assert 0.9 <= baseline.quantile(0.95) <= 1.0
-    assert candidate.quantile(0.5) == counting.BOUNDS[-1]
-
-
-def test_tally_has_the_time_of_counting() -> None:
-    whole = of(Comparison(request(1), 5.0), Comparison(request(2), 2.0, failure="baseline: gone"))
-    assert (whole.first, whole.last) == (2.0, 5.0)
-    assert (Tally().first, Tally().last) == (None, None)
 
 
 def test_samples_end_within_a_day_and_counts_stay() -> None:

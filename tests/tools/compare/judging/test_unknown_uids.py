@@ -124,24 +124,6 @@ def test_offers_of_one_sku_are_matched_by_seller_name() -> None:
     assert differences(baseline, candidate) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
 
 
-def test_category_with_other_ancestors_is_another_category() -> None:
-    baseline = {"__class__": "Category", "uid": MINE, "name": "Other", "parent_uid": TI[::-1], "ancestor_names": ["A"]}
-    candidate = {**baseline, "uid": CATEGORIES[0], "parent_uid": CATEGORIES[1]}
-    assert differences(baseline, candidate) == {("uid not known", "uid"), ("uid not known", "parent_uid")}
-    assert ("value", "uid") in differences(baseline, {**candidate, "ancestor_names": ["B"]})
-
-
-@pytest.mark.parametrize("counts, same", [((3, 1), True), ((3, 2), False)])
-def test_facets_by_uid_must_have_equal_counts(counts: tuple[int, int], same: bool) -> None:
-    def facet(uids_: tuple[str, str], counts: tuple[int, int]) -> Any:
-        values = [{"value": uid, "count": count} for uid, count in zip(uids_, counts, strict=True)]
-        return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
-
-    baseline = facet((MINE, OTHER), (3, 1))
-    found = differences(baseline, facet((BRAND, ANOTHER), counts))
-    assert ({kind for kind, _ in found} == {"uid not known"}) is same
-
-
 @pytest.mark.parametrize(
     "names, wrong",
     [

@@ -78,14 +78,6 @@ def test_cause_lies_in_the_request(
     assert cause(causes, target, Difference("value", path, path, 1, 2), *unsupported) == expected
 
 
-def test_specs_are_not_described_without_hits_or_by_number(causes: Any) -> None:
-    missing, other = Difference("missing", METADATA, METADATA), Difference("value", METADATA, METADATA, 1, 2)
-    assert cause(causes, PARTS, missing) == "unexplained"
-    assert cause(causes, PARTS, missing, candidate={"hits": 0, "results": []}) == "unsupported"
-    assert cause(causes, f"{PARTS}filter[fields][mpn][]=x", missing) == "unsupported"
-    assert cause(causes, f"{PARTS}filter[fields][mpn][]=x", other) == "unexplained"
-
-
 def test_ignored_order_changes_a_whole_result_only_in_order(causes: Any) -> None:
     whole, page = {"hits": 1, "results": [A]}, {"hits": 2, "results": [A]}
     order, missing = Difference("order", "results", "results"), Difference("missing", RESULT, "results[aa]")
@@ -115,9 +107,3 @@ def test_hits_of_a_number_with_a_wildcard_are_an_upper_bound(causes: Any) -> Non
     for place, more, expected in ((0, 2, "unexplained"), (1, 2, "unsupported"), (1, 0, "unexplained")):
         difference = Difference("value", "results[*].hits", f"results[{place}].hits", 1, more)
         assert cause(causes, MATCH, difference, baseline=response) == expected
-
-
-def test_order_of_known_uids_is_no_excuse(causes: Any) -> None:
-    order = Difference("order", "results", "results")
-    assert cause(causes, f"{SELLERS}sortby=uid", order) == "unknown uid requested"
-    assert cause(causes, f"{SELLERS}sortby=uid", order, all_uids_known=True) == "unexplained"

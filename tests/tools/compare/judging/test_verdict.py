@@ -4,8 +4,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import cases
 
 from proxy.tools.compare.judging import verdict
@@ -112,23 +110,3 @@ def test_client_without_a_compared_200_is_never_ready() -> None:
 def test_interval_is_that_of_wilson(hits: int, of: int, low: float, high: float) -> None:
     found = verdict.wilson_interval(hits, of)
     assert (round(found.low, 4), round(found.high, 4)) == (low, high)
-
-
-def test_interval_of_no_requests_is_everything() -> None:
-    assert (verdict.wilson_interval(0, 0).low, verdict.wilson_interval(0, 0).high) == (0.0, 1.0)
-
-
-@given(st.integers(1, 10_000).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_interval_contains_the_share_and_narrows_with_requests(counts: Any) -> None:
-    hits, of = counts
-    found, more = verdict.wilson_interval(hits, of), verdict.wilson_interval(hits * 4, of * 4)
-    assert 0 <= found.low <= hits / of <= found.high <= 1
-    assert more.high - more.low <= found.high - found.low
-
-
-@given(st.integers(1, 1000).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
-def test_interval_of_the_complement_is_mirrored(counts: Any) -> None:
-    hits, of = counts
-    found, rest = verdict.wilson_interval(hits, of), verdict.wilson_interval(of - hits, of)
-    assert found.low == pytest.approx(1 - rest.high)
-    assert found.high == pytest.approx(1 - rest.low)

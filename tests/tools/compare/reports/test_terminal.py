@@ -26,34 +26,10 @@ def test_verdict_is_the_first_line() -> None:
     )
 
 
-def test_sections_are_in_reading_order() -> None:
-    text = printed(comparison_result.result())
-    titles = "Could not, Clients and, Differences, These do not count, Rules, Cost, Notes, Next"
-    places = [text.index(f"\n{title}") for title in titles.split(", ")]
-    assert places == sorted(places)
-
-
 def test_client_is_shown_once_before_its_endpoints() -> None:
     table = printed(comparison_result.result()).split("Clients and endpoints")[1].split("Differences")[0]
     firsts = [line.split()[0] for line in table.splitlines()[2:] if line]
     assert firsts == ["bom-tool", "/parts/search", "warehouse", "/parts/get_multi", "key", "/sellers/{uid}"]
-
-
-def test_groups_are_sorted_by_counting_then_size() -> None:
-    text = printed(comparison_result.result())
-    heads = re.findall(r"^ ?(\d)\. ([a-z ]+) on (\d+) of", text, re.MULTILINE)
-    assert heads == [
-        ("1", "different value", "120"),
-        ("2", "missing on the candidate", "31"),
-        ("3", "different value", "2"),
-    ]
-
-
-def test_a_run_without_differences_shows_none() -> None:
-    text = printed(comparison_result.ready_result())
-    assert text.startswith("Ready: equivalent on 100 %")
-    assert "\nDifferences" not in text
-    assert "Point the clients" in text.split("Next steps")[1]
 
 
 @pytest.mark.parametrize("width", [60, 80, 104, 160])
@@ -76,9 +52,3 @@ def test_failure_of_a_live_request_has_no_place() -> None:
     report = printed(comparison_result.result(failures=(failure,)))
     assert failure.reason in report
     assert "(first at" not in report
-
-
-def test_excess_groups_are_counted() -> None:
-    result = comparison_result.result()
-    text = printed(comparison_result.result(groups=result.groups * 30))
-    assert "… and 75 more: --html and --json have all of them" in text

@@ -154,28 +154,10 @@ async def test_failures_hold_no_api_keys(exchange: Any, book: Any) -> None:
     assert found.failure == "the baseline says that … is not known"
 
 
-async def test_missing_side_is_not_requested(exchange: Any, book: Any) -> None:
-    assert (await exchange(ScriptedSide("baseline", book, "a"), None)).candidate is None
-    assert exchange.budget.spent == 0
-    found = await exchange(None, ScriptedSide("candidate", book, "a", parts=3))
-    assert (found.baseline, found.cost) == (None, 3)
-
-
-async def test_unlimited_budget_covers_everything() -> None:
-    budget = ComparisonBudget(None)
-    assert await budget.hold(10**9)
-    await budget.settle(10**9, 5)
-    assert budget.spent == 5
-
-
 async def test_request_that_may_exceed_the_limit_is_not_covered() -> None:
     budget = ComparisonBudget(10, spent=4)
     assert not await budget.hold(7)
     assert await budget.hold(6)
-
-
-async def test_free_request_is_always_covered() -> None:
-    assert await ComparisonBudget(10, spent=12).hold(0)
 
 
 async def test_request_waits_for_reservations_that_may_be_released() -> None:
@@ -187,12 +169,6 @@ async def test_request_waits_for_reservations_that_may_be_released() -> None:
     await budget.settle(8, 3)
     assert await waiting
     assert budget.spent == 3
-
-
-async def test_request_does_not_wait_without_prospect() -> None:
-    budget = ComparisonBudget(10)
-    assert await budget.hold(8)
-    assert not await budget.hold(11)
 
 
 async def test_waiting_request_is_refused_at_the_end() -> None:

@@ -86,15 +86,6 @@ def test_truncated_last_line_is_ignored(open_progress: Any, interrupted_file: An
     assert len(open_progress(interrupted_file).done) == 3
 
 
-def test_run_truncated_in_its_header_starts_over(open_progress: Any, file: Any) -> None:
-    open_progress(file).close()
-    whole = file.read_bytes()
-    for length in (1, 10, len(whole) - 1):
-        file.write_bytes(whole[:length])
-        open_progress(file).close()
-        assert file.read_bytes() == whole
-
-
 @cases.parametrize("other,words")
 def test_progress_of_another_run_is_refused_with_the_reason(
     open_progress: Any, interrupted_file: Any, other: Any, words: str
@@ -134,16 +125,3 @@ def test_progress_file_has_one_writer(open_progress: Any, file: Any, fresh: bool
     first.note("a request", compared(1))
     first.close()
     assert open_progress(file).done == {"a request"}
-
-
-def test_progress_file_is_private_and_removable(open_progress: Any, interrupted_file: Any) -> None:
-    progress = open_progress(interrupted_file)
-    assert interrupted_file.stat().st_mode & 0o777 == 0o600
-    progress.remove()
-    assert not interrupted_file.exists()
-
-
-def test_unwritable_folder_is_named(open_progress: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(errors.ConfigError, match=r"file/run\.jsonl cannot be written"):
-        open_progress(tmp_path / "file" / "run.jsonl")

@@ -100,21 +100,6 @@ def test_totals_of_distributors_are_a_sheet_that_the_next_run_updates(
     assert all(not any(row) for row in again[5:])
 
 
-def test_parts_list_in_a_sheet_called_summary_is_filled_and_kept(fill_book: Fill, tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.active.title = "Summary"
-    for row in (["MPN", "Qty"], ["LM358N", 2]):
-        book.active.append(row)
-    book.create_sheet("Notes")
-    book.save(tmp_path / "BOM.xlsx")
-    counts = fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", "total", offers=0)
-    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")
-    assert counts["found"] == 1
-    assert [cell.value for cell in filled["Summary"][2]] == ["LM358N", 2, 1.2, "found"]
-    (added,) = set(filled.sheetnames) - {"Summary", "Notes"}
-    assert filled[added]["A1"].value == "Distributor"
-
-
 def test_formatted_but_empty_cells_are_no_data(fill_book: Fill, tmp_path: Path) -> None:
     book = book_of(["MPN"], ["LM358N"])
     for number in (1, 2):
@@ -248,57 +233,6 @@ def test_new_cells_have_formats_links_and_widths_of_their_own(fill_book: Fill, t
         assert offers["S2"].value == '=HYPERLINK("https://d.example/1")'
     sizes = [len((workbook_parts(tmp_path / name))["xl/styles.xml"]) for name in ("first.xlsx", "second.xlsx")]
     assert sizes[0] == sizes[1]  # formats that are there are used again
-
-
-def test_filter_of_the_lines_gets_the_new_columns(fill_book: Fill, tmp_path: Path) -> None:
-    book = book_of(["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"])
-    book.active.title = "A & B!"
-    book.active.auto_filter.ref = "A1:B3"  # openpyxl writes the hidden name, too
-    book.save(tmp_path / "BOM.xlsx")
-    fill_book(tmp_path / "BOM.xlsx", tmp_path / "first.xlsx", "stock")
-    fill_book(tmp_path / "first.xlsx", tmp_path / "second.xlsx", "stock,url")
-    for file, last in (("first.xlsx", "D"), ("second.xlsx", "E")):
-        parts = workbook_parts(tmp_path / file)
-        assert f'<autoFilter ref="A1:{last}3"'.encode() in parts["xl/worksheets/sheet1.xml"]
-        assert f">'A &amp; B!'!$A$1:${last}$3</definedName>".encode() in parts["xl/workbook.xml"]
-
-
-VIEWS = '<sheetViews><sheetView workbookViewId="0">{}</sheetView></sheetViews>'
-LIBREOFFICE = '<cols><col min="1" max="2" width="9" customWidth="1"/><col min="3" max="16384" width="8.5"/></cols>'
-
-
-@pytest.mark.parametrize(
-    "before, after, frozen, filtered, width",
-    [
-        ('<sheetViews><sheetView workbookViewId="0"/></sheetViews>' + LIBREOFFICE, "", "A2", "A1:C2", 14),
-        (VIEWS.format("<selection/>"), "<mergeCells/>", "A2", "A1:C2", 14),
-        (
-            VIEWS.format('<pane xSplit="1" topLeftCell="B1" state="frozen"/>')
-            + '<cols><col min="2" max="2" width="40" customWidth="1"/></cols>',
-            '<autoFilter ref="A5:A6"/>', "B1", "A5:A6", 40,
-        ),
-    ],
-)  # fmt: skip
-def test_looks_of_the_sheet_stay(
-    fill_book: Fill, tmp_path: Path, before: str, after: str, frozen: str, filtered: str, width: int
-) -> None:
-    book = openpyxl.Workbook()
-    book.save(tmp_path / "plain.xlsx")
-    parts = workbook_parts(tmp_path / "plain.xlsx")
-    data = "".join(
-        f'<row r="{n}"><c r="A{n}" t="inlineStr"><is><t>{text}</t></is></c></row>'
-        for n, text in enumerate(("MPN", "LM358N"), 1)
-    )
-    namespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    sheet = f'<worksheet xmlns="{namespace}">{before}<sheetData>{data}</sheetData>{after}</worksheet>'
-    with zipfile.ZipFile(tmp_path / "BOM.xlsx", "w") as archive:
-        for name, content in (parts | {"xl/worksheets/sheet1.xml": sheet.encode()}).items():
-            archive.writestr(name, content)
-    fill_book(tmp_path / "BOM.xlsx", tmp_path / "out.xlsx", "stock", offers=0)
-    filled = openpyxl.load_workbook(tmp_path / "out.xlsx")["Sheet"]
-    assert (filled.freeze_panes, filled.auto_filter.ref) == (frozen, filtered)
-    assert filled.column_dimensions["B"].width == width or "16384" in before
-    assert filled["B2"].value == 9500
 
 
 def workbook_parts(file: Path) -> dict[str, bytes]:

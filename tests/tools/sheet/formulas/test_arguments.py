@@ -67,26 +67,6 @@ def test_a_cell_without_a_new_value_is_waited_for() -> None:
         value('D1&""')
 
 
-def test_an_array_formula_takes_the_cell_at_the_same_place() -> None:
-    assert value("A1:A3", target=HERE._replace(row=4)) == "12.5"
-    assert value("B1", target=HERE._replace(row=4)) == Decimal(1868783)
-    assert value("A1:A2", target=HERE._replace(row=4)) == CellError("#VALUE!")
-    assert value("_xlfn.SINGLE(A1:A3)", target=HERE) == value("A1:A3") == value("A2")
-    assert value("_xlfn.SINGLE(A3:A4)", target=HERE) == CellError("#VALUE!")
-    with pytest.raises(arguments.NeedsCalculation):
-        value("_xlfn.SINGLE(A1:INDEX(A1:A3,2))", target=HERE)
-
-
-def test_a_number_with_underscores_is_text() -> None:
-    assert arguments.as_number("1_000") is None
-    assert arguments.as_number(" 1000 ") == Decimal(1000)
-
-
-def test_deep_parentheses_are_evaluated() -> None:
-    depth = 2_000
-    assert value("(" * depth + "1" + ")" * depth) == Decimal(1)
-
-
 @cases.parametrize("number, expected")
 def test_numbers_are_texts_as_excel_shows_them(number: str, expected: str) -> None:
     assert arguments.as_text(Decimal(number)) == expected

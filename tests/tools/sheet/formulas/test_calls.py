@@ -5,7 +5,6 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openpyxl.formula import Tokenizer
 from support import cases
 
 from proxy.tools.sheet.formulas import calls
@@ -57,13 +56,6 @@ def test_what_is_no_formula_is_an_error_without_its_text(text: str) -> None:
     assert "A1" not in str(error.value)
 
 
-def test_nesting_has_no_limit_of_its_own() -> None:
-    depth = 500
-    parsed = calls.parse("IF(TRUE," * depth + f"{PRICE}(A1)" + ",0)" * depth)
-    assert len(parsed.calls) == 1
-    assert len(calls.parse(f"{PRICE}(" * depth + "A1" + ")" * depth).calls) == depth
-
-
 def test_values_stand_in_formulas_as_literals() -> None:
     values: list[CellValue] = ['say "x"', Decimal("-1.50"), Decimal("1E+3"), True, False, None, CellError("#N/A")]
     assert [calls.literal(value) for value in values] == [
@@ -75,37 +67,6 @@ def test_values_stand_in_formulas_as_literals() -> None:
         '""',
         "#N/A",
     ]
-
-
-_PLAIN = st.sampled_from(
-    ["A1", "$B$2", "C:C", "'A b'!D4", "1", "2.5", '"x,y"', '"("', "TRUE", '{1,2;"a","b"}', "", " "]
-)
-_TREES = st.recursive(
-    _PLAIN,
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: f"SUM({a},{b})", inner, inner),
-        st.builds(lambda a: f"({a})", inner.filter(str.strip)),
-        st.builds(lambda a, b: f"_xll.{PRICE}({a},{b})", inner, inner),
-        st.builds(lambda a, b: f"{a}&{b}", inner.filter(str.strip), inner.filter(str.strip)),
-    ),
-    max_leaves=25,
-)
-
-
-@given(_TREES)
-def test_spans_agree_with_the_tokenizer(text: str) -> None:
-    tokens = Tokenizer(f"={text}").items
-    parsed = calls.parse(text)
-    assert [token.value for token in parsed.tokens] == [token.value for token in tokens]
-    assert len(parsed.calls) == text.count(PRICE)
-    for call in parsed.calls:
-        whole = tokens[call.span.start : call.span.end]
-        opened = sum(token.subtype == "OPEN" for token in whole)
-        assert whole[0].value == f"_xll.{PRICE}("
-        assert opened == sum(token.subtype == "CLOSE" for token in whole)
-        # With the name and the separators the arguments are the whole call again.
-        inside = ["".join(token.value for token in tokens[start:end]) for start, end in call.arguments]
-        assert whole[0].value + ",".join(inside) + ")" == "".join(token.value for token in whole)
 
 
 def test_formula_beyond_excel_s_length_is_not_parsed() -> None:
@@ -145,18 +106,3 @@ def test_filled_down_formulas_are_parsed_as_each_alone(
         except calls.FormulaError:
             continue
         assert parsed_texts(parser.parse(text)) == alone
-
-
-def test_filled_down_formulas_are_tokenized_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenized: list[str] = []
-
-    def counting(text: str) -> Tokenizer:
-        tokenized.append(text)
-        return Tokenizer(text)
-
-    monkeypatch.setattr(calls, "Tokenizer", counting)
-    parser = calls.FormulaParser()
-    parsed = [parser.parse(f"IF(A{row}>1,{PRICE}(A{row},$B$1),LOG10(C{row}))") for row in range(1, 1001)]
-    assert tokenized == [f"=IF(A1>1,{PRICE}(A1,$B$1),LOG10(C1))"]
-    assert "".join(token.value for token in parsed[-1].tokens) == f"IF(A1000>1,{PRICE}(A1000,$B$1),LOG10(C1000))"
-    assert {formula.calls for formula in parsed} == {parsed[0].calls}

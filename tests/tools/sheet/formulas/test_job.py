@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support import cases
-from support.filled_formulas import LOGIN, NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
-from support.workbooks import features, hostile, sheet_features
+from support.filled_formulas import NOT_AVAILABLE, PARTS, Filled, X, book, fill, part
+from support.workbooks import features, hostile
 from support.workbooks.builder import AnyCell, ErrorCell, FormulaCell, RawCell, WorkbookBuilder
 from tools.sheet.part_source import MemoryPartSource
 
@@ -100,17 +100,6 @@ def test_shared_formulas_are_those_of_each_cell(values: bool, tmp_path: Path) ->
     assert (result.cells["B3"][1] is None) is values
 
 
-def test_a_shared_formula_whose_first_cell_is_gone_is_listed_and_the_rest_is_filled(tmp_path: Path) -> None:
-    cells: dict[str, AnyCell] = {
-        "B2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
-        "B3": RawCell('<c r="{address}"><f t="shared" si="7"/><v>5</v></c>'),
-    }
-    result = fill(book(cells), tmp_path)
-    assert result["B2"] == "LM317-ND"
-    assert result["B3"] == Decimal(5)
-    assert result.problems == ["BOM!B3: the cell that this formula is shared with is missing; enter it again"]
-
-
 def test_formulas_that_google_sheets_has_exported_are_filled(tmp_path: Path) -> None:
     exported = 'IFERROR(__xludf.DUMMYFUNCTION("OCTOPART_DISTRIBUTOR_PRICE(A2,"""",""Digi-Key"",100)"),9.9)'
     result = fill(book({"A2": "LM317", "B2": FormulaCell(exported, 9.9)}), tmp_path)
@@ -127,32 +116,6 @@ def test_an_array_formula_fills_its_range(tmp_path: Path) -> None:
     }
     result = fill(book(cells), tmp_path)
     assert [result[f"B{row}"] for row in (2, 3, 4)] == ["LM317-ND", "NE555-ND", NOT_AVAILABLE]
-
-
-def test_an_array_formula_s_first_cell_takes_the_first_element(tmp_path: Path) -> None:
-    cells: dict[str, AnyCell] = {
-        "A2": "NE555",
-        "A12": "LM317",
-        "A13": "NE555",
-        "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="B2:B3"),
-        "B3": "old",
-        "C2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", "", array="C2", dynamic=True),
-        "C13": FormulaCell(f"{X}DISTRIBUTOR_SKU(A12:A13)", ""),
-    }
-    result = fill(book(cells), tmp_path)
-    assert [result[cell] for cell in ("B2", "B3", "C2", "C13")] == ["LM317-ND", "NE555-ND", "LM317-ND", "NE555-ND"]
-
-
-def test_an_array_formula_over_several_calls_is_listed(tmp_path: Path) -> None:
-    cells: dict[str, AnyCell] = {
-        "A2": "LM317",
-        "A3": "NE555",
-        "B2": FormulaCell(f"SUM({X}DISTRIBUTOR_PRICE(A2:A3))", 9, array="B2", dynamic=True),
-        "B3": FormulaCell(f"{X}DISTRIBUTOR_PRICE(A3,,C2:C3)", 9, array="B3", dynamic=True),
-    }
-    result = fill(book(cells), tmp_path)
-    assert (result["B2"], result["B3"]) == (Decimal(9), Decimal("0.5"))
-    assert [problem.partition(":")[0] for problem in result.problems] == ["BOM!B2"]
 
 
 def test_equal_queries_are_one_and_the_manufacturer_makes_a_difference(tmp_path: Path) -> None:
@@ -189,40 +152,12 @@ def test_results_of_functions_may_be_arguments_of_others(tmp_path: Path) -> None
     assert queries(result) == {"LM317", "LM317-ND"}
 
 
-def test_a_query_of_an_earlier_stage_is_not_paid_twice(tmp_path: Path) -> None:
-    source = MemoryPartSource({"LM317": part("LM317"), "LM317-ND": part("LM317-ND")})
-    cells = {
-        "C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""),
-        "E2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317-ND")', ""),
-        "F2": FormulaCell(f"{X}DISTRIBUTOR_STOCK(C2)", ""),
-    }
-    result = fill(book(cells), tmp_path, source, refresh="everything")
-    assert result["F2"] == Decimal(7)
-    assert source.parts_spent == 2
-
-
-def test_queries_that_need_others_are_announced(tmp_path: Path) -> None:
-    cells = {"C2": FormulaCell(f'{X}DISTRIBUTOR_SKU("LM317")', ""), "D2": FormulaCell(f"{X}DISTRIBUTOR_PRICE(C2)", "")}
-    with open_package(book(dict(cells)).write(tmp_path / "BOM.xlsx")) as package:
-        job = FormulaJob(package, FormulaOptions())
-        assert (len(job.queries), job.later_queries) == (1, 1)
-
-
 def test_circular_references_name_their_cells(tmp_path: Path) -> None:
     cells = {"B2": FormulaCell(f"{X}DETAIL_URL(C2)", ""), "C2": FormulaCell('D2&"x"', ""), "D2": FormulaCell("B2", "")}
     message = error_of(book(dict(cells)), tmp_path)
     assert "circular reference" in message
     assert all(f"BOM!{cell}" in message for cell in cells)
     assert error_of(book({"B2": FormulaCell(f"{X}DETAIL_URL(B2)", "")}), tmp_path).endswith("BOM!B2 → BOM!B2")
-
-
-def test_formulas_that_are_nested_deeply_are_no_recursion(tmp_path: Path) -> None:
-    depth = 60
-    nested = f"{X}DISTRIBUTOR_SKU(" * depth + "A2" + ")" * depth
-    source = MemoryPartSource({})
-    source.parts = {"LM317" + "-ND" * level: part("LM317" + "-ND" * level) for level in range(depth)}
-    result = fill(book({"A2": "LM317", "B2": FormulaCell(nested, "")}), tmp_path, source)
-    assert result["B2"] == "LM317" + "-ND" * depth
 
 
 @pytest.mark.parametrize(
@@ -309,19 +244,6 @@ def test_outcomes_are_counted(tmp_path: Path) -> None:
     assert result["B6"] == NOT_AVAILABLE
 
 
-def test_an_unknown_currency_is_not_sent(tmp_path: Path) -> None:
-    result = fill(book({"B2": FormulaCell(f'{X}DISTRIBUTOR_PRICE("LM317",,,1,"XYZ")', "")}), tmp_path)
-    assert (queries(result), result["B2"]) == (set(), NOT_AVAILABLE)
-
-
-@pytest.mark.parametrize("text", ["N/A", "TBD", "DNP", "None", "0"])
-def test_what_stands_for_no_part_is_not_looked_up(tmp_path: Path, text: str) -> None:
-    cells = book({"A2": text, "B2": FormulaCell(f"{X}DISTRIBUTOR_SKU(A2)", "")})
-    result = fill(cells, tmp_path)
-    assert (queries(result), result["B2"], result.counts) == (set(), NOT_AVAILABLE, {"no value": 1})
-    assert queries(fill(cells, tmp_path, as_add_in=True)) == {text}
-
-
 def test_errors_in_arguments_are_the_result(tmp_path: Path) -> None:
     cells: dict[str, AnyCell] = {
         "A2": ErrorCell("#REF!"),
@@ -373,18 +295,6 @@ def test_an_early_end_keeps_the_other_values(tmp_path: Path) -> None:
 def test_a_workbook_without_these_functions_is_refused(tmp_path: Path) -> None:
     assert "--columns" in error_of(book({"A1": "LM317", "B1": FormulaCell("SUM(1)", 1)}), tmp_path)
     assert "BOM!B1" in error_of(book({"A1": 1, "B1": FormulaCell(f"{X}LIFECYCLE(1)", 1)}), tmp_path)
-
-
-def test_a_table_s_row_may_be_an_argument(tmp_path: Path) -> None:
-    workbook = book({"A1": 0, "F1": LOGIN})
-    sheet = workbook.sheets[0]
-    sheet.rows[1].pop(1)
-    sheet.put("A1", "MPN", "SKU")
-    for row, mpn in enumerate(("LM317", "NE555"), 2):
-        sheet.put(f"A{row}", mpn, FormulaCell(f"{X}DISTRIBUTOR_SKU(Parts[[#This Row],[MPN]])", ""))
-    sheet_features.table(sheet, "A1:B3", ["MPN", "SKU"])
-    result = fill(workbook, tmp_path)
-    assert [result["B2"], result["B3"]] == ["LM317-ND", "NE555-ND"]
 
 
 FORMULAS = [

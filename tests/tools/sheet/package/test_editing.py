@@ -8,7 +8,7 @@ import pytest
 from tools.sheet.package import exact_workbook
 
 from proxy import errors
-from proxy.tools.sheet.package import archive, cells, workbook
+from proxy.tools.sheet.package import cells, workbook
 from proxy.tools.sheet.package.cells import CellChange
 
 SHEET = "xl/worksheets/sheet1.xml"
@@ -79,40 +79,6 @@ def test_new_cells_and_rows_stand_in_order(tmp_path: Path) -> None:
     assert edited(tmp_path, ODD, changes) == expected
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 50])
-@pytest.mark.parametrize("codec", ["utf-8", "utf-16-le"])
-def test_the_result_does_not_depend_on_how_the_sheet_arrives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, codec: str
-) -> None:
-    xml = ODD.replace("UTF-8", codec.removesuffix("-le")).replace("<!-- > -->", "<!-- é😀 > -->")
-    changes = {(row, column): new("ü😀") for row in range(1, 6) for column in range(1, 5)}
-    path = exact_workbook.written(tmp_path / "book.xlsx", exact_workbook.parts(xml.encode(codec)))
-    results = set()
-    for chunk in (1 << 16, size):
-        monkeypatch.setattr(archive, "CHUNK", chunk)
-        with workbook.open_package(path) as package:
-            package.save(tmp_path / "filled.xlsx", {"One": changes})
-            rows = [row for _, row in package.rows(package.sheets[0])]
-        results.add((exact_workbook.part(tmp_path / "filled.xlsx", SHEET), str(rows)))
-    assert len(results) == 1
-    assert results.pop()[0].decode(codec).count("<t>ü😀</t>") == len(changes) - 1  # C2 has a formula
-
-
-def test_a_sheet_without_rows_gets_them(tmp_path: Path) -> None:
-    empty = exact_workbook.sheet("").replace("<sheetData></sheetData>", "<sheetData/>")
-    expected = exact_workbook.sheet('<row r="2"><c r="B2" t="inlineStr"><is><t>x</t></is></c></row>')
-    assert edited(tmp_path, empty, {(2, 2): new("x")}) == expected
-    assert edited(tmp_path, exact_workbook.sheet(""), {(2, 2): new("x")}) == expected
-
-
-def test_elements_have_the_prefix_of_the_sheet(tmp_path: Path) -> None:
-    xml = f'<x:worksheet xmlns:x="{exact_workbook.MAIN}"><x:sheetData><x:row r="1"/></x:sheetData></x:worksheet>'
-    cell = '<x:c r="{}1" t="inlineStr"><x:is><x:t>y</x:t></x:is></x:c>'
-    row = '<x:row r="2"><x:c r="A2"><x:v>1</x:v></x:c></x:row>'
-    expected = xml.replace('<x:row r="1"/>', f'<x:row r="1">{cell.format("A")}</x:row>{row}')
-    assert edited(tmp_path, xml, {(1, 1): new("y"), (2, 1): new(Decimal(1))}) == expected
-
-
 def test_the_used_range_grows(tmp_path: Path) -> None:
     xml = exact_workbook.sheet('<row r="2"><c r="B2"/></row>', before='<dimension ref="B2" />')
     assert '<dimension ref="B2:D9" />' in edited(tmp_path, xml, {(9, 4): new(Decimal(1)), (99, 99): new(None)})
@@ -127,16 +93,6 @@ def test_metadata_stays_with_the_formula_that_it_belongs_to(tmp_path: Path) -> N
     assert kept == xml.replace(cell, '<c r="A1" cm="1"><f t="array" ref="A1">F()</f><v>2</v></c>')
     dropped = edited(tmp_path, xml, {(1, 1): new(Decimal(2), drop_formula=True)})
     assert dropped == xml.replace(cell, '<c r="A1"><v>2</v></c>')
-
-
-def test_new_cells_look_like_their_row_or_column(tmp_path: Path) -> None:
-    columns = '<cols><col min="3" max="4" style="7"/></cols>'
-    xml = exact_workbook.sheet('<row r="1" s="5" customFormat="1"/><row r="2" s="5"/>', before=columns)
-    changes: Changes = {(1, 3): new("x"), (2, 3): new("x"), (2, 5): new("x"), (3, 4): CellChange("x", style=2)}
-    after = edited(tmp_path, xml, changes)
-    for cell in ('r="C1" s="5"', 'r="C2" s="7"', 'r="E2" t', 'r="D3" s="2"'):
-        assert f"<c {cell}" in after
-    assert 's="9"' in edited(tmp_path, ODD, {(2, 1): CellChange("x", style=9)})
 
 
 def test_formulas_that_shared_a_dropped_one_get_their_own(tmp_path: Path) -> None:
@@ -162,12 +118,6 @@ def test_text_that_could_be_a_formula_is_text(tmp_path: Path) -> None:
             assert list(package.rows(package.sheets[0])) == [(1, [cells.Cell(1, 1, text)])]
 
 
-def test_a_change_to_nothing_adds_nothing(tmp_path: Path) -> None:
-    assert edited(tmp_path, ODD, {(1, 1): new(None), (2, 7): new(None), (9, 9): new(None)}) == ODD.replace(
-        "spans='1:3'", 'spans="1:7"'
-    )
-
-
 @pytest.mark.parametrize(
     "value,problem",
     [
@@ -185,12 +135,6 @@ def test_a_value_that_merged_cells_would_hide_is_refused(tmp_path: Path) -> None
     xml = exact_workbook.sheet("", after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
     assert "merged cells A1:C2 that would hide B2: unmerge them first" in refusal(tmp_path, xml, {(2, 2): new("x")})
     assert "<v>1</v>" in edited(tmp_path, xml, {(1, 1): new(Decimal(1)), (2, 2): new(None), (2, 4): new("y")})
-
-
-def test_a_value_that_merged_cells_hide_already_may_change(tmp_path: Path) -> None:
-    row = '<row r="2"><c r="B2"><f>A1*2</f><v>3</v></c></row>'
-    xml = exact_workbook.sheet(row, after='<mergeCells count="1"><mergeCell ref="A1:C2"/></mergeCells>')
-    assert "<f>A1*2</f><v>4</v>" in edited(tmp_path, xml, {(2, 2): new(Decimal(4))})
 
 
 def test_an_endless_cell_is_refused(tmp_path: Path) -> None:

@@ -53,15 +53,6 @@ def test_runs_of_a_text_are_joined_without_its_phonetic_ones(tmp_path: Path) -> 
     assert values(tmp_path, cells, sharedStrings=shared) == ["東京", "plain", "", "東京", "plain"]
 
 
-def test_left_out_references_count_on(tmp_path: Path) -> None:
-    data = '<row><c/></row><row r="5"><c r="C5"><v>1</v></c><c><v>2</v></c></row><row><c><v>3</v></c></row>'
-    assert [[cell[:3] for cell in row] for row in rows(tmp_path, data).values()] == [
-        [(1, 1, None)],
-        [(5, 3, Decimal(1)), (5, 4, Decimal(2))],
-        [(6, 1, Decimal(3))],
-    ]
-
-
 def test_formulas_arrive_as_they_read_in_their_cells(tmp_path: Path) -> None:
     data = (
         '<row r="1"><c r="A1"><f>B1&amp;"x"</f><v>1</v></c>'
@@ -98,16 +89,6 @@ def test_shared_formulas_of_all_sheets_are_bounded(tmp_path: Path) -> None:
         with pytest.raises(errors.SheetError, match="'Two' has too many shared formulas"):
             list(package.rows(two))
         assert len(list(package.rows(two, formulas=False))) == 401
-
-
-def test_dates_count_from_the_epoch_of_the_workbook(tmp_path: Path) -> None:
-    content = exact_workbook.parts(exact_workbook.sheet('<row><c t="d"><v>1904-01-03</v></c></row>'))
-    content["xl/workbook.xml"] = str(content["xl/workbook.xml"]).replace(
-        "<sheets>", '<workbookPr date1904="1"/><sheets>'
-    )
-    with workbook.open_package(exact_workbook.written(tmp_path / "mac.xlsx", content)) as package:
-        assert package.date_1904
-        assert [cell.value for _, row in package.rows(package.sheets[0]) for cell in row] == [Decimal(2)]
 
 
 @pytest.mark.parametrize(

@@ -68,15 +68,6 @@ def test_another_reader_sees_the_new_sheet(tmp_path: Path) -> None:
     assert read.worksheets[1]["A2"].data_type != "f"
 
 
-def test_the_header_is_bold_also_where_no_cell_format_is(tmp_path: Path) -> None:
-    book = openpyxl.Workbook()
-    book.save(tmp_path / "own.xlsx")
-    with workbook.open_package(tmp_path / "own.xlsx") as package:
-        package.save(tmp_path / "filled.xlsx", {}, [cells.NewSheet("New", [["x"], ["y"]])])
-    new = openpyxl.load_workbook(tmp_path / "filled.xlsx")["New"]
-    assert (new["A1"].font.b, new["A2"].font.b, new.freeze_panes) == (True, False, "A2")
-
-
 @given(st.lists(st.text(), min_size=1, max_size=5))
 @settings(max_examples=60)
 def test_any_name_becomes_a_legal_and_unique_one(tmp_path_factory: pytest.TempPathFactory, wishes: list[str]) -> None:
@@ -105,18 +96,6 @@ def test_a_name_stays_where_it_is_legal(tmp_path: Path) -> None:
             "x" * 27 + " (2)",
             "History_",
         ]
-
-
-def test_lists_with_prefixes_and_without_children_get_their_entries(tmp_path: Path) -> None:
-    content = exact_workbook.parts(exact_workbook.sheet(""))
-    types = str(content["[Content_Types].xml"]).replace("xmlns=", "xmlns:t=").replace("</", "</t:")
-    content["[Content_Types].xml"] = (
-        types.replace("<Types", "<t:Types").replace("<Def", "<t:Def").replace("<Ov", "<t:Ov")
-    )
-    target = saved(tmp_path, content, cells.NewSheet("New", [["x"]]))
-    assert b'<t:Override PartName="/xl/worksheets/sheet2.xml"' in exact_workbook.part(target, "[Content_Types].xml")
-    with workbook.open_package(target) as package:
-        assert len(list(package.rows(package.sheets[1]))) == 1
 
 
 def _endless() -> Iterator[list[cells.CellValue]]:
@@ -163,28 +142,8 @@ def test_dropped_formulas_leave_the_calculation_chain(tmp_path: Path) -> None:
     assert chain_after(tmp_path, ENTRIES, Two=["B1"]) == ENTRIES.removesuffix('<c r="B1" />')
 
 
-def test_an_entry_keeps_its_sheet_when_the_one_before_it_leaves(tmp_path: Path) -> None:
-    assert chain_after(tmp_path, ENTRIES, One=["A1", "B1"], Two=["A1"]) == '<c r="C1" s="1" i="6"></c><c r="B1" i="7"/>'
-
-
 def test_an_empty_chain_goes_with_all_that_names_it(tmp_path: Path) -> None:
     assert chain_after(tmp_path, ENTRIES, One=["A1", "B1", "C1"], Two=["A1", "B1"]) is None
     assert b"calcChain" not in exact_workbook.part(tmp_path / "filled.xlsx", "xl/_rels/workbook.xml.rels")
     assert b"calcChain" not in exact_workbook.part(tmp_path / "filled.xlsx", "[Content_Types].xml")
     openpyxl.load_workbook(tmp_path / "filled.xlsx")
-
-
-def test_cells_of_an_array_formula_leave_the_chain_with_it(tmp_path: Path) -> None:
-    rows = '<row r="1"><c r="A1"><f t="array" ref="A1:A2">B1:B2</f><v>1</v></c><c r="B1"><f>1</f></c></row>'
-    entries = '<c r="A1" i="6" a="1"/><c r="A2" a="1"/><c r="B1"/>'
-    content = exact_workbook.parts(exact_workbook.sheet(rows), calcChain=CHAIN.format(exact_workbook.MAIN, entries))
-    target = saved(tmp_path, content, One=["A1"])
-    assert exact_workbook.part(target, "xl/calcChain.xml").decode() == CHAIN.format(
-        exact_workbook.MAIN, '<c r="B1" i="6"/>'
-    )
-
-
-def test_a_chain_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
-    for entry in ('<c r="XFE1" i="6"/>', '<c r="A1:B2" i="6"/>', "<c/>"):
-        with pytest.raises(errors.SheetError, match="names a cell that does not exist"):
-            chain_after(tmp_path, entry, One=["A1"])

@@ -3,9 +3,6 @@
 import os
 import re
 import resource
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -13,19 +10,6 @@ import pytest
 
 from proxy import errors
 from proxy.tools.sheet.package import saving
-
-WRITES_AND_WAITS = """
-import signal, sys, time
-from pathlib import Path
-from proxy.tools.sheet.package import saving
-signal.signal(signal.SIGINT, signal.default_int_handler)  # shells let background processes ignore it
-target = Path(sys.argv[1])
-with saving.replacing(target, target) as stream:
-    stream.write(bytes(100_000))
-    stream.flush()
-    print("written", flush=True)
-    time.sleep(60)
-"""
 
 
 @pytest.fixture
@@ -62,18 +46,6 @@ def test_an_interrupted_run_leaves_nothing(target: Path, error: type[BaseExcepti
             raise error
     except (KeyboardInterrupt, ValueError, errors.SheetError):
         pass
-    assert list(target.parent.iterdir()) == [target]
-    assert target.read_bytes() == b"old"
-
-
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="only Linux has files without a name")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_process_leaves_nothing(target: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-c", WRITES_AND_WAITS, str(target)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"written\n"
-        process.send_signal(number)
     assert list(target.parent.iterdir()) == [target]
     assert target.read_bytes() == b"old"
 
@@ -123,15 +95,3 @@ def test_backups_are_named_by_their_time_and_never_overwritten(target: Path, mon
         backup = target.with_name(name)
         assert (backup.read_bytes(), backup.stat().st_mode & 0o777) == (b"old", 0o640)
         assert backup.stat().st_mtime == target.stat().st_mtime
-
-
-def test_a_backup_that_fails_leaves_nothing(target: Path) -> None:
-    target.write_bytes(bytes(100_000))
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        with pytest.raises(errors.SheetError, match=r"backup-.* cannot be written"):
-            saving.back_up(target)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert list(target.parent.iterdir()) == [target]

@@ -38,23 +38,6 @@ def test_parts_are_found_by_absolute_and_relative_names(tmp_path: Path, target: 
         assert len(list(package.rows(package.sheets[0]))) == 1
 
 
-def test_hidden_sheets_are_marked_and_charts_left_out(tmp_path: Path) -> None:
-    content = exact_workbook.parts(ROW, ROW, ROW, chart="<x/>")
-    content["xl/workbook.xml"] = (
-        str(content["xl/workbook.xml"])
-        .replace('name="One"', 'name="One" state="hidden"')
-        .replace('name="Two"', 'name="Two" state="veryHidden"')
-    )
-    content["xl/_rels/workbook.xml.rels"] = exact_workbook.relationships(
-        ("worksheet", "worksheets/sheet1.xml"), ("worksheet", "worksheets/sheet2.xml"), ("chartsheet", "chart.xml")
-    )
-    with opened(tmp_path, content) as package:
-        assert [(sheet.name, sheet.visible, sheet.identifier) for sheet in package.sheets] == [
-            ("One", False, 6),
-            ("Two", False, 7),
-        ]
-
-
 def test_strict_workbooks_are_read_and_written_in_their_namespaces(tmp_path: Path) -> None:
     strict = "http://purl.oclc.org/ooxml"
     names = {
@@ -139,25 +122,4 @@ def test_a_part_of_endless_elements_is_refused(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(structure, "ELEMENTS_MAX", 10)
     assert "more than 10 elements" in refusal(
         tmp_path, _replaced("xl/workbook.xml", "<sheets>", "<x/>" * 9 + "<sheets>")
-    )
-
-
-def _with_table(area: str, header: str = "") -> dict[str, str | bytes]:
-    content = exact_workbook.parts(exact_workbook.sheet(""))
-    content["xl/worksheets/_rels/sheet1.xml.rels"] = exact_workbook.relationships(("table", "../tables/table1.xml"))
-    content["xl/tables/table1.xml"] = f'<table xmlns="{exact_workbook.MAIN}" ref="{area}" {header}/>'
-    return content
-
-
-def test_the_header_of_a_table_is_not_changed(tmp_path: Path) -> None:
-    target = tmp_path / "filled.xlsx"
-    with opened(tmp_path, _with_table("B2:D9")) as package:
-        with pytest.raises(errors.SheetError, match="table with its header in D2"):
-            package.save(target, {"One": {(2, 4): cells.CellChange("Price")}})
-        package.save(target, {"One": {(3, 4): cells.CellChange("x"), (2, 5): cells.CellChange("Price")}})
-    with opened(tmp_path, _with_table("B2:D9", 'headerRowCount="0"')) as package:
-        package.save(tmp_path / "without header.xlsx", {"One": {(2, 4): cells.CellChange("Price")}})
-    assert (
-        exact_workbook.part(target, "xl/tables/table1.xml")
-        == str(_with_table("B2:D9")["xl/tables/table1.xml"]).encode()
     )

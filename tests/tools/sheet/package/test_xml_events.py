@@ -61,8 +61,3 @@ def test_the_encoding_of_a_sheet_is_kept(tmp_path: Path, codec: str, mark: str) 
         package.save(target, {"One": {(1, 2): cells.CellChange("ü")}})
     expected = xml.replace("</row>", '<c r="B1" t="inlineStr"><is><t>ü</t></is></c></row>').encode(codec)
     assert exact_workbook.part(target, "xl/worksheets/sheet1.xml") == expected
-
-
-def test_half_a_character_is_refused(tmp_path: Path) -> None:
-    assert "not valid UTF-16" in _refused(tmp_path, exact_workbook.sheet(ROW).encode("utf-16-le")[:-1])
-    assert "not well-formed XML" in _refused(tmp_path, exact_workbook.sheet(ROW).encode()[:-1])
