@@ -111,15 +111,6 @@ def test_every_block_is_read(load: Any, name: str) -> None:
         load(f"{name}: {{no_such_setting: 1}}\n{SANDBOX}")
 
 
-def test_empty_block_has_all_defaults(load: Any) -> None:
-    assert load("listen:\n" + SANDBOX).listen == config.ListenSettings()
-
-
-@pytest.mark.parametrize("cache, enabled", [("seconds: 0", False), ("bytes: 0", False), ("seconds: 0.5", True)])
-def test_zero_seconds_or_bytes_disable_the_cache(load: Any, cache: str, enabled: bool) -> None:
-    assert load(f"cache: {{{cache}}}\n{SANDBOX}").cache.enabled is enabled
-
-
 @cases.parametrize("block, message")
 def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:
     with pytest.raises(errors.ConfigError) as found:
@@ -193,10 +184,6 @@ def test_real_upstream_needs_credentials(load: Any) -> None:
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
         loader.load(tmp_path / "no.yaml", {})
-
-
-def test_api_key_with_a_lone_surrogate_has_a_digest() -> None:
-    assert config.digest("\udcff") != config.digest("x")
 
 
 def test_operators_port_is_open_unless_it_is_switched_off(load: Any) -> None:

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-from support import cases
-
 from proxy import config
 from proxy.config import loader, origins, reference
 from proxy.kit import located_yaml
@@ -36,11 +34,6 @@ def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
     names = [name for block in meanings.values() for name in block]
     assert sorted(names) == sorted(row.name for row in reference.rows())
     assert all(row.accepts and row.plain_meaning and "](" not in row.plain_meaning for row in reference.rows())
-
-
-@cases.parametrize("name, documented")
-def test_effective_setting_is_found_in_the_reference(name: str, documented: str) -> None:
-    assert reference.documented_name(name) == documented
 
 
 def test_every_effective_setting_is_in_the_reference(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Tests of the stage cost: estimates of typical and of recorded requests."""
 
-import builtins
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +41,6 @@ async def test_typical_requests_cost_what_their_plans_may_return(examine: Examin
     assert the_finding(findings, "limit_cost").application == "demo"
 
 
-async def test_a_cache_that_is_off_is_told(examine: Examine) -> None:
-    findings = await examine(cost.check, SANDBOX + "cache: {seconds: 0}\n")
-    assert the_finding(findings, "cache_cost").text == "the cache is off: a repeated query costs parts each time"
-
-
 async def test_a_month_of_recorded_requests_is_compared_with_the_limits(examine: Examine, recorded: Path) -> None:
     findings = await examine(cost.check, SANDBOX, (recorded,))
     text = the_finding(findings, "recorded_cost").text
@@ -57,24 +51,11 @@ async def test_a_month_of_recorded_requests_is_compared_with_the_limits(examine:
     assert "hidden" not in str(findings)
 
 
-async def test_a_month_is_compared_with_the_sum_of_all_limits(examine: Examine, recorded: Path) -> None:
-    findings = await examine(cost.check, TWO.format(3000, 3479), (recorded,))
-    assert the_finding(findings, "quota_short").text.endswith("the applications' limits allow 6,479 parts")
-
-
 @pytest.mark.parametrize("parts", [(6480, 0), (3000, 3480), ("unlimited", 5)])
 async def test_limits_that_suffice_are_no_mistake(examine: Examine, recorded: Path, parts: Any) -> None:
     findings = await examine(cost.check, TWO.format(*parts), (recorded,))
     assert diagnoses(findings) == []
     assert "at most 6,480 parts" in the_finding(findings, "month_cost").text
-
-
-async def test_a_file_without_timestamps_tells_no_month(examine: Examine, tmp_path: Path) -> None:
-    file = tmp_path / "urls.txt"
-    file.write_text("/v3/parts/search?q=relay&apikey=hidden\n")
-    findings = await examine(cost.check, SANDBOX, (file,))
-    assert diagnoses(findings) == []
-    assert the_finding(findings, "month_unknown").text == f"{file} has no timestamps, so the cost of a month is unknown"
 
 
 @pytest.mark.parametrize("content", [None, "", "no request at all\n" * 3])
@@ -85,19 +66,3 @@ async def test_a_file_without_requests_is_named(examine: Examine, tmp_path: Path
     findings = await examine(cost.check, SANDBOX, (file,))
     assert diagnoses(findings) == ["requests_unreadable"]
     assert str(file) in the_finding(findings, "requests_unreadable").text
-
-
-async def test_a_format_that_needs_another_package_is_named(
-    examine: Examine, recorded: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real_import = builtins.__import__
-
-    def without_sources(name: str, *rest: Any) -> Any:
-        if name == "proxy.traffic.sources":
-            raise ModuleNotFoundError(name="ijson")
-        return real_import(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without_sources)
-    findings = await examine(cost.check, SANDBOX, (recorded,))
-    assert diagnoses(findings) == ["package_missing"]
-    assert "pip install '.[compare,xlsx]'" in the_finding(findings, "package_missing").advice

@@ -5,12 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import graphql
-import msgspec
 import pytest
 
 from proxy.doctor import introspection
 from proxy.mapping import drift
-from proxy.upstream import classify, http_post
 
 COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 
@@ -51,19 +49,3 @@ def test_query_type_is_found_by_its_role_and_unknown_types_are_left_out(schema: 
 @pytest.mark.parametrize("body", [{"errors": [{"message": "no introspection"}]}, {"data": None, "errors": []}])
 def test_refused_introspection_has_no_types(body: Any) -> None:
     assert introspection.operation([]).decode(json.dumps(body).encode()).data is None
-
-
-def test_operation_can_be_sent_by_the_graphql_client(schema: graphql.GraphQLSchema) -> None:
-    operation = introspection.operation(["SupPart"])
-    request = json.loads(operation.payload)
-    assert request["operationName"] == operation.name == "introspection"
-    result = graphql.graphql_sync(schema, request["query"])
-    reply = http_post.HttpResponse(200, json.dumps({"data": result.data}).encode())
-    data = classify.data(reply, classify.decode(operation, reply), 0.0)
-    assert set(data.types) == {"Query", "SupPart"}
-
-
-@pytest.mark.parametrize("data", [{}, {"__schema": None}, {"__schema": {"queryType": {"name": 1}}}, {"A": []}])
-def test_data_of_another_form_is_not_decoded(data: Any) -> None:
-    with pytest.raises(msgspec.MsgspecError):
-        introspection.operation([]).decode(json.dumps({"data": data}).encode())

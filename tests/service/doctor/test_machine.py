@@ -2,15 +2,12 @@
 
 import errno
 import resource
-import shutil
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import served
 
 from proxy.doctor import machine
 from proxy.kit import ports
@@ -76,27 +73,6 @@ async def test_a_port_of_the_admin_interface_that_another_program_has_is_named(
     )
 
 
-async def test_a_service_that_runs_already_is_no_mistake(examine: Examine) -> None:
-    from aiohttp import web
-
-    async def health(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    app = web.Application()
-    app.router.add_get("/healthz", health)
-    async with served.on_loopback(app) as url:
-        port = url.rpartition(":")[2]
-        findings = await examine(machine.check, ALONE + f"listen: {{port: {port}}}\n")
-    assert diagnoses(findings) == []
-    assert the_finding(findings, "service_running").text == f"v3bridge is running on 127.0.0.1:{port}"
-
-
-@pytest.mark.parametrize("port", [0, 8080])
-async def test_an_address_of_another_machine_is_named(examine: Examine, port: int) -> None:
-    findings = await examine(machine.check, ALONE + f"listen: {{host: 192.0.2.1, port: {port}}}\n")
-    assert diagnoses(findings) == ["host_unusable"]
-
-
 async def test_an_unknown_host_is_named(examine: Examine, monkeypatch: pytest.MonkeyPatch) -> None:
     def unknown(host: str) -> Any:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -127,34 +103,3 @@ async def test_open_files_must_suffice_for_all_connections(
     findings = await examine(machine.check, text)
     assert diagnoses(findings) == expected
     assert not expected or "a worker will serve 999 connections, not 1000" in str(findings)
-
-
-@pytest.mark.parametrize("size, expected", [(400_000_000, []), (370_000_000, ["memory_short"])])
-async def test_memory_must_suffice_for_full_caches_of_all_workers(
-    examine: Examine, monkeypatch: pytest.MonkeyPatch, size: int, expected: list[str]
-) -> None:
-    monkeypatch.setattr(machine, "memory_size", lambda: size)
-    assert diagnoses(await examine(machine.check, ALONE + "listen: {port: 0, workers: 2}\n")) == expected
-
-
-def test_the_memory_of_a_container_is_its_limit(tmp_path: Path) -> None:
-    limit = tmp_path / "memory.max"
-    limit.write_text("max\n")
-    whole = machine.memory_size([limit])
-    limit.write_text("1000000\n")
-    assert (machine.memory_size([limit]), whole > 1_000_000) == (1_000_000, True)
-
-
-async def test_the_disk_must_have_room_for_the_shared_cache(
-    examine: Examine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    text = ALONE + "listen: {port: 0}\nstore: sqlite:kept/state.sqlite\n"
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=310_000_000))
-    findings = await examine(machine.check, text)
-    assert diagnoses(findings) == ["disk_short"]
-    assert f"310 MB free in {tmp_path}, " in the_finding(findings, "disk_short").text
-    # What the files have taken already need not be free.
-    (tmp_path / "kept").mkdir()
-    (tmp_path / "kept" / "state.sqlite.cache").write_bytes(bytes(20_000_000))
-    assert diagnoses(await examine(machine.check, text)) == []
-    assert diagnoses(await examine(machine.check, ALONE + "listen: {port: 0}\ncache: {shared: false}\n")) == []

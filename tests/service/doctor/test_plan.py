@@ -7,7 +7,7 @@ import pytest
 from support import cases
 
 from proxy import config, errors
-from proxy.doctor import graphql, plan
+from proxy.doctor import plan
 from proxy.next import usage
 from proxy.next.applications import Applications
 from proxy.store.protocol import LIFETIME, Usage
@@ -41,19 +41,6 @@ def test_probe_tells_an_exhausted_limit_from_a_missing_feature(status: int) -> N
         {**refused("no access", path=["supSearchMpn", "specAggs"]), "data": {"supSearchMpn": {"hits": 0}}},
     ):
         assert isinstance(probed(body, status), plan.FeatureRefused)
-
-
-def test_probe_without_a_refusal_shows_the_feature() -> None:
-    assert probed({"data": {"supSearchMpn": {"hits": 0, "specAggs": []}}}) is None
-    assert isinstance(probed(refused("The field `specAggs` does not exist.")), errors.QueryRefused)
-    with pytest.raises(graphql.DiagnosedError):
-        probed({"errors": [{"message": "x", "extensions": {"code": "AuthInvalidToken"}}]}, 401)
-
-
-def test_probe_can_return_no_part() -> None:
-    document = json.loads(plan.PROBE.payload)["query"]
-    assert "limit: 0" in document
-    assert "results" not in document
 
 
 @cases.parametrize("limit, parts, expected")

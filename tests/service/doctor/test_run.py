@@ -3,12 +3,12 @@
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from proxy.doctor import run
-from proxy.doctor.findings import CheckResult, Report, StageName, found, passed
+from proxy.doctor.findings import CheckResult, Report, found, passed
 from proxy.doctor.inspection import Inspection, StageCheck
 from proxy.kit import clock
 
@@ -45,23 +45,9 @@ async def run_of(monkeypatch: pytest.MonkeyPatch, *stages: StageCheck) -> tuple[
     return report, seen
 
 
-def test_the_stages_are_those_of_the_findings_in_their_order() -> None:
-    assert [stage.name for stage in run.STAGES] == list(get_args(StageName))
-
-
 def test_a_stage_needs_one_before_it() -> None:
     names = [stage.name for stage in run.STAGES]
     assert all(names.index(stage.needs) < place for place, stage in enumerate(run.STAGES) if place)
-
-
-async def test_findings_are_observed_as_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    stages = StageCheck("configuration", wrong, is_ready=always), StageCheck("machine", right, is_ready=always)
-    report, seen = await run_of(monkeypatch, *stages)
-    wrong_thing = ("configuration", "proxy_failed")
-    assert seen == ["configuration", wrong_thing, wrong_thing, "machine", ("machine", "right_thing")]
-    first, second = report.stages[0].findings
-    assert (first.advice, first.application, first.outcome) == ("check upstream.proxy, and its rules", "erp", "failed")
-    assert (second.advice, second.application) == ("a better remedy", None)
 
 
 async def test_a_stage_is_skipped_because_of_the_one_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,9 +68,3 @@ async def test_a_stage_is_skipped_because_of_the_one_it_needs(monkeypatch: pytes
 async def test_only_failures_make_a_run_unsuccessful(monkeypatch: pytest.MonkeyPatch, check: Any, ok: bool) -> None:
     report, _ = await run_of(monkeypatch, StageCheck("machine", check, is_ready=always))
     assert (report.ok, report.stages[0].has_failed) == (ok, not ok)
-
-
-async def test_a_stage_needs_settings_unless_it_says_otherwise() -> None:
-    async with AsyncExitStack() as resources:
-        inspection = Inspection(Path("config.yaml"), {}, clock.ManualClock(), start_nothing, resources)
-        assert not StageCheck("machine", right).is_ready(inspection)

@@ -86,11 +86,6 @@ async def test_a_folder_that_cannot_be_written_to_is_named(examine: Examine, tmp
     assert f"cannot be made in {tmp_path}/kept" in findings[0].text
 
 
-async def test_a_file_in_place_of_a_folder_is_named(examine: Examine, tmp_path: Path) -> None:
-    (tmp_path / "kept").write_text("")
-    assert diagnoses(await examine(store.check, FILE)) == ["store_folder_unwritable"]
-
-
 async def test_a_folder_in_place_of_the_file_is_named(examine: Examine, tmp_path: Path) -> None:
     (tmp_path / "kept" / "state.sqlite").mkdir(parents=True)
     (finding,) = await examine(store.check, FILE)
@@ -146,11 +141,6 @@ async def test_a_store_that_another_program_writes_to_is_named(
         assert diagnoses(await examine(store.check, FILE)) == ["store_busy"]
     finally:
         writer.close()
-
-
-async def test_a_slow_store_is_named(examine: Examine, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "SLOW_SECONDS", 0.0)
-    assert diagnoses(await examine(store.check, FILE)) == ["store_slow"]
 
 
 async def test_a_store_in_memory_forgets(examine: Examine) -> None:

@@ -44,13 +44,6 @@ async def test_callers_of_one_key_share_one_execution(flight: single_flight.Sing
     assert work.begun == 1
 
 
-async def test_different_keys_run_separately(flight: single_flight.SingleFlight[str, str]) -> None:
-    work = Work()
-    work.go.set()
-    await asyncio.gather(flight.run("a", work), flight.run("b", work))
-    assert work.begun == 2
-
-
 async def test_result_is_not_kept_afterwards(flight: single_flight.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
@@ -95,14 +88,6 @@ async def test_error_without_callers_is_not_reported_as_unhandled(
     assert not caplog.records
     work.outcome = "again"
     assert await flight.run("key", work) == "again"
-
-
-async def test_task_name_does_not_hold_the_key(flight: single_flight.SingleFlight[str, str]) -> None:
-    work = Work()
-    task = flight.start("a secret key", work)
-    assert task.get_name() == "test flight"
-    work.go.set()
-    await task
 
 
 async def test_close_cancels_executions(flight: single_flight.SingleFlight[str, str]) -> None:

@@ -30,10 +30,6 @@ def test_longest_wait_of_all_windows_is_returned() -> None:
     assert limiter.try_take() == 59.0
 
 
-def test_no_windows_allow_everything() -> None:
-    assert taken(windows.Windows([], clock.ManualClock()), 1000) == 1000
-
-
 @pytest.mark.parametrize("count, seconds", [(0, 1.0), (-1, 1.0), (1, 0.0), (1, -2.0)])
 def test_window_without_room_is_an_error_naming_its_numbers(count: int, seconds: float) -> None:
     with pytest.raises(ValueError, match=str(count)):

@@ -95,25 +95,6 @@ def test_missing_field_names_the_v3_fields_that_lose_their_source(
     assert list(difference.affected) == affected
 
 
-def test_missing_argument_names_only_what_uses_it(mappings: loader.Mappings, remote: Remote) -> None:
-    part = remote["SupPart"]
-    fields = [
-        msgspec.structs.replace(field, args=[]) if field.name == "sellers" else field for field in part.fields or []
-    ]
-    differences = drift.compare(mappings, {**remote, "SupPart": msgspec.structs.replace(part, fields=fields)})
-    assert differences[0] == drift.Drift(
-        "SupPart.sellers(includeBrokers)", "is gone", True, ("Part.offers", "Part.broker_listings")
-    )
-
-
-def test_missing_type_is_named_once(mappings: loader.Mappings, remote: Remote) -> None:
-    types = {name: kind for name, kind in remote.items() if name != "SupPartCad"}
-    assert drift.compare(mappings, types) == [drift.Drift("SupPartCad", "is gone", True, ("Part.cad_models",))]
-    # Where the field that leads to it is gone, too, that is the cause.
-    differences = drift.compare(mappings, without(types, "SupPart", "cad"))
-    assert [each.place for each in differences] == ["SupPart.cad"]
-
-
 @pytest.mark.parametrize(
     "change, problem, breaks",
     [

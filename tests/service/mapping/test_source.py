@@ -1,7 +1,5 @@
 """Tests of the source of compiled mapping functions: its display and its content."""
 
-import gc
-import linecache
 import traceback
 
 import msgspec
@@ -9,17 +7,11 @@ import pytest
 
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader
-from proxy.mapping.source import ObjectSource, Source, functions_of
 from proxy.model import MappingContext, Projection
 
 MAPPINGS = loader.load(shipped.path("mappings"))
 ATTRIBUTED = Projection(show=frozenset({("descriptions",)}), include=frozenset({"descriptions"}))
 HERE = MappingContext("US", "USD")
-
-
-def files() -> set[str]:
-    """The mapping functions that linecache knows."""
-    return {name for name in linecache.cache if name.startswith("<mapping ")}
 
 
 def test_traceback_shows_the_line_of_the_mapping_function() -> None:
@@ -40,34 +32,3 @@ def test_traceback_names_each_object_of_the_path() -> None:
     functions = [frame.name for frame in traceback.extract_tb(failure.value.__traceback__)]
     assert functions[1] == "map_part"
     assert {"map_description", "map_attribution", "map_source"} <= set(functions)
-
-
-def test_linecache_keeps_the_source_while_the_function_exists() -> None:
-    gc.collect()
-    before = files()
-    seller = compiler.compile_object(MAPPINGS, "Seller", Projection())
-    (file,) = files() - before
-    linecache.checkcache()
-    assert "".join(linecache.getlines(file)) == seller.source
-    del seller
-    gc.collect()
-    assert file not in linecache.cache
-
-
-def test_equal_functions_are_written_once() -> None:
-    source = Source("Part")
-    url = ObjectSource("Asset", {"url": "asset"})
-    calls = [source.call("Asset", {"asset": f"part.{name}"}, url) for name in ("small", "large")]
-    other = source.call("Asset", {"asset": "part.cad"}, ObjectSource("Asset", {"url": "asset.url"}))
-    fields = dict(zip(("small", "large", "cad"), [*calls, other], strict=True))
-    source.entry_point("Part", "part", ObjectSource("Part", fields))
-    assert calls == ["map_asset(part.small)", "map_asset(part.large)"]
-    assert other == "map_asset_2(part.cad)"
-    assert source.text().count("def ") == 3
-    assert functions_of(source.text(), "Asset").count("def map_asset") == 2
-
-
-def test_unused_parameter_is_left_out() -> None:
-    made = ObjectSource("Offer", {"parent": "offer.parent"})
-    call = Source("Part").call("Offer", {"offer": "o", "parent": "seller"}, made)
-    assert call == "map_offer(o)"

@@ -1,6 +1,5 @@
 """Tests of match plans: operations, batches, and the assignment of results (contract graphql.md §2.1)."""
 
-import itertools
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -84,14 +83,6 @@ def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int
     assert all(sum(limit for _, _, limit in portion) <= 100 for portion in portions)
 
 
-@given(limits)
-def test_neighboring_portions_cannot_be_merged(wanted: list[int]) -> None:
-    queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
-    portions = list(match.chunks(queries, 100))
-    for one, next_ in itertools.pairwise(portions):
-        assert len(one) == 100 or sum(limit for _, _, limit in one) + next_[0][2] > 100
-
-
 def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
     parts = [SimpleNamespace(mpn=mpn, akaMpns=[]) for mpn in mpns]
     return OperationResult(parts, hits, error, records=[b"{}"] * len(parts))
@@ -116,35 +107,3 @@ def test_hits_beyond_a_page_are_counted_without_cost(
     asks = plan(documents, query).count_operations({0: answer})
     assert [entry for ask in asks for entry in variables(ask)["queries"]] == count
     assert [(ask.operation.parts_max, ask.operation.name) for ask in asks] == [(0, "supMultiMatch")] * len(count)
-
-
-@pytest.mark.parametrize(
-    "answer, counted, items, hits, error",
-    [
-        (found(9, "A100", "A-100", "a100"), {0: found(5)}, 3, 5, None),
-        (found(9, "A100", "A-100", "a100"), {0: found(1)}, 3, 3, None),
-        (found(9, "A100", "A-100", "a100"), {0: found(0, error="no")}, 3, 9, None),
-        (found(9, "A100", "A1001"), {}, 1, 1, None),
-        (found(0), {}, 0, 0, None),
-        (found(4, "A100", error="broken"), {}, 0, 0, "broken"),
-    ],
-)
-def test_result_is_assembled(
-    documents: match.Documents,
-    answer: OperationResult,
-    counted: dict[int, OperationResult],
-    items: int,
-    hits: int,
-    error: str | None,
-) -> None:
-    (result,) = plan(documents, MPN).results({0: answer}, counted)
-    assert (len(result.parts), result.hits, result.error) == (items, hits, error)
-
-
-def test_results_are_in_the_order_of_the_request(documents: match.Documents) -> None:
-    asked = plan(documents, MPN, {"error": "bad"}, {"q": "x"}, OTHER)
-    answers = {2: found(7, "X"), 3: found(1, "B200"), 0: found(1, "A100")}
-    results = asked.results(answers, {})
-    assert [(len(one.parts), one.hits, one.error) for one in results] == [
-        (1, 1, None), (0, 0, "bad"), (1, 7, None), (1, 1, None),
-    ]  # fmt: skip

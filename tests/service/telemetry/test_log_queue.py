@@ -1,6 +1,5 @@
 """Queued log: order and completeness of lines, streams that are slow, full or gone, and the end of the process."""
 
-import io
 import os
 import select
 import time
@@ -62,14 +61,6 @@ def test_all_lines_are_written_at_the_end_in_their_order(tmp_path: Path) -> None
         assert (tmp_path / "log").read_text().splitlines() == ["printed before", *lines(0, 5_000)]
 
 
-def test_line_is_written_soon_without_another_one(pipe: Pipe) -> None:
-    with log_queue.queued(pipe.stream) as stream:
-        stream.write("first\n")
-        assert pipe.read_until("first\n") == "first\n"
-        stream.write("second\n")
-        assert pipe.read_until("second\n") == "second\n"
-
-
 @pytest.mark.parametrize("blocking", [True, False])
 def test_unread_pipe_blocks_nothing_and_lost_lines_are_counted(
     pipe: Pipe, restored_log: None, monkeypatch: pytest.MonkeyPatch, blocking: bool
@@ -93,10 +84,3 @@ def test_unread_pipe_blocks_nothing_and_lost_lines_are_counted(
     kept = set(received)
     assert received == [line for line in lines(0, 10_000) if line in kept]
     assert 0 < dropped <= 7_000
-
-
-def test_stream_in_memory_is_not_buffered() -> None:
-    memory = io.StringIO()
-    with log_queue.queued(memory) as stream:
-        stream.write("at once\n")
-        assert memory.getvalue() == "at once\n"

@@ -42,13 +42,6 @@ def taken(counts: SeenRequests) -> list[Counted]:
     return taken
 
 
-def test_both_prefixes_and_a_trailing_slash_are_one_endpoint() -> None:
-    counts = SeenRequests()
-    for at, route in enumerate(("/v3/parts/{uid}", "/api/v3/parts/{uid}", "/v3/parts/{uid}/")):
-        add(counts, MIDNIGHT + at, route)
-    assert taken(counts) == [Counted(MATCH._replace(endpoint="parts/{uid}"), 3, MIDNIGHT + 2)]
-
-
 def test_days_and_unsupported_uses_are_told_apart() -> None:
     counts = SeenRequests()
     add(counts, MIDNIGHT - 1)
@@ -65,15 +58,6 @@ def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
     for error in ("ForbiddenKey", "MissingKey", "TooManyRequests"):
         add_unknown(counts, error=error)
     assert taken(counts) == [Counted(MATCH._replace(application="", key=""), 3, MIDNIGHT)]
-
-
-def test_what_says_nothing_of_a_client_is_not_counted() -> None:
-    counts = SeenRequests()
-    for error in ("TooManyConnections", "MethodNotAllowed"):
-        add_unknown(counts, error=error)
-    for route in ("unknown", "/", "/v3/openapi.json"):
-        add(counts, route=route)
-    assert taken(counts) == []
 
 
 def test_callers_of_a_key_and_day_are_bounded() -> None:

@@ -38,19 +38,9 @@ def test_number_of_the_manufacturer_is_preferred_to_any_other(header: str, index
     assert bom_columns.columns(header.split(";"))["mpn"] == index
 
 
-@pytest.mark.parametrize("spelling", ["QUANTITE", "Quantité", "quantite\u0301", " Quantité: "])
-def test_spellings_of_a_name_are_one(spelling: str) -> None:
-    assert bom_columns.columns(["MPN", spelling])["quantity"] == 1
-
-
 @cases.parametrize("header, expected")
 def test_headings_of_programs_are_recognized(header: str, expected: dict[str, int]) -> None:
     assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
-
-
-def test_row_without_a_number_is_no_header() -> None:
-    assert bom_columns.columns(["Menge", "Hersteller"]) == {}
-    assert bom_columns.known_columns(["Menge", "Hersteller"]) == {"quantity": 0, "brand": 1}
 
 
 def test_named_column_replaces_the_recognized_one() -> None:

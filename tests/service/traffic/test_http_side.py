@@ -146,20 +146,6 @@ async def test_exhausted_monthly_quota_is_not_awaited(side_of: Any) -> None:
     assert len(handler.seen) == 1
 
 
-async def test_quota_that_no_date_resets_is_not_awaited(side_of: Any) -> None:
-    handler = answering(of(429, b'{"message": "this plan has no parts"}', X_Parts_Cost="0"))
-    async with side_of(handler) as side:
-        response = await side.fetch(request("/v3/brands/search"), "1")
-    assert response.failure == "limits the request rate (HTTP 429): this plan has no parts"
-    assert len(handler.seen) == 1
-
-
-async def test_quota_that_other_requests_hold_is_awaited(side_of: Any) -> None:
-    handler = answering(of(429, Retry_After="1", X_Parts_Cost="0"), of())
-    async with side_of(handler) as side:
-        assert (await side.fetch(request("/v3/brands/search"), "1")).status == 200
-
-
 async def test_billed_refusal_is_not_retried(side_of: Any) -> None:
     handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
     async with side_of(handler) as side:
@@ -276,11 +262,6 @@ async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
     assert KEY not in json.dumps([response.failure for response in responses])
 
 
-@cases.parametrize("text,base")
-def test_v3_path_is_appended_once(text: str, base: str) -> None:
-    assert base_url(text) == base
-
-
 @cases.parametrize("text,why")
 def test_invalid_address_error_has_no_secrets(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why.split(",", maxsplit=1)[0].replace("(", r"\(")) as raised:
@@ -304,16 +285,6 @@ async def test_requests_are_evenly_spaced() -> None:
     assert began == [0.0, 0.25, 0.5, 0.75, 1.0]
 
 
-async def test_unused_rate_is_not_accumulated() -> None:
-    time = clock.ManualClock(0.0)
-    pace = RequestPacer(2, time, waiting(time))
-    await pace.turn()
-    time.advance(100)
-    await pace.turn()
-    await pace.turn()
-    assert time.monotonic() == 100.5
-
-
 async def test_concurrent_requests_get_distinct_times() -> None:
     time, slept = clock.ManualClock(0.0), []
 
@@ -323,19 +294,3 @@ async def test_concurrent_requests_get_distinct_times() -> None:
     pace = RequestPacer(2, time, sleep)
     await asyncio.gather(*(pace.turn() for _ in range(4)))
     assert slept == [0.5, 1.0, 1.5]
-
-
-async def test_missing_rate_causes_no_delay() -> None:
-    time = clock.ManualClock(0.0)
-    pace = RequestPacer(0, time, waiting(time))
-    for _ in range(100):
-        await pace.turn()
-    assert time.monotonic() == 0.0
-
-
-async def test_requested_pause_is_respected() -> None:
-    time = clock.ManualClock(0.0)
-    pace = RequestPacer(0, time, waiting(time))
-    pace.hold(7)
-    await pace.turn()
-    assert time.monotonic() == 7

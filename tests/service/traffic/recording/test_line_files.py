@@ -8,7 +8,6 @@ import pytest
 
 from proxy.kit import zstd
 from proxy.traffic.recording import line_files
-from proxy.traffic.recording.line_files import Spool
 
 LINES = [b'{"n": %d}' % n for n in range(2000)]
 TEXT = b"".join(line + b"\n" for line in LINES)
@@ -45,11 +44,6 @@ def test_truncated_file_gives_its_complete_lines(tmp_path: Path, kind: str) -> N
     assert len(found) > 1000
 
 
-def test_empty_file_has_no_lines(tmp_path: Path) -> None:
-    (tmp_path / "lines").write_bytes(b"")
-    assert list(line_files.WholeLines(tmp_path / "lines")) == []
-
-
 def test_complete_frames_end_at_the_append_position(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     whole = frames()
@@ -76,15 +70,3 @@ def test_file_has_one_writer_at_a_time(tmp_path: Path) -> None:
     with line_files.open_locked(tmp_path / "mine"), pytest.raises(OSError, match="another run is writing to it"):
         line_files.open_locked(tmp_path / "mine")
     line_files.open_locked(tmp_path / "mine").close()
-
-
-def test_spool_finds_the_latest_line_of_a_key() -> None:
-    with Spool() as spool:
-        for n in range(1000):
-            spool.add(f"key {n % 500}", b"line %d" % n * 50)
-        assert len(spool) == 500
-        assert spool.get("key 7") == b"line 507" * 50
-        assert spool.get("key 500") is None
-        spool.add("key 7", b"")
-        assert spool.get("key 7") == b""
-        assert list(spool)[:2] == [b"line 500" * 50, b"line 501" * 50]

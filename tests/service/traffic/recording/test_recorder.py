@@ -130,14 +130,6 @@ def test_truncated_recording_is_read_to_the_cut_and_resumed(file: Any, record: A
     assert [request.values("q") for request in whole.requests()] == [["0"], ["1"], ["2"], ["3"]]
 
 
-def test_repacked_recording_is_read(file: Any, record: Any, read: Any, tmp_path: Path) -> None:
-    record(recorded_request(1), recorded_request(2))
-    text = b"\n".join([*WholeLines(file), b""])
-    for name, packed in (("plain", text), ("one frame", zstd.compress(text))):
-        (tmp_path / name).write_bytes(packed)
-        assert len(list(read(tmp_path / name).requests())) == 2
-
-
 @pytest.mark.parametrize("pack", [bytes, gzip.compress, lambda text: zstd.compress(text)[:-9]])
 def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, pack: Any) -> None:
     record(recorded_request(1), recorded_request(2))
@@ -146,30 +138,6 @@ def test_recording_that_cannot_be_resumed_is_unchanged(file: Any, record: Any, p
     with pytest.raises(errors.ConfigError, match="is left as it is"):
         record(recorded_request(3))
     assert file.read_bytes() == before
-
-
-def test_recording_with_an_invalid_line_is_unchanged(file: Any, record: Any) -> None:
-    record(recorded_request(1))
-    before = file.read_bytes() + zstd.compress(b'{"call": 7}\n')
-    file.write_bytes(before)
-    with pytest.raises(errors.ConfigError, match="a line that cannot be read, and is left as it is"):
-        record(recorded_request(2))
-    assert file.read_bytes() == before
-
-
-def test_recordings_of_other_runs_and_other_files_are_unchanged(file: Any, record: Any) -> None:
-    record(recorded_request(1))
-    before = file.read_bytes()
-    with pytest.raises(errors.ConfigError, match="holds the recording of another run"):
-        record(
-            recorded_request(2),
-            header=RecordingHeader(made=2.0, baseline="http://elsewhere/v3", candidate="own.yaml", source="access.log"),
-        )
-    assert file.read_bytes() == before
-    file.write_bytes(b"somebody's notes\n")
-    with pytest.raises(errors.ConfigError, match="is not a recording, and is left as it is"):
-        record(recorded_request(2))
-    assert file.read_bytes() == b"somebody's notes\n"
 
 
 def test_recording_of_a_newer_version_is_refused(file: Any) -> None:
@@ -223,13 +191,6 @@ def test_file_without_responses_is_refused(tmp_path: Path, text: bytes, words: s
     (tmp_path / "own.jsonl").write_bytes(text)
     with pytest.raises(errors.ConfigError, match=words):
         Recording(tmp_path / "own.jsonl", NOW)
-
-
-def test_address_without_scheme_gets_an_explanation(tmp_path: Path) -> None:
-    with pytest.raises(
-        errors.ConfigError, match="v3 cannot be read: there is no such file, and an address begins with"
-    ):
-        Recording(tmp_path / "old.example" / "v3", NOW)
 
 
 def test_data_of_the_new_service_ends_after_a_day(file: Any, record: Any, read: Any) -> None:

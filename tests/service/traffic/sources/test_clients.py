@@ -44,19 +44,6 @@ def test_named_client_is_identified_by_key_or_digest(source: Any) -> None:
     assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("for the old", "for the new")
 
 
-def test_unset_key_is_the_recorded_key() -> None:
-    clients = Clients([entry("the shop", digest("seen"), candidate="for the new")])
-    assert clients.key("the shop", "baseline") is None
-    clients.name("seen")
-    assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("seen", "for the new")
-
-
-def test_requests_without_key_can_get_one() -> None:
-    clients = Clients([entry("parts lists", None, "o", "n"), entry("the shop", "seen")])
-    assert clients.name(None) == "parts lists"
-    assert (clients.key("parts lists", "baseline"), clients.key("parts lists", "candidate")) == ("o", "n")
-
-
 def test_other_keys_can_be_replaced_by_one_and_keep_their_names() -> None:
     clients = Clients([entry("the shop", "seen"), entry("everybody", "*", candidate="n")])
     assert [clients.name(key) for key in ("x", "seen", "y")] == ["key 1", "the shop", "key 2"]
@@ -67,11 +54,6 @@ def test_other_keys_can_be_replaced_by_one_and_keep_their_names() -> None:
         None,
     ]
     assert clients.key("key 2", "baseline") == "y"
-
-
-def test_number_used_as_a_name_is_not_assigned() -> None:
-    clients = Clients([entry("key 1", "seen")])
-    assert [clients.name("x"), clients.name("seen")] == ["key 2", "key 1"]
 
 
 @pytest.mark.parametrize("sources", [("5ecret", digest("5ecret")), (None, None), ("*", "*")])

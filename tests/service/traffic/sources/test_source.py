@@ -36,11 +36,6 @@ def test_compressed_log_is_recognized_by_content(read_source: Any) -> None:
     assert len(read_source("access.log-20240501", gzip.compress(LOG)).requests) == 4000
 
 
-def test_concatenated_compressed_logs_are_read(read_source: Any) -> None:
-    assert len(read_source("access.log.gz", gzip.compress(LOG) * 2).requests) == 8000
-    assert len(read_source("access.log.zst", zstd.compress(LOG) * 2).requests) == 8000
-
-
 @pytest.mark.parametrize("suffix, pack", [(suffix, pack) for suffix, pack in PACKED.items() if suffix != ".zst"])
 def test_truncated_compressed_log_is_read_to_the_cut(read_source: Any, suffix: Any, pack: Any) -> None:
     packed = pack(LOG, 1) if suffix == ".bz2" else pack(LOG)
@@ -48,24 +43,6 @@ def test_truncated_compressed_log_is_read_to_the_cut(read_source: Any, suffix: A
     number = len(found.requests)
     assert 1000 < number < 4000
     assert found.junk == [("the compressed file is cut", 1, f"access.log{suffix}:after {number}")]
-
-
-def test_truncated_zst_is_read_to_the_cut(read_source: Any) -> None:
-    packer = zstd.ZstdCompressor()
-    packed = packer.compress(LOG, packer.FLUSH_BLOCK) + packer.compress(LOG[::-1], packer.FLUSH_FRAME)
-    found = read_source("access.log.zst", packed[:-500])
-    assert len(found.requests) == 4000
-
-
-def test_damaged_gz_is_read_to_the_damage(read_source: Any) -> None:
-    packed = gzip.compress(LOG)
-    found = read_source("access.log.gz", packed[:-8] + b"\0\0\0\0" + packed[-4:])
-    assert (len(found.requests), found.junk) == (4000, [("the file is damaged", 1, "access.log.gz:after 4000")])
-
-
-def test_cut_before_the_first_line_is_an_error(read_source: Any) -> None:
-    with pytest.raises(errors.SourceError, match=r"access\.log\.gz:after the beginning: the compressed file is cut"):
-        read_source("access.log.gz", gzip.compress(LOG)[:12], "log")
 
 
 @pytest.mark.parametrize(
@@ -94,15 +71,6 @@ def test_file_of_unknown_kind_is_a_clear_error(read_source: Any, tmp_path: Path,
 def test_every_kind_explains_unreadable_files(read_source: Any, kind: Any, content: Any) -> None:
     with pytest.raises(errors.SourceError, match=r"no request of v3 in it, read as|there is nothing in it"):
         read_source("file", content, kind)
-
-
-def test_first_reason_is_named_and_others_counted(read_source: Any) -> None:
-    with pytest.raises(errors.SourceError) as raised:
-        read_source("access.log", "junk\n" + LINE.format("x").replace("/v3/", "/v4/") * 3, "log")
-    assert raised.value.message.endswith(
-        'access.log: no request of v3 in it, read as log: access.log:1: holds no request in quotes, such as "GET /v3/… '
-        'HTTP/1.1" (3 more could not be read either)'
-    )
 
 
 def test_explicit_kind_overrides_detection(read_source: Any) -> None:
@@ -224,15 +192,3 @@ def test_any_json_gives_requests_or_a_clear_error(read_source: Any, values: Any)
     text = "\n".join(map(json.dumps, values))
     for kind in ("json", "har", "recording", None):
         attempt(read_source, text, kind)
-
-
-@pytest.mark.parametrize("kind, good", GOOD.items())
-def test_valid_files_are_read(read_source: Any, kind: Any, good: Any) -> None:
-    found = read_source("file", good)
-    assert (found.source.kind, len(found.requests), found.junk) == (kind, 1, [])
-
-
-@pytest.mark.parametrize("moment", [10**400, -(10**400), 1e308, -1, 0, 1e30])
-def test_out_of_range_time_is_none(read_source: Any, moment: Any) -> None:
-    lines = [json.dumps({"url": "/v3/brands/x", "ts": each}) for each in (moment, 1.7e9)]
-    assert read_source("file", "\n".join(lines)).source.seconds is None
