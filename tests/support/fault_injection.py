@@ -1,7 +1,6 @@
 """Helpers for tests of faults: declare faults, send requests, read how many were injected and billed."""
 
 import asyncio
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -32,21 +31,6 @@ async def raw(caller: SandboxClient, query: str = PARTS) -> tuple[int, bytes, An
     options: dict[str, Any] = {"json": {"query": query}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
         return response.status, await response.read(), response.headers
-
-
-async def received(caller: SandboxClient) -> bytes:
-    """All bytes received for a request for parts, until the sandbox closes the connection."""
-    body = json.dumps({"query": PARTS})
-    reader, writer = await asyncio.open_connection("127.0.0.1", caller.sandbox.port)
-    head = (
-        f"POST /graphql HTTP/1.1\r\nHost: x\r\ntoken: {caller.token}\r\n"
-        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    writer.write(head.encode() + body.encode())
-    try:
-        return await reader.read()
-    finally:
-        writer.close()
 
 
 async def statuses(caller: SandboxClient, count: int) -> list[int]:

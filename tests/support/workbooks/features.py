@@ -184,11 +184,6 @@ def defined_names(book: WorkbookBuilder, names: dict[str, str], attributes: str 
     book.elements["definedNames"] = before.replace("</definedNames>", f"{entries}</definedNames>")
 
 
-def date_1904(book: WorkbookBuilder) -> None:
-    """Dates count from 1904, as in old workbooks from a Mac."""
-    book.elements["workbookPr"] = '<workbookPr date1904="1"/>'
-
-
 def locked_structure(book: WorkbookBuilder) -> None:
     """Sheets cannot be added or renamed in Excel."""
     book.elements["workbookProtection"] = '<workbookProtection lockStructure="1" workbookPassword="CC1A"/>'
