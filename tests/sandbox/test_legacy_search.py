@@ -1,4 +1,4 @@
-"""The old service's /parts/search: filters, filter queries, facets, statistics, drilldown and order (§1.1, §3.6)."""
+"""The old service's /parts/search: filters, filter queries, descriptions and order (§1.1, §3.6)."""
 
 from typing import Any
 from urllib.parse import quote

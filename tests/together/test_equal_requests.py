@@ -1,4 +1,4 @@
-"""Equal requests in flight cost one operation: limits, counts, log lines, errors, clients that leave."""
+"""Equal requests in flight cost one operation: counts, log lines, errors, clients that leave."""
 
 import asyncio
 import io

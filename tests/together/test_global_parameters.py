@@ -1,4 +1,4 @@
-"""Tests of global parameters at every endpoint, and of fields that projections omit: contract v3-rest.md §2."""
+"""Tests of global parameters at every endpoint: contract v3-rest.md §2."""
 
 import json
 from typing import Any

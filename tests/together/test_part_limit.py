@@ -1,4 +1,4 @@
-"""Tests of an exhausted monthly quota, and of plans without features (contract graphql.md §6)."""
+"""Tests of an exhausted monthly quota (contract graphql.md §6)."""
 
 import pytest
 from together.environment import ProxyEnvironment, StartEnvironment, single_application

@@ -1,4 +1,4 @@
-"""Metrics over a reload: nothing of what it removed stays, and nothing of what goes on is lost."""
+"""Metrics over a reload: nothing of what it removed stays."""
 
 import asyncio
 

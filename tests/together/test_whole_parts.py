@@ -1,4 +1,4 @@
-"""A field that the upstream refuses breaks no request: parts are then fetched with the fields that were asked for."""
+"""A plan that lacks a feature, and a batch that is too complex or too large, break no request for other fields."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Tests of the log of `v3bridge serve` at start and stop, and of SIGHUP, which ends no process."""
+"""Tests of the log of `v3bridge serve` at start and stop, where nothing reads it or it cannot be written."""
 
 import fcntl
 import http.client

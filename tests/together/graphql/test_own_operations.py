@@ -1,4 +1,4 @@
-"""What records of parts do not hold is fetched as the client asks for it: metered, cached, and in flight only once."""
+"""What other fields of documents need is fetched as the client asks for it, metered, and kept."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Parts by GraphQL: the data are those of the upstream, and records are shared with v3."""
+"""Parts by GraphQL: what documents may say in several ways."""
 
 from typing import Any
 
