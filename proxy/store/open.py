@@ -13,17 +13,13 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
     `cache_bytes`: that results and parts may have. Raises ConfigError."""
     try:
         file = store_place.usable_file(url)
-        if file is None and url.reveal() != "memory:":
-            return await _open_redis(url, clock, worker, cache_bytes)
-        return await SqliteStore.open(file, clock, worker, cache_bytes)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error}") from error
-
-
-async def _open_redis(url: config.StoreUrl, clock: Clock, worker: str, cache_bytes: int) -> Store:
-    try:
+        if file is not None or url.reveal() == "memory:":
+            return await SqliteStore.open(file, clock, worker, cache_bytes)
         # Imported here only: the package is an extra (redis).
         from proxy.store.redis import RedisStore
+
+        return await RedisStore.open(url.reveal(), clock, worker, cache_bytes)
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error}") from error
     except ImportError as error:
         raise errors.ConfigError(f"store: Redis needs another package; {extras.install_line('redis')}") from error
-    return await RedisStore.open(url.reveal(), clock, worker, cache_bytes)

@@ -1,12 +1,12 @@
 -- One transaction in Redis: it reads rows, or checks what was read and writes, all or nothing. KEYS[1]: what all keys
 -- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: epoch and counter that the process has
--- seen, rows to read (or tables), rows that must be as they were read, additions to usage, rows to write, a stamp for
--- them, bytes of parts and results at most, and in tests the time.
+-- seen, rows to read (or tables), digests of rows that must be as they were read, additions to usage, rows to write,
+-- bytes of parts and results at most, and in tests the time.
 --
--- A row begins with its stamp, 8 bytes, by which a change is seen. Tables are hashes, but each value is a key of its own
--- that ends by itself. `ages` are the names of parts and results by the times they were fetched; `state` has the epoch,
--- the counter of writes, the bytes of parts and results, and the version.
-local epoch_seen, counter_seen, reads, expected, additions, writes, stamp, bytes_most, now = unpack(cmsgpack.unpack(ARGV[1]))
+-- Tables are hashes, but each value is a key of its own that ends by itself. `ages` are the names of parts and results
+-- by the times they were fetched; `state` has the epoch, the counter of writes, the bytes of parts and results, and the
+-- version.
+local epoch_seen, counter_seen, reads, expected, additions, writes, bytes_most, now = unpack(cmsgpack.unpack(ARGV[1]))
 if not now then
   local time = redis.call('TIME')
   now = time[1] + time[2] / 1e6
@@ -22,7 +22,7 @@ end
 
 local function usage(field)
   local row = get('usage', field)
-  if row then return cmsgpack.unpack(string.sub(row, 9)) end
+  if row then return cmsgpack.unpack(row) end
   local key = cjson.decode(field)
   return { key[1], key[2], 0, 0, 0 }
 end
@@ -32,7 +32,7 @@ local function add(field, used, uncertain, reserved)
   row[3] = math.max(0, row[3] + used)
   row[4] = math.max(0, row[4] + uncertain)
   row[5] = math.max(0, row[5] + reserved)
-  run('HSET', 'usage', field, stamp .. cmsgpack.pack(row))
+  run('HSET', 'usage', field, cmsgpack.pack(row))
 end
 
 local function drop(table, field)
@@ -54,13 +54,13 @@ end
 
 -- `order`: when a part or result was fetched, or the milliseconds of a value.
 local function put(table, field, row, order)
-  if table == 'value' then return run('SET', 'value:' .. field, stamp .. row, 'PX', order) end
+  if table == 'value' then return run('SET', 'value:' .. field, row, 'PX', order) end
   if order then
     drop(table, field)
-    run('HINCRBY', 'state', 'bytes', #row + #stamp)
+    run('HINCRBY', 'state', 'bytes', #row)
     run('ZADD', 'ages', order, table .. ' ' .. field)
   end
-  run('HSET', table, field, stamp .. row)
+  run('HSET', table, field, row)
 end
 
 -- A process that has seen more than there is knows that data were lost. A new epoch begins, which all processes take
@@ -76,7 +76,7 @@ end
 local function is_as_expected()
   for _, row in ipairs(expected) do
     local found = get(row[1], row[2])
-    if (found and string.sub(found, 1, 8)) ~= row[3] then return false end
+    if (found and redis.sha1hex(found)) ~= row[3] then return false end
   end
   for _, addition in ipairs(additions) do
     local reserved, limit, row = addition[4], addition[5], usage(addition[1])

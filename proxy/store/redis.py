@@ -7,7 +7,7 @@ its own `set_usage`, and what was begun before is not booked.
 """
 
 import contextlib
-import secrets
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,7 +33,6 @@ DROPPED = [f"{PREFIX}{key}" for key in ("part", "result", "ages", "seen")]  # of
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
-STAMP_BYTES = 8
 
 
 class _ChangedError(Exception):
@@ -88,8 +87,7 @@ class RedisStore(Store):
     async def call(self, reads: list[Any], *changes: Any) -> tuple[float, float, list[Any]]:
         """Read rows, or write. Return the time, how much it is ahead of the clock, and the rows."""
         expected, additions, writes = changes or ([], [], [])
-        stamp = secrets.token_hex(STAMP_BYTES // 2)
-        values = [*self._last, reads, expected, additions, writes, stamp, self._cache_bytes, self._now()]
+        values = [*self._last, reads, expected, additions, writes, self._cache_bytes, self._now()]
         reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
         epoch, counter, now, is_done, rows = reply
         self._last = max(self._last, (epoch, counter))
@@ -106,7 +104,7 @@ class _RedisTransaction(Transaction):
     def __init__(self, store: RedisStore, epoch: int) -> None:
         super().__init__(0.0, epoch)
         self._store = store
-        self._stamps: dict[tuple[Kind, Key], str | bool] = {}
+        self._stored: dict[tuple[Kind, Key], bytes | None] = {}
 
     async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
         rows = [(kind, key) for kind, keys in wanted for key in keys if (kind, key) not in self._rows]
@@ -125,10 +123,9 @@ class _RedisTransaction(Transaction):
 
     def _keep(self, kind: Kind, key: Key, raw: bytes | None) -> Any:
         """Keep a row as it was read first, and return it."""
-        row = raw and kind._make(msgspec.msgpack.decode(raw[STAMP_BYTES:]))
-        if (kind, key) not in self._stamps:
-            self._stamps[kind, key] = raw[:STAMP_BYTES].decode() if raw else False
-            self._rows[kind, key] = row
+        row = raw and kind._make(msgspec.msgpack.decode(raw))
+        if (kind, key) not in self._stored:
+            self._stored[kind, key], self._rows[kind, key] = raw, row
         return row
 
     async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
@@ -142,8 +139,8 @@ class _RedisTransaction(Transaction):
     async def write(self) -> None:
         """Write what is changed if it is still as it was read, and so are results and values."""
         if self._changed:
-            relied = [row for row in self._stamps if row in self._changed or row[0] in (ResultRow, Value)]
-            expected = [(*_name(*row), self._stamps[row]) for row in relied]
+            relied = [row for row in self._stored if row in self._changed or row[0] in (ResultRow, Value)]
+            expected = [(*_name(*row), _digest(self._stored[row])) for row in relied]
             additions = [
                 (_name(Usage, pair)[1], *added, self._limits.get(pair)) for pair, added in self._additions.items()
             ]
@@ -203,6 +200,10 @@ def _check(info: dict[str, Any]) -> None:
 
 def _name(kind: Kind, key: Key) -> tuple[str, str]:
     return TABLES[kind][0], msgspec.json.encode(key).decode()
+
+
+def _digest(raw: bytes | None) -> str | bool:
+    return hashlib.sha1(raw, usedforsecurity=False).hexdigest() if raw else False
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:
