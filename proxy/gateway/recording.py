@@ -59,5 +59,5 @@ class Recorder:
             await self._add(first_day)
 
     async def _add(self, first_day: int) -> None:
-        await self._store.add_seen(self._id, self._rows, first_day)
+        await self._store.add_seen(self._id, self._rows, first_day if first_day != self._first_day else 0)
         self._rows, self._first_day = [], first_day

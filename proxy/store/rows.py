@@ -100,7 +100,7 @@ class Transaction(ABC):
     @abstractmethod
     async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
         """Drop results and parts, of a scope or all, that were fetched before or after these times, and values that
-        have ended; return how many parts."""
+        ended before; return how many parts."""
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
         row: Row | None = self._rows.get((kind, key))

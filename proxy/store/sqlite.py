@@ -108,7 +108,7 @@ class _SqliteTransaction(Transaction):
         return [kind._make(values) for values in self._execute(_ALL[kind], (first,))]
 
     async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
-        self._execute("DELETE FROM value WHERE until <= ?", (self.now,))
+        self._execute("DELETE FROM value WHERE until <= ?", (oldest,))
         self._execute(_DELETE_OLD.format("result"), (oldest, latest, scope))
         return self._execute(_DELETE_OLD.format("part"), (oldest, latest, scope)).rowcount
 

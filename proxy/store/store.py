@@ -103,7 +103,7 @@ class Store(ABC):
         one, so that memories of results are dropped with them."""
         await transaction.read((Value, [("forgotten",)]))
         transaction.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        return await transaction.drop_old(math.inf, math.inf, scope)
+        return await transaction.drop_old(-math.inf, -math.inf, scope)
 
     @_transaction
     async def value(self, transaction: Transaction, key: str) -> str | None:
@@ -148,20 +148,17 @@ class Store(ABC):
         return max(wait, 0.0)
 
     @_transaction
-    async def add_seen(self, transaction: Transaction, id: str, rows: Sequence[Seen], first_day: int) -> None:
-        """Add requests, once for each id, and delete what was seen on days before the first one."""
-        await transaction.read((Value, [(f"seen {id}",), ("first day",)]), (Seen, {row[:7] for row in rows}))
+    async def add_seen(self, transaction: Transaction, id: str, rows: Sequence[Seen], first_day: int = 0) -> None:
+        """Add requests, once for each id; with a first day, delete what was seen before it."""
+        await transaction.read((Value, [(f"seen {id}",)]), (Seen, {row[:7] for row in rows}))
         if transaction.text(f"seen {id}") is not None:
             return
         transaction.put_value(f"seen {id}", "", protocol.DAY_SECONDS)
         for row in rows:
             old = transaction.get(Seen, *row[:7]) or row._replace(requests=0)
             transaction.put(row._replace(requests=old.requests + row.requests, last=max(old.last, row.last)))
-        is_new = transaction.text("first day") != str(first_day)
-        if is_new:
-            transaction.put_value("first day", str(first_day), protocol.DAY_SECONDS)
         for kind, most in protocol.SEEN_MAX.items():
-            if is_new or (most and any(row.kind == kind for row in rows)):
+            if first_day or (most and any(row.kind == kind for row in rows)):
                 stored = {row[:7]: row for row in (*await transaction.all(Seen, kind), *rows) if row.kind == kind}
                 for place, row in enumerate(sorted(stored.values(), key=lambda row: -row.last)):
                     if row.day < first_day or place >= most > 0:

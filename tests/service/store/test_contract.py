@@ -385,6 +385,13 @@ async def test_forgetting_deletes_results_of_a_scope_or_all_and_is_counted(clien
     assert await client.counts() == (2, 0, 0)
 
 
+async def test_forgetting_frees_no_key_that_is_busy(client: Client, time: ManualClock) -> None:
+    await client.begin("x", "a")
+    time.advance(2 * DAY)  # and no process has swept
+    await client.store.forget(None)
+    assert await client.quote("a") == Busy()
+
+
 async def test_days_end_and_months_and_lifetimes_do_not(client: Client, time: ManualClock) -> None:
     accounts = [Account("erp", period) for period in ("2023-11-30", "2023-11", LIFETIME)]
     for account in accounts:
