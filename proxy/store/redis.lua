@@ -21,10 +21,8 @@ local function get(table, field)
 end
 
 local function usage(field)
-  local row = get('usage', field)
-  if row then return cmsgpack.unpack(row) end
-  local key = cjson.decode(field)
-  return { key[1], key[2], 0, 0, 0 }
+  local row, key = get('usage', field), cjson.decode(field)
+  return row and cmsgpack.unpack(row) or { key[1], key[2], 0, 0, 0 }
 end
 
 local function add(field, used, uncertain, reserved)
@@ -75,8 +73,7 @@ end
 
 local function is_as_expected()
   for _, row in ipairs(expected) do
-    local found = get(row[1], row[2])
-    if (found and redis.sha1hex(found)) ~= row[3] then return false end
+    if redis.sha1hex(get(row[1], row[2]) or '') ~= row[3] then return false end
   end
   for _, addition in ipairs(additions) do
     local reserved, limit, row = addition[4], addition[5], usage(addition[1])

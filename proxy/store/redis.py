@@ -140,7 +140,8 @@ class _RedisTransaction(Transaction):
         """Write what is changed if it is still as it was read, and so are results and values."""
         if self._changed:
             relied = [row for row in self._stored if row in self._changed or row[0] in (ResultRow, Value)]
-            expected = [(*_name(*row), _digest(self._stored[row])) for row in relied]
+            digests = [hashlib.sha1(self._stored[row] or b"", usedforsecurity=False).hexdigest() for row in relied]
+            expected = [(*_name(*row), digest) for row, digest in zip(relied, digests, strict=True)]
             additions = [
                 (_name(Usage, pair)[1], *added, self._limits.get(pair)) for pair, added in self._additions.items()
             ]
@@ -200,10 +201,6 @@ def _check(info: dict[str, Any]) -> None:
 
 def _name(kind: Kind, key: Key) -> tuple[str, str]:
     return TABLES[kind][0], msgspec.json.encode(key).decode()
-
-
-def _digest(raw: bytes | None) -> str | bool:
-    return hashlib.sha1(raw, usedforsecurity=False).hexdigest() if raw else False
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

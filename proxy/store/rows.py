@@ -107,13 +107,12 @@ class Transaction(ABC):
         return row
 
     def put(self, row: NamedTuple) -> None:
-        self._change(type(row), row[: TABLES[type(row)][1]], row)
+        name = type(row), row[: TABLES[type(row)][1]]
+        self._rows[name] = row
+        self._changed.add(name)
 
     def drop(self, kind: Kind, *key: Any) -> None:
-        self._change(kind, key, None)
-
-    def _change(self, kind: Kind, key: Key, row: tuple[Any, ...] | None) -> None:
-        self._rows[kind, key] = row
+        self._rows[kind, key] = None
         self._changed.add((kind, key))
 
     def add(self, pair: Pair, used: int = 0, uncertain: int = 0, reserved: int = 0) -> None:
