@@ -22,9 +22,9 @@ SHOWN = Projection(show=frozenset({("uid",), ("mpn",)}), features=frozenset(ALL)
 class Parts(Upstream):
     """Upstream whose parts have a number; those in `faulty` one that is none."""
 
-    def _part(self, uid: str, scope: str) -> dict[str, Any] | None:
+    def _part(self, uid: str, scope: str) -> dict[str, Any]:
         part = super()._part(uid, scope)
-        return part and part | {
+        return part | {
             "mpn": 5 if uid in self.faulty else "N1",
             "akaMpns": [],
             "shortDescription": "a part",
