@@ -19,7 +19,8 @@ from proxy.store.store import Store
 from proxy.stores import open as core_opening
 from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
 from proxy.stores.protocols import Store as CoreStore
-from proxy.upstream.auth import identity, token_requests, token_store
+from proxy.upstream.auth import identity
+from proxy.upstream.stored_tokens import StoredTokens
 
 TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
 OTHER = nexar_sandbox.SandboxApplication(
@@ -50,11 +51,11 @@ async def on_core(folder: Path, action: Callable[[CoreStore], Awaitable[None]]) 
 
 
 @asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[Store]:
+async def opened(folder: Path, time: clock.Clock = TIME) -> AsyncIterator[Store]:
     """The store that the configuration of `inspected` names, as the service opens it."""
     await on_core(folder, lambda core: core.check_writable())
     store = await opening.open_store(
-        config.StoreUrl(f"sqlite:{folder}/state.sqlite"), TIME, worker="test", cache_bytes=2**20
+        config.StoreUrl(f"sqlite:{folder}/state.sqlite"), time, worker="test", cache_bytes=2**20
     )
     try:
         yield store
@@ -74,10 +75,25 @@ async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, **changes: Any
     return await inspected_upstream.inspect(folder, upstream, applications=chosen, **changes)
 
 
-def token_key(sandbox: nexar_sandbox.Sandbox, client_secret: str | None = None) -> str:
+def credentials_of(sandbox: nexar_sandbox.Sandbox, client_secret: str | None = None) -> identity.Credentials:
     account = sandbox.default_application
-    own = identity.Credentials("demo", account.client_id, config.Secret(client_secret or account.client_secret))
-    return token_store.keys(sandbox.token_url, "supply.domain", own).token
+    return identity.Credentials("demo", account.client_id, config.Secret(client_secret or account.client_secret))
+
+
+def tokens(state: Store, sandbox: nexar_sandbox.Sandbox) -> StoredTokens:
+    return StoredTokens(state, sandbox.token_url, "supply.domain", TIME)
+
+
+async def keep(
+    state: Store,
+    sandbox: nexar_sandbox.Sandbox,
+    token: str = "revoked",
+    seconds: float = 3600,
+    client_secret: str | None = None,
+) -> None:
+    """Store a token of the application."""
+    kept = identity.AccessToken(token, TIME.now() + seconds)
+    await tokens(state, sandbox).keep(credentials_of(sandbox, client_secret), kept)
 
 
 async def test_requested_token_is_stored_and_used_by_the_next_run(
@@ -108,25 +124,22 @@ async def test_stored_token_that_is_refused_is_replaced_by_one_request(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
     async with opened(tmp_path) as state:
-        await token_store.put_token(
-            state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
-        )
+        await keep(state, sandbox)
     result = await inspected(tmp_path, sandbox)
     assert result.failed == set()
     assert result.finding("token_replaced").application == "demo"
     assert sandbox.journal.totals.requests["token"] == 1
     async with opened(tmp_path) as state:
-        assert '"revoked"' not in str(await state.value(token_key(sandbox)))
+        token = await tokens(state, sandbox).token(credentials_of(sandbox))
+        assert token is not None
+        assert token.token != "revoked"
 
 
 async def test_own_rate_limit_is_kept_without_a_request(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
-    account = sandbox.default_application
-    own = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
-    key = token_store.keys(sandbox.token_url, "supply.domain", own).windows
-    slow = token_requests.RATE_LIMITS[1]
-    async with opened(tmp_path) as state:
-        for _ in range(slow.count):
-            await state.take(key, (slow,))
+    time = clock.ManualClock(TIME.now() - 120)
+    async with opened(tmp_path, time) as state:
+        while not await tokens(state, sandbox).take(credentials_of(sandbox)):
+            time.advance(0.5)
     result = await inspected(tmp_path, sandbox)
     assert result.failed == {"token_rate_limited"}
     assert "the next one is allowed in" in result.finding("token_rate_limited").text
@@ -139,9 +152,7 @@ async def test_applications_with_the_same_credentials_share_a_token(
 ) -> None:
     if has_stored_token:
         async with opened(tmp_path) as state:
-            await token_store.put_token(
-                state, token_key(sandbox), token_store.StoredToken("revoked", TIME.now() + 3600), TIME.now()
-            )
+            await keep(state, sandbox)
     chosen = {name: {**inspected_upstream.APPLICATION, "apikeys": [name], **credentials()} for name in ("one", "two")}
     result = await inspected(tmp_path, sandbox, applications=chosen)
     assert result.failed == set()
