@@ -424,7 +424,13 @@ class Run:
         for known in self.answered[scope, query.key]:
             is_known = known.time < begun and known.start <= query.start and query.end <= known.end
             if answer.parts and is_known and since < known.fetched and not self.is_exempt(known.fetched, self.now):
-                assert self.has_changed(query.key, known.fetched), (query, known, answer.parts, begun, self.now)
+                assert self.has_changed(str(query.criteria), known.fetched), (
+                    query,
+                    known,
+                    answer.parts,
+                    begun,
+                    self.now,
+                )
         if answer.source != "stale" and not answer.is_partial:
             fetched = answer.result.fetched - self.world.clock.now() + self.now if answer.result.fetched else self.now
             self.answered[scope, query.key].append(Answered(self.now, fetched, query.start, query.end))
