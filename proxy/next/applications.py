@@ -5,6 +5,7 @@ Keys are looked up by digest, so that the configuration holds none in clear. An 
 of an API key; names are labels, so that renaming loses no usage, and two applications with one client id share a limit.
 """
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -126,12 +127,7 @@ class Client:
         Usage is counted by day, by month and for the lifetime, in UTC as upstream, whatever the limit applies to: a
         changed `period` finds past usage.
         """
-        day = datetime.fromtimestamp(now, UTC).date().isoformat()
-        return tuple(
-            protocol.Account(each.id, period, each.limit if name == each.period else None)
-            for each in self.charged
-            for name, period in (("day", day), ("month", day[:7]), ("lifetime", protocol.LIFETIME))
-        )
+        return _in_periods(self.charged, now // protocol.DAY_SECONDS)
 
     def exceeded(self, refused: protocol.Refused, parts: int, now: float) -> errors.QuotaExhausted:
         """Return the error of a query that may cost so many parts and does not fit the limit of an account."""
@@ -184,6 +180,17 @@ class Applications:
         if client is None:
             raise errors.ForbiddenKey()
         return client
+
+
+@functools.lru_cache(maxsize=4096)
+def _in_periods(charged: tuple[ChargedAccount, ...], day: float) -> tuple[protocol.Account, ...]:
+    """Return accounts in the periods of a day, which is counted since 1970."""
+    date_ = datetime.fromtimestamp(day * protocol.DAY_SECONDS, UTC).date().isoformat()
+    return tuple(
+        protocol.Account(each.id, period, each.limit if name == each.period else None)
+        for each in charged
+        for name, period in (("day", date_), ("month", date_[:7]), ("lifetime", protocol.LIFETIME))
+    )
 
 
 def digest(text: str) -> str:

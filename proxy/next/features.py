@@ -63,7 +63,7 @@ class Features:
         self._clock = clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
         self._digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
-        self._tiers: dict[str, _Tier] = {}
+        self._tiers: dict[tuple[str, frozenset[str] | None], _Tier] = {}
         self._selected: dict[frozenset[str], Selected] = {}
 
     def of(self, application: Application) -> frozenset[str]:
@@ -151,7 +151,7 @@ class Features:
         return features if application.features is None else features & application.features
 
     def _tier(self, application: Application) -> _Tier:
-        key = _key(application)
+        key = application.account, application.features
         if key not in self._tiers:
             self._tiers[key] = _Tier()
         return self._tiers[key]

@@ -28,7 +28,7 @@ class Fetch(NamedTuple):
 
     @property
     def limit(self) -> int:
-        return self.query.end - self.start
+        return self.query.end - self.query.first - (self.stored.asked if self.stored else 0)
 
 
 class Fetched(NamedTuple):
@@ -109,6 +109,8 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
         read_ = [_read(found.hits, [each.part for each in results], results)]
     if len(read_) != len(fetches):
         raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
+    if not reported:
+        return read_
     return [each._replace(reported=_about(reported, root, place, len(read_))) for place, each in enumerate(read_)]
 
 
@@ -148,7 +150,7 @@ def _about(
     reported: Sequence[model.GraphQLError], root: str, place: int, number: int
 ) -> tuple[model.GraphQLError, ...]:
     """Return the errors that are about one of several fetches: those at its path, and those that are about none."""
-    if not reported or number == 1:
+    if number == 1:
         return tuple(reported)
     return tuple(each for each in reported if _place(each, root) in (place, None))
 

@@ -234,8 +234,8 @@ class Pipeline:
         results = [result for each in ended for result in each.results]
         landed = [(flight, each.answer) for flight, each in zip(work.flights, ended, strict=True) if each.answer]
         moved = [flight for flight, each in zip(work.flights, ended, strict=True) if each.answer is None]
-        booking = Booking(client, begin._replace(selection=common.selection), used, lost, results)
-        await self._bookings.book(booking._replace(flights=[flight for flight, _ in landed]))
+        begin = begin._replace(selection=common.selection)
+        await self._bookings.book(Booking(client, begin, used, lost, results, [flight for flight, _ in landed]))
         for flight, answer in landed:
             flight.end(answer)
         if moved:

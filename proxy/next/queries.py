@@ -7,7 +7,8 @@ list, whatever dialect, projection or page they come from.
 import hashlib
 import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -152,27 +153,35 @@ def is_general(query: Query) -> bool:
     return query.root == "supMultiMatch" and query.criteria.keys() == {"mpn"} and query.first == 0
 
 
-def grouped(queries: Iterable[Query], parts_max: int) -> Iterator[list[Query]]:
-    """Yield queries in groups that one operation can carry: of one root field and its options, with no number twice,
+def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
+    """Return queries in groups that one operation can carry: of one root field and its options, with no number twice,
     and at most so many parts and queries. Searches, and what is passed on, come alone."""
-    groups: dict[str, list[Query]] = {}
+    groups: list[_Group] = []
+    latest: dict[str, _Group] = {}
     for query in queries:
-        if query.passed_on is not None:
-            yield [query]
-            continue
-        group = groups.setdefault(query.operation, [])
-        if group and not _fits(group, query, parts_max):
-            yield group
-            group = groups[query.operation] = []
-        group.append(query)
-    yield from (group for group in groups.values() if group)
+        is_alone = query.passed_on is not None or query.root in ("supSearch", "supSearchMpn")
+        group = None if is_alone else latest.get(query.operation)
+        if group is None or not group.has_room(query, parts_max):
+            group = latest[query.operation] = _Group([], 0, set())
+            groups.append(group)
+        group.add(query)
+    return [group.queries for group in groups]
 
 
-def _fits(group: Sequence[Query], query: Query, parts_max: int) -> bool:
-    if query.root in ("supSearch", "supSearchMpn"):
-        return False
-    parts = sum(each.end - each.first for each in (*group, query))
-    return max(parts, len(group) + 1) <= parts_max and all(each.numbers.isdisjoint(query.numbers) for each in group)
+@dataclass(slots=True)
+class _Group:
+    queries: list[Query]
+    parts: int
+    numbers: set[str]
+
+    def has_room(self, query: Query, parts_max: int) -> bool:
+        most = max(self.parts + query.end - query.first, len(self.queries) + 1)
+        return most <= parts_max and self.numbers.isdisjoint(query.numbers)
+
+    def add(self, query: Query) -> None:
+        self.queries.append(query)
+        self.parts += query.end - query.first
+        self.numbers |= query.numbers
 
 
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:

@@ -32,7 +32,7 @@ class KnownUsage:
         """Add what was booked."""
         for pair in {account[:2] for account in accounts}:
             old = self._usage.get(pair) or Usage(*pair, 0, 0, 0)
-            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
+            self._usage[pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved)
 
     def status(self, client: Client, now: float) -> model.QuotaStatus:
         """Return the status of the limit with the least remaining, or of the application where nothing is limited."""

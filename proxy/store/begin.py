@@ -90,9 +90,11 @@ def _refusal(transaction: Transaction, begin: Begin, parts: int) -> Refused | er
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
             return errors.StoreUnavailable(LOST)
     for account in begin.accounts:
+        if account.limit is None:
+            continue
         usage = transaction.usage(account[:2])
-        left = (account.limit or 0) - sum(usage[2:])
-        if account.limit is not None and parts > left:
+        left = account.limit - sum(usage[2:])
+        if parts > left:
             return Refused(account, max(0, left), usage.reserved)
     return None
 

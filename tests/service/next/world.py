@@ -38,6 +38,7 @@ FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the 
 REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
 CACHE_BYTES = 50_000_000
+MOMENT, STORE_SECONDS = 0.02, 30.0  # that pass while a store operates, and that it may take in real time
 
 
 class _Selector(selectors.DefaultSelector):
@@ -47,7 +48,8 @@ class _Selector(selectors.DefaultSelector):
     operations = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(min(1.0 if timeout is None else timeout, 1.0) if self.operations else 0)
+        seconds = timeout if timeout is not None and timeout <= MOMENT else STORE_SECONDS
+        ready = super().select(seconds if self.operations else 0)
         if not ready and timeout is not None:
             self.now += max(0.0, timeout)
         elif not ready and not self.operations:
