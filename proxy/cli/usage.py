@@ -70,7 +70,7 @@ def usage(
 
 
 async def _usage(settings: config.Config, as_json: bool) -> None:
-    rows = await used_store.with_state(settings, lambda state: state.usage())
+    rows = await used_store.with_state(settings, lambda state: state.usage(), reads_only=True)
     if as_json:
         shown.print_json(rows)
         return
@@ -126,7 +126,7 @@ def _forget_results(settings: config.Config, why: str | None, yes: bool) -> None
 async def _clients(settings: config.Config, as_json: bool) -> None:
     from proxy.cli import client_report
 
-    report = await used_store.with_state(settings, client_report.read)
+    report = await used_store.with_state(settings, client_report.read, reads_only=True)
     if as_json:
         shown.print_json(report)
         return

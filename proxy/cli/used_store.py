@@ -30,11 +30,13 @@ def without_records(settings: config.Config) -> str | None:
     return None
 
 
-async def with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
+async def with_state(
+    settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]", *, reads_only: bool = False
+) -> R:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
     from proxy.gateway.core import StoredState
 
-    state = await StoredState.open(settings, clock.SystemClock())
+    state = await StoredState.open(settings, clock.SystemClock(), reads_only=reads_only)
     try:
         return await work(state)
     except errors.StoreUnavailable as error:

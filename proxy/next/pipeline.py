@@ -31,6 +31,7 @@ from proxy.next.turns import Gathered
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome
 
+NO_FEATURES: frozenset[str] = frozenset()
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 
 
@@ -252,13 +253,15 @@ class Pipeline:
             await self._learn(self._features.keep_parts_max(application, max(1, sent.parts // 2)))
             self._start(work)
             return
-        elif isinstance(error, errors.QueryRefused) and not work.without:
+        elif isinstance(error, errors.QueryRefused):
+            # A null takes the fields around it along, so that another attempt may name further features.
             named = self._features.named(error.reported, selected)
-            if not named and sent.reservations > 1:
+            if not (named or work.without) and sent.reservations > 1:
                 # The query of another caller may be the reason.
                 await self._reserve(work._replace(alone=True))
                 return
-            if without := named or selected.features:
+            if without := named or (NO_FEATURES if work.without else selected.features):
+                without |= work.without
                 await self._reserve(work._replace(alone=True, without=without, is_guess=not named))
                 return
         elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:

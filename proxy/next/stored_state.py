@@ -35,10 +35,12 @@ class StoredState:
         self._clock = clock
 
     @classmethod
-    async def open(cls, settings: config.Config, clock: Clock) -> Self:
-        """Open the store, to be closed by the caller. Raises ConfigError."""
+    async def open(cls, settings: config.Config, clock: Clock, *, reads_only: bool = False) -> Self:
+        """Open the store, to be closed by the caller; `reads_only`: also on a full disk. Raises ConfigError."""
         worker, cache_bytes = secrets.token_hex(8), settings.cache.shared_bytes
-        store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
+        store = await opening.open_store(
+            settings.store, clock, worker=worker, cache_bytes=cache_bytes, reads_only=reads_only
+        )
         return cls(store, settings, clock)
 
     @classmethod

@@ -42,15 +42,17 @@ class SqliteStore(Store):
         self._clock = clock
 
     @classmethod
-    async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
+    async def open(
+        cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int, *, reads_only: bool = False
+    ) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing, or in memory (None). If no other process uses
-        it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
-        database = Database(path)
+        it, what is reserved becomes uncertain usage, unless it `reads_only`. Raises StoreUnavailable."""
+        database = Database(path, reads_only=reads_only)
         store = cls(database, clock, worker, cache_bytes)
         try:
             async with database.transaction():
                 database.make_tables()
-            if database.is_alone:
+            if database.is_alone and not reads_only:
                 await store.end_worker(None)
             database.share()
         except BaseException:

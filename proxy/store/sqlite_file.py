@@ -31,9 +31,9 @@ _KEPT = (Usage, Reservation)  # whose rows stay in a file of another version, so
 class Database:
     """Connection to a file, which is made where it is missing, or to memory."""
 
-    def __init__(self, path: Path | None) -> None:
-        """Lock the use of the file: if no other process uses it, `is_alone`, and none can until `share`. Raises
-        StoreUnavailable."""
+    def __init__(self, path: Path | None, *, reads_only: bool = False) -> None:
+        """Lock the use of the file: if no other process uses it, `is_alone`, and none can until `share`. `reads_only`:
+        also on a full disk. Raises StoreUnavailable."""
         self._path = path
         self._file = ":memory:" if path is None else str(path.resolve())
         self.written = 0  # bytes since the last checkpoint, which the user adds to
@@ -47,7 +47,9 @@ class Database:
                     self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
                     stack.callback(os.close, self._lock)
                     self.is_alone = _lock_use(self._lock)
-                self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
+                self.rows = stack.enter_context(
+                    contextlib.closing(_connect(self._file, "EXCLUSIVE" if reads_only and self.is_alone else "NORMAL"))
+                )
                 (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
@@ -184,8 +186,9 @@ def _lock_use(lock: int) -> bool:
     return True
 
 
-def _connect(file: str) -> sqlite3.Connection:
+def _connect(file: str, locking: str = "NORMAL") -> sqlite3.Connection:
     rows = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
+    rows.execute(f"PRAGMA locking_mode = {locking}")  # EXCLUSIVE makes no file of shared memory
     rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")

@@ -10,7 +10,7 @@ import pytest
 from support.running_commands import run_command, start_command
 
 from proxy.kit import clock
-from proxy.stores.sqlite import SqliteStore
+from proxy.store.sqlite import SqliteStore
 
 __all__ = ["run_command", "start_command"]
 
@@ -27,10 +27,10 @@ def config_file(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def use_store(tmp_path: Path) -> UseStore:
-    """Run an action on the usage ledger beside `sqlite:state.sqlite` of such a file, and return its result."""
+    """Run an action on the store `sqlite:state.sqlite` of such a file, and return its result."""
 
     async def use(action: Callable[[SqliteStore], Awaitable[Any]]) -> Any:
-        store = await SqliteStore.open(tmp_path / "state.sqlite.core", clock.SystemClock())
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock(), "test", 2**20)
         try:
             return await action(store)
         finally:

@@ -1,6 +1,5 @@
 """Tests of `v3bridge usage`: table, JSON, empty store, clients, and what the portal shows."""
 
-import asyncio
 import datetime
 import json
 import time
@@ -11,11 +10,8 @@ import pytest
 from support.running_commands import Run
 from together.cli.conftest import UseStore
 
-from proxy.gateway.quota.exhaustion import NEVER
-from proxy.kit import clock
-from proxy.store.protocol import CLIENT, DAY_SECONDS, Seen
-from proxy.store.sqlite import SqliteStore
-from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
+from proxy import config
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish, Seen, Selection
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -28,7 +24,7 @@ applications:
       - {key: "k3y-of-erp", name: erp, parts: 500}
       - "k3y-of-others"
     parts: 1000
-  trial: {client_id: an-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"], parts: 100, period: lifetime}
+  trial: {client_id: another-id, client_secret: "the-secret", apikeys: ["k3y-of-trial"], parts: 100, period: lifetime}
 """
 pytestmark = pytest.mark.usefixtures("within_a_day")
 
@@ -40,18 +36,28 @@ def month() -> str:
 @pytest.fixture
 def spent(use_store: UseStore) -> None:
     """960 parts of 1 000, 20 uncertain; 480 of a key's 500; a trial application with an exhausted quota."""
-    figures = {
-        ("shop", month()): (960, 20),
-        ("shop", time.strftime("%Y-%m-%d", time.gmtime())): (7, 0),
-        ("shop/erp", month()): (480, 0),
-    }
-    bookings = tuple(UsageIncrement(LedgerEntry(*line), *counts) for line, counts in figures.items())
+    shop, key = account("an-id"), account("k3y-of-erp")
+    today = time.strftime("%Y-%m-%d", time.gmtime())
 
     async def work(store: Any) -> None:
-        await store.settle(Settlement("worker", 1, (), bookings))
-        await store.mark_exhausted(ExhaustedQuota("trial", NEVER, "You have exceeded your part limit of 100."))
+        for place, (charged, used, uncertain) in enumerate(
+            [((shop, month()), 960, 20), ((shop, today), 7, 0), ((key, month()), 480, 0)]
+        ):
+            accounts = [Account(*charged)]
+            await store.finish([Finish(f"{place}", "", Selection("", 0), (), accounts, used, uncertain)])
 
     use_store(work)
+    exhaust(use_store, "another-id", 100)
+
+
+def account(text: str) -> str:
+    return config.digest(text).reveal()
+
+
+def exhaust(use_store: UseStore, client_id: str, part_limit: int, seconds: float = 600.0) -> None:
+    """Mark the quota of an application as exhausted, as a service does."""
+    refused = json.dumps([f"You have exceeded your part limit of {part_limit}.", time.time() + seconds])
+    use_store(lambda store: store.put_value(f"exhausted {account(client_id)}", refused, seconds))
 
 
 def cells(table: Any) -> Any:
@@ -75,15 +81,12 @@ def test_table_has_a_row_per_application_and_key(run_command: Run, config_file: 
     assert bar == "█" * 20 + "  98.0"
     assert rows["shop", "erp"][1:6] == ["480", "", "500", "20", "█" * 19 + "·  96.0"]
     assert rows["shop", "2"][3:6] == ["unlimited", "", ""]
-    assert rows["trial", ""][6:] == ["never", "exhausted"]
+    assert rows["trial", ""][6] == "never"
+    assert rows["trial", ""][7].startswith("exhausted until ")
 
 
 def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_file: str, use_store: UseStore) -> None:
-    async def work(store: Any) -> None:
-        reason = "this plan has no parts: You have exceeded your part limit of 0."
-        await store.mark_exhausted(ExhaustedQuota("trial", NEVER - 1, reason))
-
-    use_store(work)
+    exhaust(use_store, "another-id", 0)
     done = run_command("usage", "--config", config_file)
     assert cells(done.stdout)["trial", ""][7] == "no parts in this plan"
     assert "Nothing has been used" not in done.stdout
@@ -92,12 +95,10 @@ def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_fil
 def test_limit_that_the_upstream_has_named_holds_for_the_period(
     run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
-    reason = "You have exceeded your part limit of 960."
-    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() + 600, reason)))
+    exhaust(use_store, "an-id", 960)
     row = cells(run_command("usage", "--config", config_file).stdout)["shop", ""]
     assert (row[3], row[4], row[7].startswith("exhausted until")) == ("960", "0", True)
-    # It is over with the period.
-    use_store(lambda store: store.mark_exhausted(ExhaustedQuota("shop", time.time() - 1, reason)))
+    exhaust(use_store, "an-id", 960, 0.001)  # it is over
     assert cells(run_command("usage", "--config", config_file).stdout)["shop", ""][3] == "1,000"
 
 
@@ -112,7 +113,7 @@ def test_json_equals_the_table(run_command: Run, config_file: str, spent: None) 
         ("trial", "1", 0, None),
     ]
     assert (rows[0]["uncertain"], rows[0]["percent"], rows[0]["period"]) == (20, 98.0, month())
-    assert (rows[3]["resets_at"], rows[3]["exhausted_until"], rows[3]["part_limit"]) == (None, "ever", 100)
+    assert (rows[3]["resets_at"], rows[3]["part_limit"]) == (None, 100)
 
 
 @pytest.mark.parametrize("arguments", [(), ("--json",), ("--set", "shop=1"), ("--clients",)])
@@ -131,7 +132,7 @@ def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota
         assert word in done.stderr
     done = run_command("usage", "--config", config_file, "--set", "trial=40")
     assert cells(done.stdout)["trial", ""][4:] == ["60", "█" * 8 + "·" * 12 + "  40.0", "never", ""]
-    assert use_store(lambda store: store.exhausted_quotas()) == []
+    assert json.loads(run_command("usage", "--config", config_file, "--json").stdout)[3]["exhausted_until"] is None
 
 
 @pytest.mark.parametrize(
@@ -148,16 +149,11 @@ def test_mistake_in_a_number_of_the_portal_is_named(run_command: Run, config_fil
 
 
 def test_clients_are_listed_with_what_they_lose_and_unused_keys(
-    run_command: Run, config_file: str, spent: None, tmp_path: Path
+    run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
-    async def record() -> None:
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock(), "test", 2**20)
-        day = int(time.time() // DAY_SECONDS)
-        row = Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "sortby (ignored)", 5, time.time())
-        await store.add_seen("1", [row], day)
-        await store.aclose()
-
-    asyncio.run(record())
+    day = int(time.time() // DAY_SECONDS)
+    row = Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "sortby (ignored)", 5, time.time())
+    use_store(lambda store: store.add_seen("1", [row], day))
     report = json.loads(run_command("usage", "--config", config_file, "--clients", "--json").stdout)
     assert [(row["user_agent"], row["unsupported"], row["requests"]) for row in report["clients"]] == [
         ("bom/1", "sortby (ignored)", 5)
@@ -176,7 +172,7 @@ def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, con
     assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
     assert "costs its parts again" in asked.stderr
     done = run_command("usage", "--config", config_file, "--forget-results", "--yes")
-    assert (done.returncode, done.stdout) == (0, "0 results forgotten; running services follow within a second.\n")
+    assert (done.returncode, done.stdout) == (0, "0 parts forgotten; running services follow within a second.\n")
 
 
 def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
