@@ -27,7 +27,7 @@ async def test_exhausted_part_limit_is_a_429_until_the_next_month(start: StartEn
         }
     ) as environment:
         assert (await environment.results(ONE, NONE))[0]["hits"] == 4
-        assert await is_refused(environment, "SN74S74N") == TO_DECEMBER
+        assert await is_refused(environment, "NE555P") == TO_DECEMBER
         environment.time.advance(1_000)
         assert await is_refused(environment, "1N4007") == TO_DECEMBER - 1_000
         environment.time.advance(TO_DECEMBER - 1_000)

@@ -28,7 +28,7 @@ async def test_request_beyond_the_plan_is_not_sent(start: StartEnvironment) -> N
     async with start(application={"parts": 8}) as environment:
         await environment.results(ONE, NONE)
         asked = environment.sandbox.request_counts.graphql
-        reply = await refusal(environment, running_proxy.KEY, ONE, NONE)
+        reply = await refusal(environment, running_proxy.KEY, {"mpn": "NE555P", "limit": 6})
         assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (3, asked)
         assert int(reply.headers["retry-after"]) == TO_DECEMBER
         told = {name: reply.headers[f"x-parts-{name}"] for name in ("cost", "used", "limit", "reset")}

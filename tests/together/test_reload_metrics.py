@@ -13,8 +13,8 @@ async def test_series_of_a_removed_application_are_removed(start_reloadable: Sta
         service.content["applications"]["second"] = service.demo | {"apikeys": ["second-key"], "parts": 100}
 
     async with start_reloadable(add) as service:
-        for key in (KEY, "second-key"):
-            assert (await service.match(key=key))[0] == 200
+        for key, number in ((KEY, "SN74S74N"), ("second-key", "NE555P")):
+            assert (await service.match(number, key))[0] == 200
         # The gauges of quota accounts have the key's name, too.
         gauges = {"token_age_seconds", "parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
 
@@ -29,4 +29,5 @@ async def test_series_of_a_removed_application_are_removed(start_reloadable: Sta
         async with asyncio.timeout(10):  # until the replaced configuration is closed
             while await labelled("second"):
                 await asyncio.sleep(0.05)
+        assert (await service.match("1N4007"))[0] == 200
         assert "token_age_seconds" in await labelled("demo")
