@@ -2,10 +2,8 @@
 
 import json
 
-import aiohttp
-import pytest
 import yarl
-from sandbox.design_client import DesignClient, StartDesignSandbox
+from sandbox.design_client import DesignClient
 
 from nexar_sandbox.design import rest
 
@@ -30,12 +28,3 @@ async def test_design_services_reject_public_tokens(designer: DesignClient) -> N
                     assert json.loads(await response.read()) == {
                         "error": "this service accepts requests of the query service only"
                     }
-
-
-async def test_design_services_stop_with_the_sandbox(start_design: StartDesignSandbox) -> None:
-    async with start_design() as designer:
-        urls = dict(designer.sandbox.design_urls)
-    async with aiohttp.ClientSession() as session:
-        for url in urls.values():
-            with pytest.raises(aiohttp.ClientConnectionError):
-                await session.get(url)

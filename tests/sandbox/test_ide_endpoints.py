@@ -145,12 +145,3 @@ async def test_an_ide_code_is_valid_once_and_in_its_session(caller: SandboxClien
         assert (response.status, response.body["error"]) == (400, "invalid_state")
     # Whoever tries has used it up.
     assert (await page.token(**came)).body["error"] == "invalid_state"
-
-
-async def test_an_ide_token_ends_with_the_session(page: IdePageClient) -> None:
-    await page.sign_in()
-    first = (await page.token()).body["access_token"]
-    await page.visitor.send(await page.visitor.open("/account"))
-    assert (await page.token(csrf="")).status == 401
-    await page.sign_in()
-    assert (await page.token()).body["access_token"] != first

@@ -52,15 +52,6 @@ async def test_a_field_flaps_between_requests(legacy: LegacyClient, field: str, 
     assert first != second
 
 
-async def test_offers_are_reordered_permanently(legacy: LegacyClient) -> None:
-    before = await legacy.read(PART)
-    legacy.sandbox.legacy.disturbances.replace([disturbances.ReorderedOffers()])
-    mixed = await legacy.read(PART)
-    assert mixed["offers"] != before["offers"]
-    assert sorted(map(repr, mixed["offers"])) == sorted(map(repr, before["offers"]))
-    assert await legacy.read(PART) == mixed
-
-
 async def test_missing_parts_are_missing_in_every_endpoint(legacy: LegacyClient) -> None:
     before = await legacy.read(SEARCH)
     legacy.sandbox.legacy.disturbances.replace([disturbances.FewerParts(share=0.3)])
@@ -74,23 +65,6 @@ async def test_missing_parts_are_missing_in_every_endpoint(legacy: LegacyClient)
     mpn = next(each["item"]["mpn"] for each in before["results"] if each["item"]["uid"] == some)
     assert some not in {item["uid"] for item in await legacy.items({"mpn": mpn, "limit": 20})}
     assert [each for each in before["results"] if each in after["results"]] == after["results"]
-
-
-async def test_duplicate_parts_can_be_requested_by_uid(legacy: LegacyClient) -> None:
-    before = await _parts(legacy)
-    legacy.sandbox.legacy.disturbances.replace([disturbances.MoreParts(share=0.3)])
-    body = await legacy.read(SEARCH)
-    after = [each["item"] for each in body["results"]]
-    twins = [part for part in after if part not in before]
-    assert [part for part in after if part in before] == before
-    assert body["hits"] == len(after) == len(before) + len(twins) > len(before)
-    for twin in twins:
-        assert await legacy.read(f"/parts/{twin['uid']}") == twin
-    found = await legacy.items({"mpn": twins[0]["mpn"], "limit": 20})
-    assert twins[0] in found
-    assert {item["mpn"] for item in found} == {twins[0]["mpn"]}
-    legacy.sandbox.legacy.disturbances.lift()
-    assert (await legacy.get(f"/parts/{twins[0]['uid']}")).status == 404
 
 
 @pytest.mark.parametrize("body, kind", [("html", "text/html; charset=utf-8"), ("json", "application/json")])

@@ -1,6 +1,5 @@
 """State file of a sandbox: what is restored, when it is written, and invalid files."""
 
-import html
 import json
 import re
 import shutil
@@ -117,20 +116,6 @@ async def test_sessions_consents_and_refresh_tokens_are_restored(start_on: Opens
         flow.visitor.jar.update_cookies({name: value}, flow.visitor.url)
         seen = await flow.ask()
         assert seen.address.query["code"]
-
-
-async def test_expired_rows_are_removed_from_the_state_file(
-    start_on: Opens, manual_clock: clock.ManualClock, path: Path
-) -> None:
-    async with start_on() as flow:
-        await flow.redeem(await flow.code())
-    manual_clock.advance(40 * 86_400)
-    async with start_on():
-        pass
-    with sqlite3.connect(path) as database:
-        kinds = {row[0] for row in database.execute("SELECT DISTINCT kind FROM row")}
-    database.close()
-    assert not kinds & {"session", "refresh_token", "authorization"}
 
 
 async def test_the_state_file_is_private_and_has_no_password(start_on: Opens, path: Path) -> None:
@@ -280,39 +265,3 @@ async def test_a_change_is_written_before_the_response(start: StartSandbox, path
         "Just made",
     ]
     state_store.close()
-
-
-async def test_a_failed_write_rolls_back_and_usage_is_retried(
-    start: StartSandbox, path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def refuse(*_: object) -> None:
-        raise state.StateError(f"{path} cannot be used: no more room")
-
-    caplog.set_level("WARNING")
-    async with start(state=path) as caller, PageBrowser(caller.sandbox.url) as visitor:
-        await visitor.sign_in(await visitor.open("/portal"))
-        form = await visitor.open("/portal/applications/new")
-        with monkeypatch.context() as patch:
-            patch.setattr(state.StateFile, "put", refuse)
-            seen = await visitor.fill(form, "/new", {"name": "Lost"})
-            assert (seen.status, f"The state file cannot be written: {path}" in html.unescape(seen.page)) == (500, True)
-            assert caller.sandbox.applications.all == (applications.DEFAULT_APPLICATION,)
-            assert (await caller.ask(SEARCH)).status == 200
-            caller.sandbox.part_usage.write()
-            assert "part usage was not written" in caplog.text
-    async with start(state=path) as caller:
-        assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 7
-
-
-def test_expiring_rows_are_bounded_by_number_and_time(manual_clock: clock.ManualClock) -> None:
-    rows: dict[str, state.ExpiringRow[str]] = {}
-    kept_for_ten = state.ExpiringRows(rows, manual_clock, 10, most=2)
-    for name in ("a", "b", "c"):
-        kept_for_ten.put(name, name.upper())
-    assert (kept_for_ten.get("a"), dict(kept_for_ten.items())) == (None, {"b": "B", "c": "C"})
-    manual_clock.advance(9)
-    kept_for_ten.put("c", "anew")  # does not make it last longer
-    manual_clock.advance(1)
-    assert ("c" in kept_for_ten, list(kept_for_ten.items())) == (False, [])
-    kept_for_ten.put("d", "D")
-    assert list(rows) == ["d"]

@@ -7,7 +7,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
 from together.browser.background import Background
-from together.browser.ide_window import OPERATIONS, PANEL, RESPONSE, TABS, IdeWindow
+from together.browser.ide_window import OPERATIONS, PANEL, TABS, IdeWindow
 
 import nexar_sandbox
 
@@ -68,36 +68,6 @@ def test_an_operation_before_sign_in_shows_the_error_of_the_service(window: IdeW
     window.execute()
     assert window.answer("desOnCommentUpdated")["errors"][0]["extensions"]["code"] == "AuthInvalidToken"
     assert len(window.console_messages()) == 1  # GraphiQL logs errors of subscriptions
-
-
-def test_the_ide_works_in_a_narrow_window(window: IdeWindow) -> None:
-    width = 320
-    size = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": False}
-    window.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    try:
-        window.browser.execute_script("localStorage.clear()")
-        window.open()
-        assert _widths(window, OPERATIONS, RESPONSE) == [True, True]
-        window.press("Show Authorization")
-        window.sign_in()
-        window.press("Show Authorization")
-        window.wait_for_text(PANEL, "Token for")
-        window.execute()
-        window.answer('"hits"')
-        assert _widths(window, OPERATIONS, RESPONSE, PANEL) == [True] * 3
-        for button in window.browser.find_elements("css selector", ".graphiql-container button, .ide-panel a"):
-            if button.is_displayed():
-                assert 0 <= button.rect["x"] <= width - button.rect["width"], button.accessible_name
-        assert window.browser.execute_script("return document.documentElement.scrollWidth") <= width
-    finally:
-        window.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
-def _widths(window: IdeWindow, *selectors: str) -> list[bool]:
-    """Whether each of these has most of the window's width, all of it within the window."""
-    script = "const { left, right } = arguments[0].getBoundingClientRect(); return [left, right, innerWidth]"
-    found = [window.browser.execute_script(script, window.find(selector)) for selector in selectors]
-    return [left >= 0 and right <= inner and right - left > inner * 0.75 for left, right, inner in found]
 
 
 def test_an_expired_ide_token_is_renewed(window: IdeWindow) -> None:

@@ -14,7 +14,6 @@ from support.running_commands import Run
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = ("serve", "usage", "sheet")
-MILLIONS = ("sandbox", "--port", "0", "--parts", "20000000")  # takes longer to make than a test may take
 
 
 @pytest.fixture(scope="module")
@@ -65,27 +64,6 @@ def test_every_mistake_is_one_line_in_one_style(run_command: Run, arguments: Any
     assert line.startswith("v3bridge: ")
     assert said in line
     assert not line.endswith(".")
-
-
-@cases.parametrize("arguments, said")
-@pytest.mark.parametrize("prepared", [False, True])
-def test_options_are_checked_before_parts_are_generated(
-    run_command: Run,
-    tmp_path: Path,
-    arguments: Any,
-    said: str,
-    prepared: bool,
-) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = str(taken.getsockname()[1])
-        given = [text.replace("{taken}", port) for text in arguments]
-        kept = ["--prepared", str(tmp_path / "catalog")] if prepared else []
-        done = run_command(*MILLIONS, *kept, *given)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert said in done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_port_in_use_is_detected_before_the_sandbox_is_created(

@@ -8,7 +8,6 @@ from urllib.parse import parse_qs
 
 import aiohttp
 import pytest
-from support import comparison_server
 from tools.conform.conftest import SECRET, TOKEN, Connect, ScriptedService
 
 from proxy.kit import clock
@@ -51,12 +50,6 @@ async def test_headers_are_replaced_or_omitted_whatever_their_case(connect: Conn
     assert (headers["Token"], headers["Accept"]) == (TOKEN, "*/*")
 
 
-async def test_a_given_body_is_sent_as_it_is(connect: Connect, service: ScriptedService) -> None:
-    async with connect() as prober:
-        await prober.send(ProbeRequest(body="not JSON {token", headers={"Content-Type": "text/plain"}))
-    assert service.requests[-1][2] == "not JSON {token"
-
-
 async def test_an_http_request_has_neither_token_nor_headers_of_its_own(
     connect: Connect, service: ScriptedService
 ) -> None:
@@ -68,20 +61,6 @@ async def test_an_http_request_has_neither_token_nor_headers_of_its_own(
     assert headers.keys().isdisjoint({"Authorization", "Accept"})
 
 
-async def test_a_slash_can_be_added_to_an_address_that_ends_in_one(service: ScriptedService) -> None:
-    async with comparison_server.serve(service.handle) as url, aiohttp.ClientSession() as session:
-        target = probes.Target(f"{url}/graphql/", f"{url}/token", {None: probes.Account()})
-        await probes.Prober(target, session, service.clock).send(ProbeRequest(kind="http", url="{graphql_url}/"))
-    assert service.paths == ["/graphql/"]
-
-
-async def test_text_and_repeated_headers_are_kept(connect: Connect, service: ScriptedService) -> None:
-    service.responses["{ a }"] = (503, "<html>")
-    async with connect() as prober:
-        response = await prober.send(QUERY)
-    assert (response.status, response.body, response.headers["x-twice"]) == (503, "<html>", "1")
-
-
 async def test_less_than_two_token_requests_are_sent_a_second(connect: Connect, service: ScriptedService) -> None:
     form = {"grant_type": "client_credentials", "client_id": "{client_id}", "client_secret": "wrong"}
     async with connect() as prober:
@@ -91,23 +70,6 @@ async def test_less_than_two_token_requests_are_sent_a_second(connect: Connect, 
         assert prober.token_requests == 4
     assert [later - earlier for earlier, later in itertools.pairwise(service.times)] == pytest.approx([0.625] * 3)
     assert parse_qs(service.requests[-1][2])["client_id"] == ["our-client"]
-
-
-async def test_a_renewed_token_leaves_the_earlier_one_for_later_requests(
-    connect: Connect, service: ScriptedService
-) -> None:
-    renewal = ProbeRequest(kind="token", form={"grant_type": "client_credentials"}, renews_token=True)
-    earlier = ProbeRequest(document="{ a }", headers={"Authorization": "Bearer {earlier_token}"})
-    async with connect() as prober:
-        with pytest.raises(probes.ProbeError, match="no second access token"):
-            await prober.send(earlier)
-        service.token = (200, {"access_token": "of-the-renewal"})
-        assert (await prober.send(renewal)).token == "of-the-renewal"
-        await prober.send(earlier)
-        await prober.send(QUERY)
-        assert {TOKEN, "of-the-renewal"} <= prober.secrets
-    sent = [headers["Authorization"] for path, headers, _ in service.requests if path == "/graphql"]
-    assert sent == [f"Bearer {TOKEN}", "Bearer of-the-renewal"]
 
 
 async def test_a_token_of_a_probe_is_secret_and_not_used_by_others(connect: Connect, service: ScriptedService) -> None:

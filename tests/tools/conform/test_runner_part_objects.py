@@ -34,8 +34,3 @@ PART = {"id": "1"}
 def test_part_objects_are_counted_at_the_root_fields(document: str, data: Any, parts: int) -> None:
     response = ProbeResponse(200, {}, {"data": data})
     assert runner.count_parts(ProbeRequest(document=document), response) == parts
-
-
-@pytest.mark.parametrize("body", ["<html>", [], {"data": None}, {"errors": []}])
-def test_a_response_without_data_has_no_parts(body: Any) -> None:
-    assert runner.count_parts(ProbeRequest(document="{ supParts { id } }"), ProbeResponse(200, {}, body)) == 0

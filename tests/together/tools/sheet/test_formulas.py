@@ -120,24 +120,6 @@ async def test_values_of_the_add_in_replace_formulas_in_place(run: Run, tmp_path
     assert filled["B2"] == round(filled["B2"], 5)
 
 
-async def test_a_digital_signature_is_said_to_be_invalid(run: Run, tmp_path: Path) -> None:
-    workbook = book(FORMULAS)
-    workbook.part("_xmlsignatures/origin.sigs", b"", "application/vnd.openxmlformats-package.digital-signature-origin")
-    workbook.write(tmp_path / "BOM.xlsx")
-    assert "digital signature is not valid after the change" in (await run("BOM.xlsx", "--dry-run")).err
-    write(tmp_path, FORMULAS)
-    assert "signature" not in (await run("BOM.xlsx", "--dry-run")).err
-
-
-async def test_only_failures_are_run_again(run: Run, tmp_path: Path) -> None:
-    write(tmp_path, FORMULAS)
-    await run("BOM.xlsx")
-    again = json.loads((await run("BOM.filled.xlsx", "--rerun-failures", "--json")).out)
-    assert again.items() >= {"cells": 6, "found": 5 - again["ambiguous"] - again["stale"], "not_found": 1}.items()
-    assert again["upstream_requests"] == 1
-    assert again["parts_spent"] == 0
-
-
 async def test_cells_that_need_libreoffice_are_listed_without_it(run: Run, tmp_path: Path) -> None:
     write(tmp_path, {**FORMULAS, "G2": FormulaCell(f"IFERROR({X}DISTRIBUTOR_PRICE(A2)*2,-1)", 7)})
     result = await run("BOM.xlsx", "--json")

@@ -1,11 +1,9 @@
 """Tests of the source of parts for spreadsheets: budget, quota, a service in trouble, and runs that end early."""
 
 import asyncio
-from contextlib import aclosing
 from pathlib import Path
 
 import pytest
-from together.environment import single_application
 from together.tools.sheet.sheet_source import (
     DIODE,
     FLIP_FLOP,
@@ -76,18 +74,6 @@ async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
         assert all(result.part is not None for result in results)
 
 
-async def test_quota_that_the_service_refuses_ends_the_run_and_keeps_results(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    async with serve(numbered, applications=single_application(part_limit=250)) as sandbox:
-        async with opened(sandbox, file, time) as source:
-            results, error = await collect(source, *numbers(900))
-            assert isinstance(error, errors.QuotaExhausted)
-            assert len(results) == source.parts_spent == billed(sandbox) < 900
-            assert (await source.estimate(numbers(900))).cached == len(results)
-        assert await ledger(file, time) == billed(sandbox)
-
-
 @pytest.mark.parametrize("fault", ["429 count=2 retry_after=0", "5xx count=2 status=503 retry_after=0"])
 async def test_busy_service_is_asked_again(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, fault: str
@@ -146,21 +132,6 @@ async def test_line_that_the_service_refuses_does_not_fail_the_others(
         results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
         assert sum(result.part is not None for result in results.values()) == 120
         assert results[hostile].part is None
-
-
-async def test_closed_run_waits_for_what_is_billed_and_keeps_it(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    async with serve(numbered) as sandbox:
-        async with opened(sandbox, file, time) as source:
-            async with aclosing(source.fetch(numbers(900))) as results:
-                async for _ in results:
-                    break
-            assert 100 <= source.parts_spent == billed(sandbox) < 900
-            spent = source.parts_spent
-        assert await ledger(file, time) == spent
-        async with opened(sandbox, file, time) as source:
-            assert (await source.estimate(numbers(900))).cached == spent
 
 
 async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(

@@ -103,27 +103,6 @@ def test_other_differences_are_found_beside_unknown_uids(
     assert found in differences(PART, candidate)
 
 
-@pytest.mark.parametrize("field", ["brand", "manufacturer"])
-def test_computed_uid_instead_of_a_recorded_one_counts(candidate: Any, field: str) -> None:
-    baseline = copy.deepcopy(PART)
-    baseline[field]["uid"] = TI  # type: ignore[index]
-    assert ("value", f"{field}.uid") in differences(baseline, candidate)
-
-
-def test_offers_of_one_sku_are_matched_by_seller_name() -> None:
-    def offers(*sellers: tuple[str, str, str, int]) -> Any:
-        return {
-            "offers": [
-                {"sku": "A", "seller": {"__class__": "Seller", "uid": uid, "name": name, "id": id_}, "moq": moq}
-                for uid, name, id_, moq in sellers
-            ]
-        }
-
-    baseline = offers((MINE, "Same", "1", 1), ("7be6f0c1a2d3e4f6", "Same", "2", 2))
-    candidate = offers(("5e11e40000000002", "Same", "2", 2), ("5e11e40000000001", "Same", "1", 1))
-    assert differences(baseline, candidate) == {("uid not known", "offers[*].seller.uid"), ("order", "offers")}
-
-
 @pytest.mark.parametrize(
     "names, wrong",
     [

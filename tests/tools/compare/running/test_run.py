@@ -130,28 +130,6 @@ async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
     assert {each.failure for each in found} == {"the baseline sent HTML instead of JSON (HTTP 200)"}
 
 
-async def test_occasional_failures_do_not_stop_the_run(run: Any) -> None:
-    ended, found = await run(Side(lambda q: failure("…") if q % 3 else SideResponse(200, b"{}", 0.1)), Side())
-    assert ended.stopped is None
-    assert ended.complete
-    assert ended.not_compared == sum(1 for n in range(40) if n % 3)
-    assert len(found) == 40
-
-
-async def test_response_file_without_matches_does_not_stop_the_run(run: Any) -> None:
-    ended, found = await run(Side(lambda q: failure("has no response"), live=False), Side())
-    assert ended.stopped is None
-    assert len(found) == 40
-
-
-async def test_unjudgeable_response_does_not_stop_the_run(run: Any) -> None:
-    ended, found = await run(Side(), Side(), judge=_Judge(broken={7}))
-    assert ended.complete
-    assert found[7].failure == "the two responses cannot be compared (RecursionError)"
-    assert found[7].parts == 1
-    assert found[8].failure is None
-
-
 async def test_progress_holds_no_api_keys(run: Any) -> None:
     request = request_from_target("/v3/brands/search?q=1&other=c4n4ry-key")
     noted = []

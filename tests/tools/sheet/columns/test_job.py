@@ -88,13 +88,6 @@ def test_csv_keeps_encoding_delimiter_and_line_ends(
     assert target.read_bytes() == expected.replace(",", delimiter).encode(encoding)
 
 
-@cases.parametrize("quoted, expected")
-def test_csv_keeps_its_style_of_quotes(fill_table: Fill, bom: Bom, quoted: str, expected: str) -> None:
-    file, target = bom(quoted)
-    fill_table(csv_table.CsvTable(file), target, "price,packaging")
-    assert target.read_text().partition("\n")[2] == expected
-
-
 def test_decimal_comma_of_the_file_is_used(fill_table: Fill, bom: Bom) -> None:
     file, target = bom("MPN;Preis\nLM358N;1,50\n")
     fill_table(csv_table.CsvTable(file), target, "price")
@@ -165,17 +158,6 @@ def test_distributors_number_is_tried_as_sku(source: MemoryPartSource, bom: Bom,
     assert source.parts_spent == spent
 
 
-def test_distributors_number_is_not_fetched_while_its_sku_is_not(source: MemoryPartSource, bom: Bom) -> None:
-    file, target = bom("MPN\n296-1-ND\n")
-    source.parts["296-1-ND"] = source.parts["LM358N"]
-    source.only_sku = {"296-1-ND"}
-    asyncio.run(fill.fetch(ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW), source, asyncio.Event()))
-    source.cache.pop(PartQuery(sku="296-1-ND", mpn=""))
-    job = ColumnsJob(csv_table.CsvTable(file), columns("mpn"), now=NOW)
-    end = asyncio.run(fill.fetch(job, source, asyncio.Event(), budget=0))
-    assert (job.write(target)["not fetched"], end.results, source.upstream_requests) == (1, 1, 2)
-
-
 @pytest.mark.parametrize("hits, outcome", [(1, "found"), (2, "ambiguous")])
 def test_number_of_two_makers_is_ambiguous(
     fill_table: Fill, source: MemoryPartSource, bom: Bom, tmp_path: Path, hits: int, outcome: str
@@ -183,15 +165,6 @@ def test_number_of_two_makers_is_ambiguous(
     file, _ = bom("MPN\nLM358N\n")
     source.hits["LM358N"] = hits
     assert fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package")[outcome] == 1
-
-
-def test_stopped_run_writes_what_it_has(source: MemoryPartSource, bom: Bom) -> None:
-    file, target = bom("MPN\nLM358N\n1234567\n")
-    source.batch = 1
-    job = ColumnsJob(csv_table.CsvTable(file), columns("package"), now=NOW)
-    asyncio.run(fill.fetch(job, source, asyncio.Event(), budget=1))
-    assert job.write(target)["not fetched"] == 1
-    assert [row[-1] for row in rows_of(target)[1:]] == ["found", "not fetched"]
 
 
 def test_failures_are_rerun_and_other_values_stay(fill_table: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
@@ -208,35 +181,6 @@ def test_failures_are_rerun_and_other_values_stay(fill_table: Fill, source: Memo
     assert (source.parts_spent, counts["stale"]) == (1, 1)
     fill_table(csv_table.CsvTable(file), target, "package", rerun_failures=True)
     assert rows_of(target)[1][2] == "stale: fetched at an unknown time"
-
-
-def test_failures_of_a_file_that_was_never_filled_cannot_be_rerun(fill_table: Fill, bom: Bom, tmp_path: Path) -> None:
-    file, _ = bom("MPN\nLM358N\n")
-    with pytest.raises(errors.SheetError, match="--rerun-failures needs a file that was filled"):
-        fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package", rerun_failures=True)
-
-
-def test_rerun_of_failures_keeps_the_offers_of_other_lines(
-    fill_table: Fill, source: MemoryPartSource, tmp_path: Path
-) -> None:
-    file, first, second = (tmp_path / name for name in ("BOM.csv", "BOM.filled.csv", "BOM.filled-2.csv"))
-    file.write_text("MPN\nNOPE\nLM358N\n")
-    fill_table(csv_table.CsvTable(file), first, "stock")
-    spent, offers = source.parts_spent, rows_of(csv_table.offers_file(first))
-    fill_table(csv_table.CsvTable(first), second, "stock", rerun_failures=True)
-    assert rows_of(csv_table.offers_file(second)) == offers
-    assert (len(offers) > 1, source.parts_spent) == (True, spent)
-    source.cache.clear()
-    fill_table(csv_table.CsvTable(first), second, "stock", rerun_failures=True)
-    assert (len(rows_of(csv_table.offers_file(second))), source.parts_spent) == (1, spent)
-
-
-def test_rerun_of_failures_adds_no_columns(fill_table: Fill, source: MemoryPartSource, tmp_path: Path) -> None:
-    file = tmp_path / "BOM.filled.csv"
-    file.write_text("MPN,Nexar package,Nexar status\nLM358N,OLD,found\n1234567,,not found\n")
-    with pytest.raises(errors.SheetError, match="no column 'Nexar stock', 'Nexar price USD': --rerun-failures needs"):
-        fill_table(csv_table.CsvTable(file), tmp_path / "out.csv", "package,stock,price", rerun_failures=True)
-    assert source.upstream_requests == 0
 
 
 def test_equal_lines_are_one_query_and_each_currency_another(bom: Bom) -> None:
@@ -355,12 +299,6 @@ def test_enormous_quantity_has_no_price(tmp_path: Path) -> None:
     file.write_bytes(hostile.ODD["enormous quantities.csv"]())
     assert _fill(file, target) == 2
     assert [b",,0.5," in line for line in target.read_bytes().splitlines()[1:]] == [True, True]
-
-
-def test_second_header_is_no_part(tmp_path: Path) -> None:
-    file = tmp_path / "bom.csv"
-    file.write_text("MPN,Qty\nA,1\nmpn,qty\nB,2\n")
-    assert _fill(file, tmp_path / "filled.csv") == 2
 
 
 SOURCES = (

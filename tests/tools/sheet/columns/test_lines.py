@@ -118,22 +118,3 @@ def test_lines_without_a_part_number_and_totals_are_left_alone(tmp_path: Path, t
     file.write_text(f"Ref,MPN,Qty\nU1,A,5\n{total}\n")
     _, read = _read(file, {})
     assert [line.mpn for line, _ in read] == ["A"]
-
-
-def test_header_explains_the_rows_below_it_best(tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    title = "Bill of Materials,,,\nPart Number:,100-2233,,\nRevision,B,,\nDate,5/1/2024,,\n"
-    file.write_text(f"{title}#,Manufacturer 1,Manufacturer Part Number 1,Quantity\n1,TI,LM358N,20\n")
-    header, read = _read(file, {})
-    assert (header.row, [line[1:5] for line, _ in read]) == (5, [("LM358N", "TI", "", 20)])
-
-
-def test_values_beside_designators_are_numbers_where_no_column_has_any(tmp_path: Path) -> None:
-    file = tmp_path / "BOM.csv"
-    file.write_text(
-        "Designator,Value\nD1,1N4007\nU1 U2,74HC00\nU3,ATmega328P\nC1,100nF/50V\nR1,4k7\nR2,10k 1%\nC2,0.1uF\nX1,16 V\n"
-    )
-    left_out = lines.LeftOut()
-    _, read = lines.read(csv_table.CsvTable(file).rows(), lines.AS_RECOGNIZED, "BOM.csv", left_out)
-    assert [(line.mpn, line.quantity) for line, _ in read] == [("1N4007", 1), ("74HC00", 2), ("ATmega328P", 1)]
-    assert left_out.rows == {"the value of a part, and no part number": [5, 6, 7, 8, 9]}

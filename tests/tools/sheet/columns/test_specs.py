@@ -7,7 +7,6 @@ from support import cases
 
 from proxy import errors
 from proxy.tools.sheet.columns import specs
-from proxy.tools.sheet.columns.kinds import KINDS
 from proxy.tools.sheet.columns.specs import STATUS, ColumnSet, ColumnSpec
 from proxy.tools.sheet.offers import OfferRules
 
@@ -29,12 +28,6 @@ from proxy.tools.sheet.offers import OfferRules
 def test_column_is_parsed_and_has_a_heading(text: str, spec: ColumnSpec, heading: str) -> None:
     assert specs.parse(text) == spec
     assert spec.heading("USD") == heading
-
-
-def test_headings_of_different_columns_differ() -> None:
-    named = [ColumnSpec(kind) for kind in KINDS]
-    named += [ColumnSpec("price", 1), ColumnSpec("price", 1, "EUR"), ColumnSpec("stock", distributor="A")]
-    assert len({spec.heading("USD") for spec in named}) == len(named)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +101,3 @@ def test_mistake_in_a_template_is_located(
     with pytest.raises(errors.ConfigError) as raised:
         specs.load_template(f"{template_file}:{name}" if name else str(template_file))
     assert message in raised.value.message
-
-
-def test_missing_template_file_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(errors.ConfigError, match=r"none\.yaml: cannot be read"):
-        specs.load_template(str(tmp_path / "none.yaml"))

@@ -1,14 +1,12 @@
 """Tests of columns filled in workbooks, from a source in memory."""
 
 import asyncio
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
-from support import cases
 from tools.sheet.filled_columns import NOW, REEL, Fill, columns
 from tools.sheet.part_source import MemoryPartSource
 
@@ -143,23 +141,6 @@ def test_hostile_names_are_data(fill_book: Fill, source: MemoryPartSource, tmp_p
     assert filled["Offers"]["D2"].value == name
 
 
-@pytest.mark.parametrize(
-    "value, number_format, text",
-    [
-        *cases.of(__file__, "numeric_cells_are_read_as_they_are_shown"),
-        (1e20, "General", "100000000000000000000"),
-    ],
-)
-def test_numeric_cells_are_read_as_they_are_shown(tmp_path: Path, value: Any, number_format: str, text: str) -> None:
-    book = openpyxl.Workbook()
-    book.active["A1"] = "MPN"
-    book.active["A2"] = value
-    book.active["A2"].number_format = number_format
-    book.save(tmp_path / "BOM.xlsx")
-    with workbook.open_package(tmp_path / "BOM.xlsx") as package:
-        assert list(workbook_table.choose(package, None, AS_RECOGNIZED).rows())[1] == (2, [text])
-
-
 def test_cells_that_cannot_be_read_are_named(source: MemoryPartSource, tmp_path: Path) -> None:
     book = book_of(
         *(["MPN", "Mfr", "Qty"], ["LM358N", '="TI"', "=2*5"], ['="LM358N"', "TI", 1], ["#REF!", "TI", 1]),
@@ -209,33 +190,3 @@ def test_sheet_is_chosen_by_name_and_a_wrong_name_lists_them(tmp_path: Path) -> 
         assert "'Two'" in workbook_table.choose(package, "two", AS_RECOGNIZED).place
         with pytest.raises(errors.SheetError, match="has no sheet 'Three'; there are 'One', 'Two'"):
             workbook_table.choose(package, "Three", AS_RECOGNIZED)
-
-
-def test_new_cells_have_formats_links_and_widths_of_their_own(fill_book: Fill, tmp_path: Path) -> None:
-    book = book_of(["Project"], ["MPN", "Note"], ["LM358N", "old"], ["NOPE", "up"])
-    sheet = book.active
-    sheet["B3"].font = openpyxl.styles.Font(strike=True, i=True)
-    sheet["B4"].alignment = openpyxl.styles.Alignment(textRotation=45, vertical="top")
-    book.save(tmp_path / "BOM.xlsx")
-    for source, target in (("BOM.xlsx", "first.xlsx"), ("first.xlsx", "second.xlsx")):
-        fill_book(tmp_path / source, tmp_path / target, "price@100:EUR,total,stock,datasheet,url")
-        filled = openpyxl.load_workbook(tmp_path / target)["Sheet"]
-        formats = [cell.number_format for cell in filled[3][2:7]]
-        assert formats == ["[$EUR] #,##0.00###", "[$USD] #,##0.00", "#,##0", "General", "General"]
-        assert filled["F3"].value == '=HYPERLINK("https://d.example/lm358.pdf")'
-        assert openpyxl.load_workbook(tmp_path / target, data_only=True)["Sheet"]["F3"].value.endswith("lm358.pdf")
-        assert (filled["E3"].font.strike, filled["E3"].font.i, filled["F3"].font.u) == (None, True, "single")
-        assert (filled["H4"].alignment.textRotation, filled["H4"].alignment.vertical) == (0, "top")
-        assert (filled.freeze_panes, filled.auto_filter.ref) == ("A3", "A2:H4")
-        assert filled.column_dimensions["C"].width == 23
-        offers = openpyxl.load_workbook(tmp_path / target)["Offers"]
-        assert (offers.freeze_panes, offers.auto_filter.ref) == ("A2", "A1:T5")
-        assert offers["S2"].value == '=HYPERLINK("https://d.example/1")'
-    sizes = [len((workbook_parts(tmp_path / name))["xl/styles.xml"]) for name in ("first.xlsx", "second.xlsx")]
-    assert sizes[0] == sizes[1]  # formats that are there are used again
-
-
-def workbook_parts(file: Path) -> dict[str, bytes]:
-    """The parts of a workbook by name."""
-    with zipfile.ZipFile(file) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
