@@ -12,7 +12,7 @@ import random
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -35,7 +35,7 @@ SIZES = (1, 1, 1, 1, 0, 2, 3, 5, 30)  # of the lists
 LISTS = {f"N{n}": [uid(100 * n + place) for place in range(size)] for n, size in enumerate(SIZES)}
 CLIENTS = [client("none"), client("small", 60), client("large", 150)]
 CLIENTS += [client("till", client_id="shop", features=None), client("german", country="DE")]
-CHARGED = {each.id: each for caller in CLIENTS for each in caller.charged}
+CLIENT_IDS = {each.application.account: str(each.application.credentials.client_id) for each in CLIENTS}
 APPLICATIONS = [each.application for each in CLIENTS]
 Event = Callable[[], Awaitable[None]]
 LEARNING_SECONDS = 25.0  # until a process knows what another one has learned; more than a step takes
@@ -91,15 +91,13 @@ class Process:
     rate: float = 0.0
 
 
-@dataclasses.dataclass
-class Call:
+class Call(NamedTuple):
     process: Process
     task: asyncio.Task[None]
     until: float
 
 
-@dataclasses.dataclass
-class Answered:
+class Answered(NamedTuple):
     """What was answered to a question: when, when it was fetched at the earliest, and the elements of its list."""
 
     time: float
@@ -126,15 +124,10 @@ class Run:
         self.is_set = False  # usage was set after a loss of data
         self.swept = 0.0
         self.snapshot: dict[bytes, tuple[int, bytes]] = {}
-        events: dict[Event, float] = {
-            self.leave: 5,
-            self.fail: 10,
-            self.slow: 3,
-            self.break_store: 4,
-            self.kill: 1,
-            self.reload: 2,
-        }
-        events |= {self.stop: 1, self.pass_time: 2, self.change_list: 2, self.spoil: 2, self.exhaust: 0.5}
+        self.exceeded: list[Account] = []
+        events: dict[Event, float] = {self.leave: 5, self.fail: 10, self.slow: 3, self.break_store: 4, self.kill: 1}
+        events |= {self.reload: 2, self.stop: 1, self.pass_time: 2, self.change_list: 2, self.spoil: 2}
+        events |= {self.exhaust: 0.5}
         events |= {self.change_tier: 1} if draw.random() < 0.3 else {}
         events |= {self.save: 2, self.lose_data: 1} if address and draw.random() < 0.5 else {}
         self.events = {self.call: 60.0} | {event: often for event, often in events.items() if draw.random() < 0.7}
@@ -193,8 +186,7 @@ class Run:
                 self.processes[place] = await self.start()
                 if self.address and self.draw.random() < 0.5:
                     await self.world.store.end_worker(process.name)
-        for process in self.processes:
-            asyncio.create_task(self.refresh(process))  # noqa: RUF006 - it ends at once, or never
+        self.refreshes = [asyncio.create_task(self.refresh(process)) for process in self.processes]
         if self.now - self.swept > 60.0:
             self.swept = self.now
             await self.world.store.sweep()
@@ -323,9 +315,9 @@ class Run:
             await self.restart_all()
         self.is_exact, self.is_set = False, True
         for pair, parts in counted.items():
-            charged = CHARGED[pair[0]]
-            set_to = self.world.upstream.billed_in[self.client_id(pair[0]), pair[1]] if charged.name == "app" else parts
-            await self.world.store.set_usage(Account(*pair), set_to)
+            if pair[0] in CLIENT_IDS:
+                parts = self.world.upstream.billed_in[CLIENT_IDS[pair[0]], pair[1]]
+            await self.world.store.set_usage(Account(*pair), parts)
         self.exempt.append(self.now)
 
     async def restart_all(self) -> None:
@@ -336,10 +328,6 @@ class Run:
         await self.world.store.store.aclose()
         self.world.store = await self.world.open("observer")
         await self.tick()
-
-    @staticmethod
-    def client_id(account: str) -> str:
-        return next(str(each.credentials.client_id) for each in APPLICATIONS if each.account == account)
 
     async def settle(self) -> None:
         """Let all end that can, and see that nothing stays reserved."""
@@ -358,25 +346,25 @@ class Run:
         assert not any(row.reserved for row in usage)
         if self.is_exact:
             used = {row.account: row.used for row in usage if row.period == "lifetime"}
-            for each in APPLICATIONS:
-                assert used.get(each.account, 0) == self.world.upstream.used[str(each.credentials.client_id)]
+            for account, client_id in CLIENT_IDS.items():
+                assert used.get(account, 0) == self.world.upstream.used[client_id]
 
     async def check(self) -> None:
         for call in [call for call in self.calls if call.task.done()]:
             self.calls.remove(call)
             call.task.result()
+        assert not self.exceeded
         assert all(call.process.store.is_dead or self.now <= call.until for call in self.calls), "no answer in time"
         usage = {(row.account, row.period): row for row in await self.world.store.usage()}
         upstream = self.world.upstream
-        for application in {each.account: each for each in APPLICATIONS}.values():
-            client_id = str(application.credentials.client_id)
+        for account, client_id in CLIENT_IDS.items():
             for (billed_to, period), parts in upstream.billed_in.items():
                 if billed_to == client_id and parts:
-                    assert parts <= sum(usage[application.account, period][2:])
-            row = usage.get((application.account, "lifetime"))
+                    assert parts <= sum(usage[account, period][2:])
+            row = usage.get((account, "lifetime"))
             if row and not self.is_set:
                 assert row.used <= upstream.used[client_id]
-                keys = {each.charged[1].id for each in CLIENTS if each.application.account == application.account}
+                keys = {each.charged[1].id for each in CLIENTS if each.application.account == account}
                 own = [usage[key, "lifetime"][2:] for key in keys if (key, "lifetime") in usage]
                 assert row[2:] == tuple(map(sum, zip(*own, strict=True)))
                 assert client_id != "erp" or self.paid <= sum(row[2:])
@@ -387,8 +375,8 @@ class Run:
         usage = {(row.account, row.period): sum(row[2:]) for row in await self.world.store.usage()}
         for begin, its in zip(begins, outcomes, strict=True):
             if any(isinstance(each, Reserved) for each in its) and not 0 <= self.world.clock.now() - MONTH_END < 60.0:
-                for account in begin.accounts:
-                    assert account.limit is None or usage[account[:2]] <= account.limit
+                limited = [each for each in begin.accounts if each.limit is not None]
+                self.exceeded += [each for each in limited if usage.get(each[:2], 0) > each.limit]
 
     def is_exempt(self, since: float, until: float) -> bool:
         return any(since - LEARNING_SECONDS <= each <= until for each in self.exempt)
