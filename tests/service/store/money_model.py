@@ -129,6 +129,8 @@ class Model:
         reservation.state, reservation.keys = "done", []
 
     def _store(self, scope: str, selection: Selection, result: Result) -> None:
+        """What a beginning has from the future, after the clock was set back, is of now."""
+        result = result._replace(fetched=min(result.fetched, self.now))
         self.results[scope, result.key] = result
         for hit, body, part_id in zip(result.items, result.bodies, result.part_ids, strict=True):
             old = self.parts.get((scope, hit.uid))
