@@ -13,12 +13,12 @@ from statistics import median, quantiles
 
 from bench.processes import TIMEOUT, service, target, upstream
 from proxy.kit import clock
-from proxy.store.protocol import Account, Begin, Finish, Hit, Result, Selection, Want
+from proxy.store.protocol import Account, Begin, Finish, Hit, Result, Want
 from proxy.store.sqlite import SqliteStore
 
 PARTS, BODY_BYTES = (1, 3), 28_000
 RATE, SECONDS, WARM, STORED = 200, 15, 200, 500
-SELECTION = Selection("selection", 7)
+FEATURES = 7
 PERIODS = ("2026-11-29", "2026-11")
 ACCOUNTS = [Account(account, period, 1 << 40) for account in ("application", "key") for period in PERIODS]
 CPU, WALL = "begin and finish, parts of 28 kB: {}, median CPU (ms)", "begin and finish, parts of 28 kB: {}, p99 (ms)"
@@ -57,10 +57,10 @@ async def _measure(file: Path, parts: int) -> tuple[list[float], list[float]]:
 async def _request(store: SqliteStore, id: str, uids: list[str], bodies: tuple[bytes, ...]) -> None:
     now = time.time()
     wants = [Want(id, len(uids))]
-    await store.begin([Begin(id, "scope", SELECTION, wants, ACCOUNTS, now - 84_600, 35)])
+    await store.begin([Begin(id, "scope", FEATURES, wants, ACCOUNTS, now - 84_600, 35)])
     items = tuple(Hit(uid, "SN74S74N", "Dual D-type flip-flop") for uid in uids)
     result = Result(id, len(uids), len(uids), items, bodies, tuple(uids), b"{}", now)
-    await store.finish([Finish(id, "scope", SELECTION, [result], ACCOUNTS, len(uids), 0)])
+    await store.finish([Finish(id, "scope", FEATURES, [result], ACCOUNTS, len(uids), 0)])
 
 
 def _restarted(folder: Path) -> float:

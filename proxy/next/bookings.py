@@ -72,7 +72,7 @@ class Bookings:
                 Finish(
                     each.begin.id,
                     each.begin.scope,
-                    each.begin.selection,
+                    each.begin.features,
                     each.results,
                     each.client.accounts(now),
                     each.used,

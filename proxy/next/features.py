@@ -20,7 +20,6 @@ from proxy.kit.clock import Clock
 from proxy.next.applications import Application
 from proxy.next.operations import Documents
 from proxy.planning.projection_cache import ProjectionCache
-from proxy.store import protocol
 from proxy.store.store import Store
 
 TIER = "tier "  # how the keys of what is kept begin; the application follows
@@ -34,9 +33,9 @@ log = structlog.get_logger()
 
 
 class Selected(NamedTuple):
-    """Selection set of whole parts with some features, as the store knows it, and its documents."""
+    """Selection set of whole parts with some features, as `bits` in the store, and its documents."""
 
-    selection: protocol.Selection
+    bits: int
     features: frozenset[str]
     documents: Documents
 
@@ -55,14 +54,14 @@ class _Tier:
 
 
 class Features:
-    """Features that parts are fetched with, by application."""
+    """Features that parts are fetched with, by application. `digest` is that of all fields that a part can have."""
 
     def __init__(self, projections: ProjectionCache, store: Store, clock: Clock) -> None:
         self._projections = projections
         self._store = store
         self._clock = clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
-        self._digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
+        self.digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
         self._tiers: dict[tuple[str, frozenset[str] | None], _Tier] = {}
         self._selected: dict[frozenset[str], Selected] = {}
 
@@ -160,7 +159,7 @@ class Features:
         if features not in self._selected:
             bits = sum(self._bits[name] for name in features)
             documents = Documents(self._projections.whole(features).selection)
-            self._selected[features] = Selected(protocol.Selection(self._digest, bits), features, documents)
+            self._selected[features] = Selected(bits, features, documents)
         return self._selected[features]
 
 

@@ -75,7 +75,7 @@ class Lookups:
         return Begin(
             f"{self._rng.getrandbits(128):032x}",
             self._scope(client.application),
-            selected.selection,
+            selected.bits,
             [query.want for query in queries],
             client.accounts(now),
             fresh_from,
@@ -89,7 +89,8 @@ class Lookups:
 
     def _scope(self, application: Application) -> str:
         context = application.context
-        return _scope(self._address, application.account, context.country, context.currency)
+        fields = self._features.digest
+        return _scope(self._address, application.account, context.country, context.currency, fields)
 
 
 def _end(query: Query, outcome: Outcome) -> int:

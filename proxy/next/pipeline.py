@@ -235,7 +235,7 @@ class Pipeline:
         results = [result for each in ended for result in each.results]
         landed = [(flight, each.answer) for flight, each in zip(work.flights, ended, strict=True) if each.answer]
         moved = [flight for flight, each in zip(work.flights, ended, strict=True) if each.answer is None]
-        begin = begin._replace(selection=common.selection)
+        begin = begin._replace(features=common.bits)
         await self._bookings.book(Booking(client, begin, used, lost, results, [flight for flight, _ in landed]))
         for flight, answer in landed:
             flight.end(answer)

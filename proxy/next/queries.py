@@ -5,7 +5,6 @@ list, whatever dialect, projection or page they come from.
 """
 
 import hashlib
-import re
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from proxy.store.protocol import Hit, Result, Want
 SearchRoot = Literal["supSearch", "supSearchMpn"]
 Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 
-_UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
 
@@ -67,8 +65,7 @@ class Query(NamedTuple):
             return Want(self.key, 1, self.passed_on.operation.parts_max)
         if self.root != "supParts":
             return Want(self.key, self.end - self.first)
-        text = self.criteria["id"]
-        return Want(self.key, 1, uid=text) if _UID.fullmatch(text) else Want(self.key, 1, part_id=text)
+        return Want(self.key, 1, part=self.criteria["id"])
 
     @property
     def numbers(self) -> frozenset[str]:

@@ -14,7 +14,7 @@ from proxy.next.applications import Applications, ChargedAccount, Client
 from proxy.next.usage import UsageRow
 from proxy.store import open as opening
 from proxy.store import protocol, trial
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Selection, Want
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Want
 from proxy.store.store import Store
 from proxy.upstream.auth import identity
 from proxy.upstream.stored_tokens import StoredTokens
@@ -85,7 +85,7 @@ class StoredState:
     async def forget_results(self) -> int:
         """Delete the results that are stored, and have running services forget those in memory; return how many
         parts."""
-        return await self._store.forget(None)
+        return await self._store.forget()
 
     async def clients(self, days: int) -> list[Seen]:
         """Return who called in so many days (UTC), today among them, the last one first."""
@@ -135,7 +135,7 @@ class StoredState:
         client = Client(self._applications.by_name[application], (self._account(application),))
         id, now = secrets.token_hex(16), self._clock.now()
         wants = [Want(id, parts)]
-        begin = Begin(id, application, Selection("", 0), wants, client.accounts(now), now, RUN_SECONDS)
+        begin = Begin(id, application, 0, wants, client.accounts(now), now, RUN_SECONDS)
         [[outcome]] = await self._store.begin([begin])
         if isinstance(outcome, Refused):
             raise client.exceeded(outcome, parts, now)
@@ -147,7 +147,7 @@ class StoredState:
         async def book(returned: int, uncertain: int) -> None:
             nonlocal booked
             accounts = client.accounts(self._clock.now())
-            await self._store.finish([Finish(id, application, begin.selection, (), accounts, returned, uncertain)])
+            await self._store.finish([Finish(id, application, begin.features, (), accounts, returned, uncertain)])
             booked = True
 
         try:

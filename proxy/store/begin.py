@@ -6,7 +6,7 @@ import msgspec
 
 from proxy import errors
 from proxy.store import protocol
-from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Selection, Usage, Want
+from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Usage, Want
 from proxy.store.rows import PartRow, Reservation, ResultRow, Transaction, Value, busy, json_text
 
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
@@ -23,7 +23,7 @@ async def _read(transaction: Transaction, begins: Sequence[Begin]) -> None:
     wants = [(begin.scope, want) for begin in begins for want in begin.wants]
     accounts = {account for begin in begins for account in begin.accounts}
     taken = [busy(scope, want.key) for scope, want in wants]
-    values = {*taken, *(f"part {scope} {want.part_id}" for scope, want in wants if want.part_id is not None)}
+    values = {*taken, *(f"part {scope} {want.part}" for scope, want in wants if want.part is not None)}
     if transaction.epoch:
         values.update(f"epoch {account.account}" for account in accounts)
     await transaction.read(
@@ -40,11 +40,10 @@ async def _read(transaction: Transaction, begins: Sequence[Begin]) -> None:
 
 def _candidates(transaction: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
     """Yield what may serve a want: a result of the part that it names, and the stored result of its key."""
-    uid = want.uid
-    if want.part_id is not None:
-        uid = uid or transaction.text(f"part {scope} {want.part_id}")
-    if uid is not None:
-        yield ResultRow(scope, want.key, transaction.now, want.end, 1, json_text([Hit(uid)]), None)
+    if want.part is not None:
+        for uid in (want.part, transaction.text(f"part {scope} {want.part}")):
+            if uid is not None:
+                yield ResultRow(scope, want.key, transaction.now, want.end, 1, json_text([Hit(uid)]), None)
     if (row := transaction.get(ResultRow, scope, want.key)) is not None:
         yield row
 
@@ -108,9 +107,7 @@ def _stored(transaction: Transaction, begin: Begin, want: Want) -> Result | None
         if not items and row.details is None:
             fresh_from = max(fresh_from, now - protocol.EMPTY_SECONDS)
         parts = [part for hit in items if (part := transaction.get(PartRow, begin.scope, hit.uid)) is not None]
-        is_whole = len(parts) == len(items) and all(
-            Selection(part.digest, part.features).serves(begin.selection) for part in parts
-        )
+        is_whole = len(parts) == len(items) and not any(begin.features & ~part.features for part in parts)
         times = [row.fetched, *(part.fetched for part in parts)]
         if is_whole and fresh_from <= min(times) and max(times) <= now:
             bodies, ids = tuple(part.body for part in parts), tuple(part.id for part in parts)

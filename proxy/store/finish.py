@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from proxy.store import protocol
-from proxy.store.protocol import Finish, Result, Selection, Usage
+from proxy.store.protocol import Finish, Result, Usage
 from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction, Value, busy, json_text
 
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
@@ -60,7 +60,7 @@ def _store(transaction: Transaction, finish: Finish, result: Result) -> None:
     fetched = min(result.fetched + transaction.ahead, now) if result.fetched else now
     ids = result.part_ids or (None,) * len(result.items)
     for hit, id, body in zip(result.items, ids, result.bodies, strict=True):
-        part = PartRow(scope, hit.uid, fetched, id, *finish.selection, body)
+        part = PartRow(scope, hit.uid, fetched, id, finish.features, body)
         if not _stays(transaction.get(PartRow, scope, hit.uid), part, now):
             transaction.put(part)
             if id is not None:
@@ -70,11 +70,10 @@ def _store(transaction: Transaction, finish: Finish, result: Result) -> None:
 
 
 def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
-    """Return whether a stored part is fresh and serves more than a new one, or the same and is newer."""
-    if old is None or not now - protocol.FRESH_SECONDS <= old.fetched <= now:
+    """Return whether a stored part is fresh and has more features than a new one, or the same and is newer."""
+    if old is None or not now - protocol.FRESH_SECONDS <= old.fetched <= now or new.features & ~old.features:
         return False
-    serves = Selection(old.digest, old.features).serves(Selection(new.digest, new.features))
-    return serves and (old.features != new.features or old.fetched > new.fetched)
+    return old.features != new.features or old.fetched > new.fetched
 
 
 def expire(transaction: Transaction, row: Reservation) -> None:

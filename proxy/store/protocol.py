@@ -32,29 +32,15 @@ class Account(NamedTuple):
     limit: int | None = None
 
 
-class Selection(NamedTuple):
-    """Selection set of a part: a digest of all its possible fields, and the features whose fields are among them, as
-    bits. A stored part serves a selection of the same digest with no features beyond its own."""
-
-    digest: str
-    features: int
-
-    def serves(self, wanted: "Selection") -> bool:
-        return self.digest == wanted.digest and not wanted.features & ~self.features
-
-
 class Want(NamedTuple):
     """Query whose result is needed: its query key, the end of the list that is needed (start + limit), and the most
-    parts that one element of the list can cost.
-
-    `uid` or `part_id`: any stored part with it serves the query, whichever result it came with.
-    """
+    parts that one element of the list can cost. Any stored part with `part` as its uid or id serves it, whichever
+    result it came with."""
 
     key: str
     end: int
     parts: int = 1
-    uid: str | None = None
-    part_id: str | None = None
+    part: str | None = None
 
 
 class Hit(NamedTuple):
@@ -113,14 +99,14 @@ Outcome = Found | Busy | Reserved | Refused | errors.StoreUnavailable
 class Begin(NamedTuple):
     """Reservation to be made: `wants` that are neither found nor busy, as far as they fit the limits, in their order.
 
-    `scope` is the digest of upstream address, client id, country and currency. Only what was fetched at `fresh_from` or
-    later is found, and results without parts or details only for EMPTY_SECONDS. After `seconds` the reservation has
-    expired.
+    `scope` is the digest of upstream address, client id, country, currency and the fields that parts can have. A stored
+    part serves a begin with no `features`, as bits, beyond its own. Only what was fetched at `fresh_from` or later is
+    found, and results without parts or details only for EMPTY_SECONDS. After `seconds` the reservation has expired.
     """
 
     id: str
     scope: str
-    selection: Selection
+    features: int
     wants: Sequence[Want]
     accounts: Sequence[Account]
     fresh_from: float
@@ -140,7 +126,7 @@ class Finish(NamedTuple):
 
     id: str
     scope: str
-    selection: Selection
+    features: int
     results: Sequence[Result]
     accounts: Sequence[Account]
     used: int

@@ -128,10 +128,9 @@ class _RedisTransaction(Transaction):
             self._stored[kind, key], self._rows[kind, key] = raw, row
         return row
 
-    async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
+    async def drop_old(self, oldest: float, latest: float) -> int:
         names = await self._store.names_by_age("-inf", oldest) + await self._store.names_by_age(latest, "+inf")
         rows = [(PartRow if table == b"part" else ResultRow, *msgspec.json.decode(field)) for table, field in names]
-        rows = [row for row in rows if scope in (None, row[1])]
         for row in rows:
             self.drop(*row)
         return sum(row[0] is PartRow for row in rows)

@@ -42,7 +42,6 @@ class PartRow(NamedTuple):
     uid: str
     fetched: float
     id: str | None
-    digest: str
     features: int
     body: bytes
 
@@ -98,9 +97,9 @@ class Transaction(ABC):
         """Return all rows of a kind that are stored, or those whose key begins with this value."""
 
     @abstractmethod
-    async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
-        """Drop results and parts, of a scope or all, that were fetched before or after these times, and values that
-        ended before; return how many parts."""
+    async def drop_old(self, oldest: float, latest: float) -> int:
+        """Drop results and parts that were fetched before or after these times, and values that ended before; return
+        how many parts."""
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
         row: Row | None = self._rows.get((kind, key))

@@ -24,7 +24,7 @@ INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLIC
 """
 _DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
 _DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
-_DELETE_OLD = "DELETE FROM {} WHERE (fetched <= ? OR fetched >= ?) AND scope = ifnull(?, scope)"
+_DELETE_OLD = "DELETE FROM {} WHERE fetched <= ? OR fetched >= ?"
 _NAME = {kind: name for kind, (name, _) in TABLES.items()}
 _KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:length]) for kind, (_, length) in TABLES.items()}
 _READ = {kind: f"SELECT * FROM {_NAME[kind]} WHERE {_KEY[kind]}" for kind in TABLES}
@@ -109,10 +109,10 @@ class _SqliteTransaction(Transaction):
     async def all(self, kind: type[Row], first: str | None = None) -> list[Row]:
         return [kind._make(values) for values in self._execute(_ALL[kind], (first,))]
 
-    async def drop_old(self, oldest: float, latest: float, scope: str | None = None) -> int:
+    async def drop_old(self, oldest: float, latest: float) -> int:
         self._execute("DELETE FROM value WHERE until <= ?", (oldest,))
-        self._execute(_DELETE_OLD.format("result"), (oldest, latest, scope))
-        return self._execute(_DELETE_OLD.format("part"), (oldest, latest, scope)).rowcount
+        self._execute(_DELETE_OLD.format("result"), (oldest, latest))
+        return self._execute(_DELETE_OLD.format("part"), (oldest, latest)).rowcount
 
     def write(self) -> bool:
         """Write what is changed, and return whether parts are."""

@@ -98,12 +98,12 @@ class Store(ABC):
             transaction.put_value(f"epoch {account.account}", str(transaction.epoch), FOREVER)
 
     @_transaction
-    async def forget(self, transaction: Transaction, scope: str | None) -> int:
-        """Delete the results and parts of a scope, or all; return how many parts. The value "forgotten" becomes another
-        one, so that memories of results are dropped with them."""
+    async def forget(self, transaction: Transaction) -> int:
+        """Delete all results and parts; return how many parts. The value "forgotten" becomes another one, so that
+        memories of results are dropped with them."""
         await transaction.read((Value, [("forgotten",)]))
         transaction.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        return await transaction.drop_old(-math.inf, -math.inf, scope)
+        return await transaction.drop_old(-math.inf, -math.inf)
 
     @_transaction
     async def value(self, transaction: Transaction, key: str) -> str | None:

@@ -12,25 +12,24 @@ from proxy.store.protocol import (
     Hit,
     Outcome,
     Result,
-    Selection,
     Want,
 )
 from proxy.store.store import Store
 
 NOVEMBER = Account("erp", "2023-11", 100)
-SELECTION = Selection("fields", 0b11)
+FEATURES = 0b11
 SECONDS = 35.0  # of a reservation
 BODY = b"{}" * 100
 
 
 def begin(id: str, *wants: Want | str, time: Clock, **changes: Any) -> Begin:
     asked = [Want(want, 1) if isinstance(want, str) else want for want in wants]
-    made = Begin(id, "scope", SELECTION, asked, (NOVEMBER,), time.now() - FRESH_SECONDS, SECONDS)
+    made = Begin(id, "scope", FEATURES, asked, (NOVEMBER,), time.now() - FRESH_SECONDS, SECONDS)
     return made._replace(**changes)
 
 
 def finish(id: str, *results: Result, used: int = 1, uncertain: int = 0, **changes: Any) -> Finish:
-    return Finish(id, "scope", SELECTION, results, (NOVEMBER,), used, uncertain)._replace(**changes)
+    return Finish(id, "scope", FEATURES, results, (NOVEMBER,), used, uncertain)._replace(**changes)
 
 
 def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: bytes = BODY, **more: Any) -> Result:

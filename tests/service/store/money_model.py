@@ -19,7 +19,6 @@ from proxy.store.protocol import (
     Refused,
     Reserved,
     Result,
-    Selection,
     Usage,
     Want,
 )
@@ -45,7 +44,7 @@ class Reservation:
 @dataclasses.dataclass
 class Part:
     id: str | None
-    selection: Selection
+    features: int
     fetched: float
     body: bytes
 
@@ -125,21 +124,21 @@ class Model:
         )
         for result in finish.results:
             if (finish.scope, result.key) in reservation.keys:
-                self._store(finish.scope, finish.selection, result)
+                self._store(finish.scope, finish.features, result)
         reservation.state, reservation.keys = "done", []
 
-    def _store(self, scope: str, selection: Selection, result: Result) -> None:
+    def _store(self, scope: str, features: int, result: Result) -> None:
         """What a beginning has from the future, after the clock was set back, is of now."""
         result = result._replace(fetched=min(result.fetched, self.now))
         self.results[scope, result.key] = result
         for hit, body, part_id in zip(result.items, result.bodies, result.part_ids, strict=True):
             old = self.parts.get((scope, hit.uid))
-            if old is None or not self._stays(old, selection, result.fetched):
-                self.parts[scope, hit.uid] = Part(part_id, selection, result.fetched, body)
+            if old is None or not self._stays(old, features, result.fetched):
+                self.parts[scope, hit.uid] = Part(part_id, features, result.fetched, body)
 
-    def _stays(self, part: Part, selection: Selection, fetched: float) -> bool:
+    def _stays(self, part: Part, features: int, fetched: float) -> bool:
         """Return whether a stored part is fresh and better than another one: more fields, or newer with the same."""
-        better = part.fetched > fetched if part.selection == selection else part.selection.serves(selection)
+        better = part.fetched > fetched if part.features == features else features | part.features == part.features
         return better and self.now - FRESH <= part.fetched <= self.now
 
     def _look_up(self, begin: Begin, want: Want) -> Outcome:
@@ -153,10 +152,12 @@ class Model:
         fresh = {
             uid: part
             for (scope, uid), part in self.parts.items()
-            if scope == begin.scope and part.selection.serves(begin.selection) and self._is_fresh(begin, part.fetched)
+            if scope == begin.scope
+            and begin.features | part.features == part.features
+            and self._is_fresh(begin, part.fetched)
         }
         for uid, part in fresh.items():
-            if uid == want.uid or (part.id is not None and part.id == want.part_id):
+            if want.part is not None and want.part in (uid, part.id):
                 return Result(want.key, want.end, 1, (Hit(uid),), (part.body,), (part.id,), None, part.fetched)
         result = self.results.get((begin.scope, want.key))
         if result is None or not self._is_fresh(
@@ -198,11 +199,9 @@ class Model:
             if reservation.state == "expired":
                 reservation.begun = reservation.counted = [each for each in reservation.counted if each != pair]
 
-    def forget(self, scope: str | None) -> int:
-        gone = [key for key in self.parts if scope in (None, key[0])]
-        self.parts = {key: part for key, part in self.parts.items() if key not in gone}
-        self.results = {key: result for key, result in self.results.items() if scope not in (None, key[0])}
-        return len(gone)
+    def forget(self) -> int:
+        parts, self.parts, self.results = len(self.parts), {}, {}
+        return parts
 
     def _add(self, pairs: Iterable[Pair], kind: str, parts: int) -> None:
         for pair in pairs:

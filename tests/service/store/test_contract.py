@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from service.store.conftest import CACHE_BYTES
-from support.store_client import BODY, NOVEMBER, SECONDS, SELECTION, Client, begin, result
+from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, result
 
 from proxy.kit.clock import ManualClock
 from proxy.store.protocol import (
@@ -21,7 +21,6 @@ from proxy.store.protocol import (
     Hit,
     Refused,
     Reserved,
-    Selection,
     Want,
 )
 from proxy.store.store import Store
@@ -265,44 +264,40 @@ async def test_results_are_those_of_a_scope(client: Client) -> None:
     assert [found.items[0].uid for found in stored if found] == ["u", "v"]
 
 
-@pytest.mark.parametrize(
-    "digest, features, is_found", [("fields", 0b01, True), ("fields", 0b111, False), ("changed", 0b11, False)]
-)
-async def test_part_serves_selections_within_its_own(
-    client: Client, digest: str, features: int, is_found: bool
-) -> None:
+@pytest.mark.parametrize("features, is_found", [(0b01, True), (FEATURES, True), (0b111, False), (0b100, False)])
+async def test_part_serves_features_within_its_own(client: Client, features: int, is_found: bool) -> None:
     await client.fetch(result("a", "u"))
-    assert bool(await client.stored("a", selection=Selection(digest, features))) == is_found
-    assert bool(await client.stored(Want("b", 1, uid="u"), selection=Selection(digest, features))) == is_found
+    assert bool(await client.stored("a", features=features)) == is_found
+    assert bool(await client.stored(Want("b", 1, part="u"), features=features)) == is_found
 
 
 @pytest.mark.parametrize(
-    "selection, seconds, is_replaced",
+    "features, seconds, is_replaced",
     [
-        (SELECTION, 1, True),
-        (Selection("fields", 0b111), 1, True),
-        (Selection("fields", 0b01), 1, False),
-        (Selection("fields", 0b111), -100, True),
-        (Selection("fields", 0b101), 1, True),
-        (Selection("changed", 0b01), 1, True),
-        (Selection("fields", 0b01), FRESH_SECONDS + 1, True),
+        (FEATURES, 1, True),
+        (FEATURES, -1, False),
+        (0b111, 1, True),
+        (0b01, 1, False),
+        (0b111, -100, True),
+        (0b101, 1, True),
+        (0b01, FRESH_SECONDS + 1, True),
     ],
 )
 async def test_part_is_replaced_only_by_one_with_no_fewer_fields(
-    client: Client, time: ManualClock, selection: Selection, seconds: float, is_replaced: bool
+    client: Client, time: ManualClock, features: int, seconds: float, is_replaced: bool
 ) -> None:
     await client.fetch(result("a", "u", body=b"old"))
     fetched = time.now() + seconds
     time.advance(max(seconds, 0))
-    await client.fetch(result("b", "u", body=b"new", fetched=fetched), selection=selection)
-    stored = await client.stored("b", selection=selection)
+    await client.fetch(result("b", "u", body=b"new", fetched=fetched), features=features)
+    stored = await client.stored("b", features=features)
     assert stored is not None
     assert stored.bodies == ((b"new",) if is_replaced else (b"old",))
 
 
 async def test_result_is_found_only_with_all_its_parts(client: Client, time: ManualClock) -> None:
     await client.fetch(result("list", "u", "v", asked=2))
-    await client.fetch(result("other", "v"), selection=Selection("changed", 0))
+    await client.fetch(result("other", "v"), features=0b101)
     assert await client.stored(Want("list", 2)) is None
     await client.fetch(result("again", "v"))
     stored = await client.stored(Want("list", 2))
@@ -333,7 +328,7 @@ async def test_result_is_as_old_as_its_oldest_part(client: Client, time: ManualC
     assert [found.fetched for found in stored if found] == pytest.approx([now - 100, now], abs=1)
 
 
-@pytest.mark.parametrize("want", [Want("by uid", 1, uid="u"), Want("by id", 1, part_id="7")])
+@pytest.mark.parametrize("want", [Want("by uid", 1, part="u"), Want("by id", 1, part="7")])
 async def test_part_is_found_by_uid_and_id_whatever_it_came_with(client: Client, time: ManualClock, want: Want) -> None:
     await client.fetch(result("list", "t", "u", asked=2, part_ids=("6", "7")))
     stored = await client.stored(want)
@@ -373,14 +368,15 @@ async def test_result_that_is_too_large_is_booked_beside_one_that_is_stored(clie
     assert [bool(await client.stored(key)) for key in ("large", "small")] == [False, True]
 
 
-async def test_forgetting_deletes_results_of_a_scope_or_all_and_is_counted(client: Client) -> None:
-    await client.fetch(result("a", "u", "v", asked=2))
+async def test_forgetting_deletes_results_and_parts_and_is_counted(client: Client, time: ManualClock) -> None:
+    await client.fetch(result("a", "u", "v", asked=2), result("empty"))
     await client.fetch(result("b", "w"), scope="other")
     before = await client.store.value("forgotten")
-    assert await client.store.forget("scope") == 2
-    assert [bool(await client.stored(key, scope=scope)) for key, scope in (("a", "scope"), ("b", "other"))] == [0, 1]
+    assert await client.store.forget() == 3
+    wants = ("a", "scope"), ("empty", "scope"), ("b", "other"), (Want("c", 1, part="w"), "other")
+    assert not any([await client.stored(key, scope=scope) for key, scope in wants])
     between = await client.store.value("forgotten")
-    assert await client.store.forget(None) == 1
+    assert await client.store.forget() == 0
     assert len({before, between, await client.store.value("forgotten")}) == 3
     assert await client.counts() == (2, 0, 0)
 
@@ -388,7 +384,7 @@ async def test_forgetting_deletes_results_of_a_scope_or_all_and_is_counted(clien
 async def test_forgetting_frees_no_key_that_is_busy(client: Client, time: ManualClock) -> None:
     await client.begin("x", "a")
     time.advance(2 * DAY)  # and no process has swept
-    await client.store.forget(None)
+    await client.store.forget()
     assert await client.quote("a") == Busy()
 
 

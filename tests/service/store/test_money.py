@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from service.store.money_model import Model, Pair
 from service.store.store_process import DiedError, StoreProcess
 
-from proxy.store.protocol import LIFETIME, Account, Begin, Finish, Hit, Reserved, Result, Selection, Want
+from proxy.store.protocol import LIFETIME, Account, Begin, Finish, Hit, Reserved, Result, Want
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -43,7 +43,7 @@ def want(key: str, end: int, parts: int) -> Want:
     """Return a want; two of the keys name a part."""
     if key not in ("by uid", "by id"):
         return Want(key, end, parts)
-    return Want(key, 1, parts, uid="u1") if key == "by uid" else Want(key, 1, parts, part_id="id of u2")
+    return Want(key, 1, parts, part="u1") if key == "by uid" else Want(key, 1, parts, part="id of u2")
 
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -158,7 +158,7 @@ class MoneyMachine(RuleBasedStateMachine):
         for scope, features, its in draw(st.lists(asked, min_size=1, max_size=2)):
             accounts, fresh_from = self.accounts(scope, *most), self.now - hours * HOUR
             id = f"{next(self.numbers):032x}"
-            begins.append(Begin(id, scope, Selection("s", features), its, accounts, fresh_from, SECONDS))
+            begins.append(Begin(id, scope, features, its, accounts, fresh_from, SECONDS))
         replies = self.step(number, "begin", begins, die_at=die_at)
         if replies and draw(st.booleans()):
             replies = self.step(number, "begin", begins)
@@ -213,7 +213,7 @@ class MoneyMachine(RuleBasedStateMachine):
             results = [self.result(begin, *each) for each in request.reserved if sent and answered and draw(mostly)]
             used, uncertain = (request.billed or 0, 0) if answered else (0, request.parts if sent else 0)
             accounts = self.accounts(begin.scope)
-            request.finish = Finish(begin.id, begin.scope, begin.selection, results, accounts, used, uncertain)
+            request.finish = Finish(begin.id, begin.scope, begin.features, results, accounts, used, uncertain)
         self.step(request.process, "finish", [request.finish], die_at=draw(deaths))
 
     def result(self, begin: Begin, wanted: Want, stored: Result | None) -> Result:
@@ -221,7 +221,7 @@ class MoneyMachine(RuleBasedStateMachine):
         uids = LISTS[wanted.key]
         items = tuple(Hit(uid, f"number of {uid}", f"{wanted.key} has {uid}") for uid in uids[: wanted.end])
         before = stored.bodies if stored else ()
-        new = [f"{each.uid} {begin.selection.features} {begin.id}".encode() for each in items[len(before) :]]
+        new = [f"{each.uid} {begin.features} {begin.id}".encode() for each in items[len(before) :]]
         ids = tuple(f"id of {each.uid}" for each in items)
         fetched = stored.fetched if stored else self.now
         return Result(wanted.key, wanted.end, len(uids), items, (*before, *new), ids, wanted.key.encode(), fetched)
@@ -229,9 +229,9 @@ class MoneyMachine(RuleBasedStateMachine):
     def finish_unknown(self, number: int, draw: Draw) -> None:
         scope = draw(scopes)
         self.bill(scope, 1)
-        begin = Begin(f"{next(self.numbers):032x}", scope, Selection("s", 3), (), (), 0, SECONDS)
+        begin = Begin(f"{next(self.numbers):032x}", scope, 3, (), (), 0, SECONDS)
         results = [self.result(begin, Want("b", 1), None)]
-        self.step(number, "finish", [Finish(begin.id, scope, begin.selection, results, self.accounts(scope), 1, 0)])
+        self.step(number, "finish", [Finish(begin.id, scope, begin.features, results, self.accounts(scope), 1, 0)])
 
     def expire(self, number: int, draw: Draw) -> None:
         self.sweep(number, draw, SECONDS + 0.5)
@@ -260,7 +260,7 @@ class MoneyMachine(RuleBasedStateMachine):
             self.step(number, "end_worker", self.dead.pop())
 
     def forget(self, number: int, draw: Draw) -> None:
-        self.step(number, "forget", draw(st.sampled_from((*SCOPES, None))))
+        self.step(number, "forget")
 
     def set_usage(self, number: int, draw: Draw) -> None:
         """As the vendor's portal shows it. What has expired is not sent any more."""
@@ -275,9 +275,9 @@ class MoneyMachine(RuleBasedStateMachine):
         if not self.is_changed:
             return
         number = next((number for number in (1, 0) if self.processes[number]), 0)
-        selection = Selection("s", 3 * (next(self.numbers) % 2))
+        features = 3 * (next(self.numbers) % 2)
         probes = [
-            Begin("", scope, selection, [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
+            Begin("", scope, features, [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
             for scope in SCOPES
         ]
         usage, _ = self.step(number, "view", probes)
