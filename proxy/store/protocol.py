@@ -20,7 +20,7 @@ EMPTY_SECONDS = 300.0  # for which a result without parts or details is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
 DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
-SEEN_MAX = {CLIENT: 0, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest; 0: all
+SEEN_MAX = {CLIENT: 10**9, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
 
 
 class Account(NamedTuple):
@@ -139,9 +139,9 @@ class Usage(NamedTuple):
 
     account: str
     period: str
-    used: int
-    uncertain: int
-    reserved: int
+    used: int = 0
+    uncertain: int = 0
+    reserved: int = 0
 
 
 class Seen(NamedTuple):

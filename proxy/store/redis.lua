@@ -1,7 +1,7 @@
 -- One transaction in Redis: it reads rows, or checks what was read and writes, all or nothing. KEYS[1]: what all keys
 -- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: epoch and counter that the process has
--- seen, rows to read (or tables), digests of rows that must be as they were read, additions to usage, rows to write,
--- bytes of parts and results at most, and in tests the time.
+-- seen, what to read (rows, or tables) or to drop by its age, digests of rows that must be as they were read, additions
+-- to usage, rows to write, bytes of parts and results at most, and in tests the time.
 --
 -- Tables are hashes, but each value is a key of its own that ends by itself. `ages` are the names of parts and results
 -- by the times they were fetched; `state` has the epoch, the counter of writes, the bytes of parts and results, and the
@@ -61,6 +61,31 @@ local function put(table, field, row, order)
   run('HSET', table, field, row)
 end
 
+-- What was fetched between two times; returns how many parts.
+local function drop_fetched(first, last)
+  local parts = 0
+  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', first, last)) do
+    local table, field = string.match(name, '^(%a+) (.*)$')
+    drop(table, field)
+    parts = parts + (table == 'part' and 1 or 0)
+  end
+  return parts
+end
+
+local function drop_days(first)
+  for _, field in ipairs(run('HKEYS', 'usage')) do
+    local day = string.match(field, '"(%d+%-%d+%-%d+)"%]$')
+    if day and day < first then drop('usage', field) end
+  end
+end
+
+local function read(table, field, last)
+  if table == 'ages' then return drop_fetched(field, last) end
+  if table == 'days' then return drop_days(field) end
+  if field then return get(table, field) end
+  return run('HGETALL', table)
+end
+
 -- A process that has seen more than there is knows that data were lost. A new epoch begins, which all processes take
 -- over. Nothing is reserved in it but for accounts whose usage was set in it.
 local epoch, counter = number('epoch'), number('counter')
@@ -111,6 +136,6 @@ if is_done and #writes > 0 then
 end
 local rows = {}
 for place, row in ipairs(is_done and reads or {}) do
-  rows[place] = row[2] and get(row[1], row[2]) or not row[2] and run('HGETALL', row[1])
+  rows[place] = read(unpack(row)) or false
 end
 return { epoch, number('counter'), string.format('%.6f', now), is_done and 1 or 0, rows }

@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import redis.asyncio as client
@@ -21,14 +21,13 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Usage
-from proxy.store.rows import TABLES, Key, Kind, PartRow, ResultRow, Row, Transaction, Value
+from proxy.store.rows import TABLES, Kind, Name, Pair, ResultRow, Row, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 VERSION = b"1"
 PREFIX = "{v3bridge}:"
-AGES = f"{PREFIX}ages"
 DROPPED = [f"{PREFIX}{key}" for key in ("part", "result", "ages", "seen")]  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
@@ -76,11 +75,11 @@ class RedisStore(Store):
 
     async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
         for _ in range(ATTEMPTS):
-            transaction = _RedisTransaction(self, self._last[0])
+            rows = _RedisTransaction(self, self._last[0])
             with contextlib.suppress(_ChangedError):
-                result = await work(transaction)
+                result = await work(rows)
                 if is_kept:
-                    await transaction.write()
+                    await rows.write()
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
@@ -95,68 +94,86 @@ class RedisStore(Store):
             raise _ChangedError
         return float(now), float(now) - self._clock.now(), rows
 
-    async def names_by_age(self, first: float | str, last: float | str) -> list[list[bytes]]:
-        """Return tables and fields of the parts and results that were fetched between two times."""
-        return [name.split(b" ", 1) for name in await _response(self._redis.zrangebyscore(AGES, first, last))]
-
 
 class _RedisTransaction(Transaction):
+    """Rows as they were read and are changed; what is changed is written at the end."""
+
     def __init__(self, store: RedisStore, epoch: int) -> None:
-        super().__init__(0.0, epoch)
+        self.epoch = epoch
         self._store = store
-        self._stored: dict[tuple[Kind, Key], bytes | None] = {}
+        self._stored: dict[Name, bytes | None] = {}
+        self._rows: dict[Name, Any] = {}
+        self._changed: set[Name] = set()
+        self._additions: dict[Pair, tuple[int, int, int]] = {}  # to used, uncertain and reserved parts
+        self._limits: dict[Pair, int | None] = {}
 
-    async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
-        rows = [(kind, key) for kind, keys in wanted for key in keys if (kind, key) not in self._rows]
-        if not rows and self.now:
-            return
-        self.now, self.ahead, found = await self._store.call([_name(*row) for row in rows])
-        for (kind, key), raw in zip(rows, found, strict=True):
-            self._keep(kind, key, raw)
+    async def read(self, names: Iterable[Name]) -> None:
+        missing = [name for name in dict.fromkeys(names) if name not in self._stored]
+        if missing or not self.now:
+            found = await self._call([_place(name) for name in missing])
+            for name, text in zip(missing, found, strict=True):
+                self._keep(name, text)
 
-    async def all(self, kind: type[Row], first: str | None = None) -> list[Row]:
-        beginning = b"[" if first is None else msgspec.json.encode([first])[:-1]
-        self.now, self.ahead, (found,) = await self._store.call([(TABLES[kind][0],)])
-        fields = zip(found[::2], found[1::2], strict=True)
-        rows = [(tuple(msgspec.json.decode(field)), raw) for field, raw in fields if field.startswith(beginning)]
-        return [self._keep(kind, key, raw) for key, raw in rows]
+    async def all(self, kind: type[Row]) -> list[Row]:
+        (found,) = await self._call([(TABLES[kind][0],)])
+        rows = zip(found[::2], found[1::2], strict=True)
+        return [self._keep((kind, *msgspec.json.decode(key)), text) for key, text in rows]
 
-    def _keep(self, kind: Kind, key: Key, raw: bytes | None) -> Any:
+    async def drop_fetched(self, oldest: float, latest: float) -> int:
+        return sum(await self._call([("ages", "-inf", oldest), ("ages", latest, "+inf")]))
+
+    async def drop_ended(self, first_day: str) -> None:
+        await self._call([("days", first_day)])  # values end by themselves
+
+    async def _call(self, reads: list[Any]) -> list[Any]:
+        self.now, self.ahead, found = await self._store.call(reads)
+        return found
+
+    def _keep(self, name: Name, text: bytes | None) -> Any:
         """Keep a row as it was read first, and return it."""
-        row = raw and kind._make(msgspec.msgpack.decode(raw))
-        if (kind, key) not in self._stored:
-            self._stored[kind, key], self._rows[kind, key] = raw, row
+        if name not in self._stored:
+            self._stored[name] = text
+            self._rows[name] = None if text is None else name[0]._make(msgspec.msgpack.decode(text))
+        return self._rows[name]
+
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        row: Row | None = self._rows.get((kind, *key))
         return row
 
-    async def drop_old(self, oldest: float, latest: float) -> int:
-        names = await self._store.names_by_age("-inf", oldest) + await self._store.names_by_age(latest, "+inf")
-        rows = [(PartRow if table == b"part" else ResultRow, *msgspec.json.decode(field)) for table, field in names]
-        for row in rows:
-            self.drop(*row)
-        return sum(row[0] is PartRow for row in rows)
+    def put(self, row: NamedTuple) -> None:
+        name = type(row), *row[: TABLES[type(row)][1]]
+        self._rows[name] = row
+        self._changed.add(name)
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self._rows[kind, *key] = None
+        self._changed.add((kind, *key))
+
+    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
+        added = self._additions.get(pair, (0, 0, 0))
+        self._additions[pair] = added[0] + used, added[1] + uncertain, added[2] + reserved
+        self._limits[pair] = limit
+        old = self.get(Usage, *pair) or Usage(*pair)
+        self._rows[Usage, *pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved + reserved)
 
     async def write(self) -> None:
         """Write what is changed if it is still as it was read, and so are results and values."""
         if self._changed:
-            relied = [row for row in self._stored if row in self._changed or row[0] in (ResultRow, Value)]
-            digests = [hashlib.sha1(self._stored[row] or b"", usedforsecurity=False).hexdigest() for row in relied]
-            expected = [(*_name(*row), digest) for row, digest in zip(relied, digests, strict=True)]
-            additions = [
-                (_name(Usage, pair)[1], *added, self._limits.get(pair)) for pair, added in self._additions.items()
-            ]
-            await self._store.call([], expected, additions, [self._change_of(*row) for row in self._changed])
+            relied = [name for name in self._stored if name in self._changed or name[0] in (ResultRow, Value)]
+            digests = [hashlib.sha1(self._stored[name] or b"", usedforsecurity=False).hexdigest() for name in relied]
+            expected = [(*_place(name), digest) for name, digest in zip(relied, digests, strict=True)]
+            additions = [(json_text(pair), *added, self._limits[pair]) for pair, added in self._additions.items()]
+            await self._store.call([], expected, additions, [self._written(name) for name in self._changed])
 
-    def _change_of(self, kind: Kind, key: Key) -> tuple[Any, ...]:
-        """Return the row to write: its name and text, and when it was fetched or the milliseconds until it ends."""
-        row = self._rows[kind, key]
+    def _written(self, name: Name) -> tuple[Any, ...]:
+        """Return the row to write: its place and text, and when it was fetched or the milliseconds until it ends."""
+        row = self._rows[name]
         if row is None:
-            return (*_name(kind, key), False)
+            return (*_place(name), False)
+        order = max(1, round((row.until - self.now) * 1000)) if name[0] is Value else getattr(row, "fetched", None)
         text = msgspec.msgpack.encode(row)
-        order = row.fetched if kind in (PartRow, ResultRow) else None
-        if kind is Value:
-            order = max(1, round((row.until - self.now) * 1000))
         # Redis' MessagePack knows no bytes: this is a text.
-        return (*_name(kind, key), msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order)
+        return (*_place(name), msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order)
 
 
 async def try_out(url: str) -> dict[str, Any]:
@@ -198,8 +215,8 @@ def _check(info: dict[str, Any]) -> None:
             )
 
 
-def _name(kind: Kind, key: Key) -> tuple[str, str]:
-    return TABLES[kind][0], msgspec.json.encode(key).decode()
+def _place(name: Name) -> tuple[str, str]:
+    return TABLES[name[0]][0], json_text(name[1:])
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

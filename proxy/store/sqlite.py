@@ -4,19 +4,19 @@
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Key, Kind, PartRow, Row, Transaction
+from proxy.store.rows import TABLES, Kind, Name, Pair, PartRow, Row, Transaction
 from proxy.store.sqlite_file import Database
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 EVICTED = 8  # parts that are deleted at a time
-WRITTEN_BYTES = 2**15  # about what a transaction writes beside the bodies of parts
+ROW_BYTES = 2**13  # about what a row writes beside the body of a part
 
 _ADD_USAGE = """
 INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLICT DO UPDATE SET
@@ -24,13 +24,13 @@ INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLIC
 """
 _DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
 _DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
-_DELETE_OLD = "DELETE FROM {} WHERE fetched <= ? OR fetched >= ?"
-_NAME = {kind: name for kind, (name, _) in TABLES.items()}
-_KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:length]) for kind, (_, length) in TABLES.items()}
-_READ = {kind: f"SELECT * FROM {_NAME[kind]} WHERE {_KEY[kind]}" for kind in TABLES}
-_ALL = {kind: f"SELECT * FROM {_NAME[kind]} WHERE {kind._fields[0]} = ifnull(?, {kind._fields[0]})" for kind in TABLES}
-_PUT = {kind: f"INSERT OR REPLACE INTO {_NAME[kind]} VALUES (?{', ?' * (len(kind._fields) - 1)})" for kind in TABLES}
-_DROP = {kind: f"DELETE FROM {_NAME[kind]} WHERE {_KEY[kind]}" for kind in TABLES}
+_KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
+_GET = {kind: f"SELECT * FROM {name} WHERE {_KEY[kind]}" for kind, (name, _) in TABLES.items()}
+_PUT = {
+    kind: f"INSERT OR REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})"
+    for kind, (name, _) in TABLES.items()
+}
+_DROP = {kind: f"DELETE FROM {name} WHERE {_KEY[kind]}" for kind, (name, _) in TABLES.items()}
 
 
 class SqliteStore(Store):
@@ -40,6 +40,7 @@ class SqliteStore(Store):
         super().__init__(worker, cache_bytes)
         self._database = database
         self._clock = clock
+        self._room = 0  # bytes that may be written until the used ones are counted again
 
     @classmethod
     async def open(
@@ -75,55 +76,58 @@ class SqliteStore(Store):
             await super().finish([finish._replace(results=()) for finish in finishes])
 
     async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
-        async with self._database.transaction():
-            transaction = _SqliteTransaction(self._database, self._clock.now())
-            result = await work(transaction)
-            if is_kept and transaction.write():
+        async with self._database.transaction(is_kept=is_kept):
+            rows = _SqliteTransaction(self._database, self._clock.now())
+            result = await work(rows)
+            if is_kept:
+                self._database.written += rows.written
+                self._room -= rows.written
                 self._evict()
         return result
 
     def _evict(self) -> None:
         """Delete the oldest parts beyond the bound, and the results that have lost theirs."""
         execute = self._database.rows.execute
-        while self._database.used_bytes() > self._cache_bytes:
+        while self._room < 0 and self._database.used_bytes() > self._cache_bytes:
             parts = execute(_DELETE_OLDEST_PARTS, (EVICTED,)).rowcount
             if not execute(_DELETE_OLDER_RESULTS).rowcount + parts:
                 break
+        if self._room < 0:
+            self._room = self._cache_bytes // 64
 
 
 class _SqliteTransaction(Transaction):
-    """Nothing here waits, so that no other task of the process comes between two statements."""
+    """Every change is a statement. Nothing here waits, so that no other task of the process comes between two."""
 
     def __init__(self, database: Database, now: float) -> None:
-        super().__init__(now, epoch=0)
-        self._database = database
+        self.now = now
+        self.written = 0  # bytes
         self._execute = database.rows.execute
 
-    async def read(self, *wanted: tuple[Kind, Iterable[Key]]) -> None:
-        for kind, keys in wanted:
-            for key in keys:
-                if (kind, key) not in self._rows:
-                    values = self._execute(_READ[kind], key).fetchone()
-                    self._rows[kind, key] = values and kind._make(values)
+    async def read(self, names: Iterable[Name]) -> None:
+        """Leave it to `get`."""
 
-    async def all(self, kind: type[Row], first: str | None = None) -> list[Row]:
-        return [kind._make(values) for values in self._execute(_ALL[kind], (first,))]
+    async def all(self, kind: type[Row]) -> list[Row]:
+        return [kind._make(values) for values in self._execute(f"SELECT * FROM {TABLES[kind][0]}")]
 
-    async def drop_old(self, oldest: float, latest: float) -> int:
-        self._execute("DELETE FROM value WHERE until <= ?", (oldest,))
-        self._execute(_DELETE_OLD.format("result"), (oldest, latest))
-        return self._execute(_DELETE_OLD.format("part"), (oldest, latest)).rowcount
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        values = self._execute(_GET[kind], key).fetchone()
+        return None if values is None else kind._make(values)
 
-    def write(self) -> bool:
-        """Write what is changed, and return whether parts are."""
-        size = 0
-        self._database.rows.executemany(_ADD_USAGE, [(*pair, *added) for pair, added in self._additions.items()])
-        for kind, key in self._changed:
-            row = self._rows[kind, key]
-            if row is None:
-                self._execute(_DROP[kind], key)
-            else:
-                self._execute(_PUT[kind], row)
-                size += len(row.body) if kind is PartRow else 0
-        self._database.written += size + WRITTEN_BYTES * bool(self._changed)
-        return size > 0
+    def put(self, row: NamedTuple) -> None:
+        self._execute(_PUT[type(row)], row)
+        self.written += ROW_BYTES + (len(row.body) if isinstance(row, PartRow) else 0)
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self._execute(_DROP[kind], key)
+
+    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, _: int | None = None) -> None:
+        self._execute(_ADD_USAGE, (*pair, used, uncertain, reserved))
+
+    async def drop_fetched(self, oldest: float, latest: float) -> int:
+        self._execute("DELETE FROM result WHERE fetched <= ? OR fetched >= ?", (oldest, latest))
+        return self._execute("DELETE FROM part WHERE fetched <= ? OR fetched >= ?", (oldest, latest)).rowcount
+
+    async def drop_ended(self, first_day: str) -> None:
+        self._execute("DELETE FROM value WHERE until <= ?", (self.now,))
+        self._execute("DELETE FROM usage WHERE length(period) = ? AND period < ?", (len(first_day), first_day))

@@ -65,14 +65,14 @@ class Database:
         self.rows.execute("PRAGMA busy_timeout = 0")
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[None]:
+    async def transaction(self, *, is_kept: bool = True) -> AsyncIterator[None]:
         """Do all of the block or nothing. Raises StoreUnavailable. The block never waits: other tasks of the process
         use the same connection."""
         try:
             await self._begin()
             self._check_file()
             yield
-            self.rows.execute("COMMIT")
+            self.rows.execute("COMMIT" if is_kept else "ROLLBACK")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self.rows.execute("ROLLBACK")

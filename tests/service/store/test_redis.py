@@ -271,14 +271,11 @@ async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClo
     assert 0 < inside.ttl('{v3bridge}:value:["lease"]') <= 10
 
 
-async def test_end_of_a_reservation_is_forgotten_by_a_sweep(store: Any, inside: Any, time: ManualClock) -> None:
-    await store.begin([begin("a", "k", time=time)])
-    await store.finish([finish("a", result("k", "u"))])
-    await store.sweep()
-    assert inside.hlen("{v3bridge}:reservation") == 1
-    time.advance(61)
-    await store.sweep()
+async def test_end_of_a_reservation_is_known_for_a_while(store: Any, inside: Any, time: ManualClock) -> None:
+    await store.begin([begin("a", "k", time=time), begin("b", "l", time=time, seconds=600.0)])
+    await store.finish([finish("a", result("k", "u")), finish("b")])
     assert inside.hlen("{v3bridge}:reservation") == 0
+    assert all(0 < inside.ttl(f'{{v3bridge}}:value:["done {id}"]') - rest <= 60 for id, rest in (("a", 0), ("b", 540)))
 
 
 @pytest.mark.parametrize(

@@ -188,6 +188,18 @@ async def test_file_that_was_changed_is_not_used(client: Client, file: Path, cha
             await work
 
 
+async def test_end_of_a_reservation_is_known_for_a_while(client: Client, file: Path, time: ManualClock) -> None:
+    for id, seconds in (("short", 35.0), ("long", 600.0)):
+        await client.begin(id, id, seconds=seconds)
+        await client.finish(id)
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        for seconds, ends in ((59, 2), (1, 1), (539, 1), (1, 0)):
+            time.advance(seconds)
+            await client.store.sweep()
+            assert other.execute("SELECT count(*) FROM value WHERE key LIKE 'done %'").fetchone() == (ends,)
+        assert other.execute("SELECT count(*) FROM reservation").fetchone() == (0,)
+
+
 async def test_file_is_used_again_once_its_second_name_is_gone(client: Client, file: Path) -> None:
     link = file.with_name("link")
     link.hardlink_to(file)

@@ -11,7 +11,7 @@ from support.running_commands import Run
 from together.cli.conftest import UseStore
 
 from proxy import config
-from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish, Seen, Selection
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish, Seen
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -44,7 +44,7 @@ def spent(use_store: UseStore) -> None:
             [((shop, month()), 960, 20), ((shop, today), 7, 0), ((key, month()), 480, 0)]
         ):
             accounts = [Account(*charged)]
-            await store.finish([Finish(f"{place}", "", Selection("", 0), (), accounts, used, uncertain)])
+            await store.finish([Finish(f"{place}", "", 0, (), accounts, used, uncertain)])
 
     use_store(work)
     exhaust(use_store, "another-id", 100)
