@@ -34,15 +34,6 @@ class Flight:
         if not self.done.done():
             self.done.set_result(outcome)
 
-    def answers(self, key: tuple[str, str], query: Query) -> bool:
-        """Return whether its result will have all that a query needs, or has it."""
-        if self.key != key:
-            return False
-        if not self.done.done():
-            return query.end <= self.query.end
-        outcome = self.done.result()
-        return isinstance(outcome, Again) or _is_answer(outcome, query)
-
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:
         """Return the answer to a query that has waited for this flight; None where it is to be looked for again."""
         outcome = self.done.result()
@@ -67,8 +58,9 @@ class Flights:
     def find(self, key: tuple[str, str], query: Query) -> Flight | None:
         """Return the flight to wait for; one that has ended only if it answers the query."""
         flight = self._flights.get(key)
-        if flight is None or (flight.done.done() and not flight.answers(key, query)):
-            return None
+        if flight is not None and flight.done.done():
+            outcome = flight.done.result()
+            return None if isinstance(outcome, Again) or not _is_answer(outcome, query) else flight
         return flight
 
     def begin(self, key: tuple[str, str], query: Query, client: Client) -> Flight:

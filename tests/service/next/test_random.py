@@ -21,12 +21,15 @@ from service.next.world import FIELDS, HOUR, REFUSED, SECONDS, START, BrokenStor
 
 from proxy import errors
 from proxy.model import GraphQLError
+from proxy.next.applications import Client
 from proxy.next.features import TIER
+from proxy.next.operations import Documents, Fetch
 from proxy.next.pipeline import Pipeline
 from proxy.next.process import ProcessState
-from proxy.next.queries import Query, matching, part, search
+from proxy.next.queries import PassedOn, Query, Received, document, matching, part, search
 from proxy.next.quota import EXHAUSTED
 from proxy.next.results import Answer
+from proxy.planning.operations import PartialData
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 
 SEEDS, STEPS = 100, 60
@@ -38,6 +41,7 @@ CLIENTS += [client("till", client_id="shop", features=None), client("german", co
 CLIENT_IDS = {each.application.account: str(each.application.credentials.client_id) for each in CLIENTS}
 APPLICATIONS = [each.application for each in CLIENTS]
 Event = Callable[[], Awaitable[None]]
+DOCUMENTS = Documents("v3uid id manufacturer { name }")
 LEARNING_SECONDS = 25.0  # until a process knows what another one has learned; more than a step takes
 
 
@@ -58,6 +62,21 @@ def draw_query(draw: random.Random) -> Query:
             matching(0, 1, mpn=REFUSED),
         )
     )
+
+
+def draw_document(draw: random.Random, caller: Client) -> Query:
+    """Return the query of an operation that is passed on: a search with a selection of its own."""
+    number, context = draw.choice([*LISTS]), caller.application.context
+    fetch = Fetch(search("supSearch", 0, 5, {"q": number}), None)
+    operation = DOCUMENTS.operation([fetch], context.country, context.currency)
+    return document(f"of {number}", PassedOn(operation, receive, is_private=number == "N0"))
+
+
+def receive(data: Any) -> Received:
+    found, reported = data if isinstance(data, PartialData) else (data, ())
+    bodies = [msgspec.json.decode(bytes(each.part)) for each in found.supSearch.results]
+    uids = [body["v3uid"] for body in bodies if body]
+    return Received(msgspec.json.encode(uids), reported, len(uids), len(bodies) - len(uids))
 
 
 def draw_failure(draw: random.Random) -> tuple[errors.BridgeError, bool]:
@@ -198,6 +217,8 @@ class Run:
     async def call(self) -> None:
         process, caller = self.draw.choice(self.processes), self.draw.choice(CLIENTS)
         queries = [draw_query(self.draw) for _ in range(self.draw.choice((1, 1, 1, 4)))]
+        if self.draw.random() < 0.1:
+            queries = [draw_document(self.draw, caller)]
         until = self.now + self.draw.choice((30.0, 30.0, 2.0))
         self.calls.append(Call(process, asyncio.create_task(self.resolve(process, caller, queries, until)), until))
 
@@ -210,6 +231,9 @@ class Run:
             if answer.result is None:
                 assert answer.error is not None
                 assert type(answer.error) is not errors.ServerError, "an internal error"
+                # A refusal is by an account of the client itself, or by the upstream.
+                own = ("You have exceeded", *(f"{each.name} has" for each in caller.charged))
+                assert answer.error.status != 429 or answer.error.message.startswith((*own, "too many"))
                 continue
             self.check_answer(caller, query, answer)
             self.check_question(caller, query, answer, begun)
@@ -389,8 +413,8 @@ class Run:
         last: dict[tuple[str, str], tuple[float, str]] = {}
         asked: dict[tuple[str, str], list[float]] = defaultdict(list)
         for sent, returned, scope, found, key, place in self.world.upstream.returned:
-            if place >= 10 or self.has_changed(key, sent):
-                continue  # of a page with a list of its own, or of another list
+            if place >= 10 or " passed on" in key or self.has_changed(key, sent):
+                continue  # of a page with a list of its own, stored without its parts, or of another list
             before, known = last.get((scope, found), (-1e9, ""))
             last[scope, found] = returned, key
             asked[scope, key].append(sent)
@@ -408,18 +432,20 @@ class Run:
         """One question is paid for once in a day."""
         assert answer.result is not None
         scope = f"{caller.application.account} {caller.application.context.country}"
-        since = max(begun - FRESH_SECONDS + 60.0, begun - EMPTY_SECONDS if not answer.result.items else -1e9)
+        is_empty = not answer.result.items and answer.result.details is None
+        since = max(begun - FRESH_SECONDS + 60.0, begun - EMPTY_SECONDS if is_empty else -1e9)
         for known in self.answered[scope, query.key]:
             is_known = known.time < begun and known.start <= query.start and query.end <= known.end
             if answer.parts and is_known and since < known.fetched and not self.is_exempt(known.fetched, self.now):
-                assert self.has_changed(str(query.criteria), known.fetched), (
+                assert self.has_changed(query.key + str(query.criteria), known.fetched), (
                     query,
                     known,
                     answer.parts,
                     begun,
                     self.now,
                 )
-        if answer.source != "stale" and not answer.is_partial:
+        is_stored = query.passed_on is None or (answer.result.details != b"[]" and not query.passed_on.is_private)
+        if answer.source != "stale" and not answer.is_partial and is_stored:
             fetched = answer.result.fetched - self.world.clock.now() + self.now if answer.result.fetched else self.now
             self.answered[scope, query.key].append(Answered(self.now, fetched, query.start, query.end))
 
@@ -429,7 +455,11 @@ class Run:
         assert answer.result is not None
         shown = answer.result.items[query.start - answer.first : query.end - answer.first]
         found = [hit.uid for hit in shown]
-        if query.root == "supParts":
+        if query.passed_on is not None:
+            found = msgspec.json.decode(answer.result.details or b"")
+            versions = self.versions[query.key.removeprefix("document of ")]
+            assert answer.is_partial or found in [version[:5] for version in versions]
+        elif query.root == "supParts":
             assert {*found, ""} <= {str(query.criteria["id"]).removeprefix("id of "), ""}
         else:
             number = query.criteria.get("mpn") or query.criteria.get("mpnOrSku") or query.criteria["q"]

@@ -156,7 +156,8 @@ class Upstream:
             pages = [([uid] if uid in known else [], 1) for uid in asked]
         else:
             pages = [self._page({**variables, "mpn": variables["q"]})]
-        keys = [f"{name} {asked}" for asked in _asked(variables)]
+        kind = name if " slug" in request["query"] else f"{name} passed on"  # a selection of the client's own
+        keys = [f"{kind} {asked}" for asked in _asked(variables)]
         starts = [query.get("start", 0) for query in variables.get("queries") or [variables] * len(pages)]
         uids = [
             (uid, key, start + place)
