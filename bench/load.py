@@ -94,9 +94,10 @@ def requests(target: str) -> Iterator[bytes]:
     if Path(target).is_file():
         yield from (text.format(line).encode() for line in Path(target).read_text().splitlines())
         return
-    # Differs between runs, so that no run repeats the requests of another. Ten digits, so that bodies have one length.
-    for number in count(time.time_ns() % 10**9):
-        yield text.format(target.replace("NUMBER", f"{number:010}")).encode()
+    # Differs between runs, so that no run repeats the requests of another. Ten digits, so that bodies have one length;
+    # none is a zero before the others, which the upstream writes without.
+    for number in count(10**9 + time.time_ns() % 10**9):
+        yield text.format(target.replace("NUMBER", f"{number}")).encode()
 
 
 async def main(port: int, seconds: float, connections: int, every: float, target: str) -> None:

@@ -12,13 +12,14 @@ from contextlib import AbstractContextManager, ExitStack
 from statistics import mean, median
 from typing import NamedTuple
 
+from bench import canned
 from bench.processes import LoadResult, Server, floor, load, service, target, upstream
 
 ROUNDS, SECONDS, WARM = 8, 0.8, 0.6
 RATE, UPSTREAM_MS = 200, 50
 SLOW_MS, CALLERS = 13_000, 6
 REQUESTS = 100_000
-SAME, NEW = target("TD1"), target("TDNUMBER")
+SAME, NEW = target(canned.mpn(1)), target("TDNUMBER")
 TWENTY = target(*(f"TDNUMBER{place:02}" for place in range(20)))
 # A target may end the request line itself, and add an id to the request.
 WITH_ID = SAME + " HTTP/1.1\r\nX-Request-Id: id-NUMBER\r\nX-Rest-Of-Line:"

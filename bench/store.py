@@ -11,6 +11,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median, quantiles
 
+from bench import canned
 from bench.processes import TIMEOUT, service, target, upstream
 from proxy.kit import clock
 from proxy.store.protocol import Account, Begin, Finish, Hit, Result, Want
@@ -71,7 +72,7 @@ def _restarted(folder: Path) -> float:
                 connection, times = HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT), []
                 for number in range(STORED):
                     start = time.perf_counter()
-                    connection.request("GET", target(f"TD{number}"))
+                    connection.request("GET", target(canned.mpn(number)))
                     connection.getresponse().read()
                     times.append(time.perf_counter() - start)
                 connection.close()
