@@ -41,21 +41,29 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
 
+import functools
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
+_DAY_SECONDS = 86_400
+
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
 
 def seconds_to_next_month(now: float) -> int:
     """Whole seconds, at least 1, from `now` (seconds since 1970) to the 1st of the next month, 00:00 UTC."""
+    return max(1, math.ceil(_next_month(now // _DAY_SECONDS) - now))
+
+
+@functools.lru_cache(maxsize=64)
+def _next_month(day: float) -> float:
     # The upstream resets quotas on the 1st (contract graphql.md §6). At which hour is not documented: UTC is assumed.
-    today = datetime.fromtimestamp(now, UTC)
+    today = datetime.fromtimestamp(day * _DAY_SECONDS, UTC)
     year, month = (today.year + 1, 1) if today.month == 12 else (today.year, today.month + 1)
-    return max(1, math.ceil(datetime(year, month, 1, tzinfo=UTC).timestamp() - now))
+    return datetime(year, month, 1, tzinfo=UTC).timestamp()
 
 
 class BridgeError(Exception):

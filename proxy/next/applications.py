@@ -66,8 +66,8 @@ class ChargedAccount(NamedTuple):
 
     def in_period(self, now: float) -> protocol.Account:
         """Return the account in the period that its limit applies to, of a moment in seconds since 1970."""
-        month = datetime.fromtimestamp(now, UTC).strftime("%Y-%m")
-        return protocol.Account(self.id, month if self.period == "month" else protocol.LIFETIME, self.limit)
+        _, month, lifetime = _in_periods((self,), now // protocol.DAY_SECONDS)
+        return month if self.period == "month" else lifetime
 
     def reset_seconds(self, now: float) -> int | None:
         """Return the seconds until usage begins from zero; None where it never does."""

@@ -217,7 +217,7 @@ class V3Objects:
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
         """Resolve queries, and note in the metadata where their answers come from."""
         answers = await self._pipeline.resolve(request.client, asked, self._deadline(request))
-        request.metadata.add(answers, self._metrics.clock, request.projection.features)
+        request.metadata.add(answers, self._metrics.clock, request.projection.features & self._projections.features)
         for answer in answers:
             self._metrics.queries.labels(answer.source if answer.error is None else "miss").inc()
         return answers
@@ -247,9 +247,11 @@ class V3Objects:
     def _compiled(self, request: GatewayRequest, answers: Iterable[Answer], needs: tuple[str, ...]) -> CompiledObject:
         """Return the mapping of parts, without features that these were fetched without."""
         projection = request.projection
+        asked = projection.features & self._projections.features
         for answer in answers:
-            if answer.result is not None and not projection.features <= answer.features:
-                projection = replace(projection, features=projection.features & answer.features)
+            if answer.result is not None and not asked <= answer.features:
+                asked &= answer.features
+                projection = replace(projection, features=asked)
         return self._projections.part(projection, needs)
 
 
