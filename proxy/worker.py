@@ -67,6 +67,8 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
             event_loop.run(_serve(place, settings, pipe, stream))
         except Exception as error:
             raise errors.ConfigError(mistake(error)) from error
+        finally:
+            multiprocess.share()
 
 
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, stream: TextIO) -> None:

@@ -184,6 +184,7 @@ class Metrics(Collector):
             self.cache_bytes.labels(name).set(size)
         self.log_lines_dropped.inc(LogQueue.dropped - self._lines_dropped)
         self._lines_dropped = LogQueue.dropped
+        multiprocess.share()
         with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
             self.event_loop_tasks.set(len(asyncio.all_tasks()))
 

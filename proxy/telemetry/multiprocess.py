@@ -11,10 +11,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # The files are mapped into memory: on a full disk a process that counts would be killed by SIGBUS.
 MEMORY = "/dev/shm"  # noqa: S108 - mkdtemp makes a folder of our own in it
+_unshared: set[Any] = set()  # values that have counted what is not in the files yet
 
 
 @contextmanager
@@ -38,7 +40,28 @@ def count_as(worker: str) -> None:
     metric: else each restart would leave files that every scrape reads."""
     from prometheus_client import values
 
-    values.ValueClass = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]
+    shared: Any = values.MultiProcessValue(lambda: worker)  # type: ignore[no-untyped-call]
+
+    class Value(shared):  # type: ignore[misc]
+        """Value that is counted in the process until `share`: to count in the file takes ten times as long."""
+
+        added = 0.0
+
+        def inc(self, amount: float) -> None:
+            self.added += amount
+            _unshared.add(self)
+
+        def share(self) -> None:
+            super().inc(self.added)
+            self.added = 0.0
+
+    values.ValueClass = Value
+
+
+def share() -> None:
+    """Let all processes see what this one has counted."""
+    while _unshared:
+        _unshared.pop().share()
 
 
 def mark_dead(worker: str) -> None:

@@ -27,6 +27,7 @@ def count(worker, parts):
     counted = metrics.Metrics()
     counted.parts.labels("demo").inc(parts)
     counted.upstream_in_flight.inc(parts)
+    multiprocess.share()
     return counted
 
 def kill(worker, pid):
