@@ -11,9 +11,10 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO, cast
+from typing import Any, NamedTuple, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -34,6 +35,9 @@ _FRAMES = 8
 
 def configure(level: str, format_: str, stream: TextIO) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
+    global _request_log  # noqa: PLW0603 - like structlog's configuration, which it goes with
+    output, renderer = _Unfailing(stream), _renderer(format_, stream.isatty())
+    _request_log = _RequestLog(LEVELS[level], renderer, output)
     structlog.configure(
         processors=[
             add_request,
@@ -41,10 +45,10 @@ def configure(level: str, format_: str, stream: TextIO) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             reduce_exception,
             hide_keys,
-            _renderer(format_, stream.isatty()),
+            renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
-        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, _Unfailing(stream))),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
         # loggers are made at import, before this is called
         cache_logger_on_first_use=False,
     )
@@ -106,12 +110,34 @@ class _Unfailing:
         self._stream = stream
 
     def write(self, text: str) -> None:
-        with suppress(OSError):
+        try:
             self._stream.write(text)
+        except OSError:
+            return
 
     def flush(self) -> None:
         with suppress(OSError):
             self._stream.flush()
+
+
+class _RequestLog(NamedTuple):
+    level: int
+    renderer: Processor
+    output: _Unfailing
+
+
+_request_log: _RequestLog | None = None
+
+
+def request_completed(level: str, fields: dict[str, Any]) -> None:
+    """Log the end of a request, which has no text of its client: as structlog does, in a third of its time."""
+    if _request_log is None or LEVELS[level] < _request_log.level:
+        return
+    time = datetime.now(UTC).isoformat().replace("+00:00", "Z")
+    event = {**fields, "event": "request completed", "level": level, "timestamp": time}
+    if request := REQUEST_ID.get():
+        event["request"] = request
+    _request_log.output.write(str(_request_log.renderer(None, level, event)) + "\n")
 
 
 class Bridge(logging.Handler):

@@ -5,13 +5,14 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 
 import re
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors
 from proxy.kit.clock import Clock
+from proxy.telemetry import log as logging
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.seen import FailureDetail, SeenRequests
@@ -32,41 +33,6 @@ ErrorRenderer = Callable[[errors.BridgeError, web.BaseRequest], web.Response]
 ERRORS: web.RequestKey[ErrorRenderer] = web.RequestKey("errors")
 # Of a response that has been rendered although it failed: logged and counted as if it had been raised.
 FAILURE: web.RequestKey[errors.BridgeError | None] = web.RequestKey("failure")
-
-
-class RequestFields(NamedTuple):
-    """What is known of a request in the end. None of it is text from the client, which might be its API key.
-
-    `is_check` says that an operator's endpoint was requested, which is logged at debug, because balancers poll them.
-    `parts` and `cache` are present if parts were requested, `error` if the response is one.
-    """
-
-    method: str
-    route: str
-    status: int
-    address: str
-    application: str | None = None
-    key: str | None = None
-    parts: int | None = None
-    cache: str | None = None
-    error: str | None = None
-    is_check: bool = False
-
-    def of_event(self, ms: float) -> dict[str, Any]:
-        """Return the fields of the log line of a request that took `ms` milliseconds."""
-        named = {
-            "method": self.method,
-            "route": self.route,
-            "status": self.status,
-            "ms": ms,
-            "application": self.application,
-            "key": self.key,
-            "parts": self.parts,
-            "cache": self.cache,
-            "error": self.error,
-            "address": self.address,
-        }
-        return {name: value for name, value in named.items() if value is not None}
 
 
 class RequestMiddleware:
@@ -125,26 +91,27 @@ class RequestMiddleware:
         """Count the request, log it, and keep it if it failed."""
         self._metrics.requests.labels(route, str(status)).inc()
         self._metrics.request_seconds.labels(route).observe(seconds)
-        fields = _log_fields(request, status, route, kind, self._addresses.from_request(request).address)
-        write = log.debug if fields.is_check else log.info
-        write("request completed", **fields.of_event(round(seconds * 1000, 1)))
-        if self._seen is not None and not fields.is_check:
-            self._keep(self._seen, request, fields, kind, seconds)
+        fields = _log_fields(request, status, route, kind)
+        fields["ms"] = round(seconds * 1000, 1)
+        fields["address"] = self._addresses.from_request(request).address
+        # Operators' endpoints are polled by balancers.
+        is_check = route in operator_endpoints.PATHS
+        logging.request_completed("debug" if is_check else "info", fields)
+        if self._seen is not None and not is_check:
+            self._keep(self._seen, request, fields, kind)
 
-    def _keep(
-        self, seen: SeenRequests, request: web.BaseRequest, fields: RequestFields, kind: str | None, seconds: float
-    ) -> None:
+    def _keep(self, seen: SeenRequests, request: web.BaseRequest, fields: dict[str, Any], kind: str | None) -> None:
         """Keep a request for the record. Failures without a valid API key only if the service itself failed: anybody
         can send any number of them."""
-        now, application, key = self._clock.now(), fields.application, fields.key
-        if fields.error is not None and (key is not None or fields.status >= 500):
-            ms = round(seconds * 1000, 1)
-            detail = FailureDetail(REQUEST_ID.get(), fields.method, fields.status, ms, fields.error)
-            seen.add_failure(now, fields.route, application, key, detail)
+        now, route, status = self._clock.now(), fields["route"], fields["status"]
+        application, key = fields.get("application"), fields.get("key")
+        if kind is not None and (key is not None or status >= 500):
+            detail = FailureDetail(REQUEST_ID.get(), fields["method"], status, fields["ms"], kind)
+            seen.add_failure(now, route, application, key, detail)
         metadata = request.get(METADATA)
         seen.add_client(
             now,
-            fields.route,
+            route,
             request.headers.get(hdrs.USER_AGENT, ""),
             application=application,
             key=key,
@@ -164,17 +131,21 @@ class RequestMiddleware:
         return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
-def _log_fields(request: web.BaseRequest, status: int, route: str, kind: str | None, address: str) -> RequestFields:
-    # Any token is a valid method; text from the client stays out of the log.
+def _log_fields(request: web.BaseRequest, status: int, route: str, kind: str | None) -> dict[str, Any]:
+    """Return what is known of a request in the end. None of it is text from the client, which might be its API key."""
+    # Any token is a valid method.
     method = request.method if request.method in hdrs.METH_ALL else "other"
-    application, key, parts, cache = None, None, None, None
+    fields: dict[str, Any] = {"method": method, "route": route, "status": status}
     client, metadata = request.get(CLIENT), request.get(METADATA)
     if client is not None:
-        application, key = client.application.name, client.key
+        fields |= {"application": client.application.name, "key": client.key}
     if metadata is not None and (metadata.source or metadata.cost):
-        parts, cache = metadata.cost, metadata.source
-    is_check = route in operator_endpoints.PATHS
-    return RequestFields(method, route, status, address, application, key, parts, cache, kind, is_check)
+        fields["parts"] = metadata.cost
+        if metadata.source is not None:
+            fields["cache"] = metadata.source
+    if kind is not None:
+        fields["error"] = kind
+    return fields
 
 
 def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.Response:
