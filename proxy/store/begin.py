@@ -1,5 +1,6 @@
 """What `begin` does: it finds what is stored of each want, and reserves the rest as far as it fits the limits."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -7,39 +8,20 @@ import msgspec
 from proxy import errors
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Usage, Want
-from proxy.store.rows import Name, PartRow, Reservation, ResultRow, Transaction, Value, json_text
+from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction, json_text
 
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 _hits = msgspec.json.Decoder(tuple[Hit, ...])
 
 
-async def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[list[Outcome]]:
+def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[list[Outcome]]:
     """Reserve wants in their order, each seeing what those before it have reserved; return their outcomes."""
-    await rows.read(_first_names(rows, begins))
-    await rows.read(_second_names(rows, begins))
-    return [_begin(rows, each, worker) for each in begins]
-
-
-def _first_names(rows: Transaction, begins: Sequence[Begin]) -> Iterator[Name]:
-    for begin in begins:
-        yield from ((Reservation, begin.id), (Value, f"done {begin.id}"))
-        for want in begin.wants:
-            yield from ((ResultRow, begin.scope, want.key), (Value, f"busy {begin.scope} {want.key}"))
-            if want.part is not None:
-                yield Value, f"part {begin.scope} {want.part}"
-        for account in begin.accounts:
-            if rows.epoch:
-                yield Value, f"epoch {account.account}"
-            if account.limit is not None:
-                yield Usage, *account[:2]
-
-
-def _second_names(rows: Transaction, begins: Sequence[Begin]) -> Iterator[Name]:
-    for begin in begins:
-        for want in begin.wants:
-            yield Reservation, rows.text(f"busy {begin.scope} {want.key}")
-            for row in _candidates(rows, begin.scope, want):
-                yield from ((PartRow, begin.scope, hit.uid) for hit in _hits.decode(row.items))
+    reserved: Counter[Pair] = Counter()
+    outcomes = [_begin(rows, each, worker, reserved) for each in begins]
+    limits = {account[:2]: account.limit for each in begins for account in each.accounts}
+    for pair, parts in reserved.items():
+        rows.add(pair, 0, 0, parts, limits[pair])
+    return outcomes
 
 
 def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
@@ -52,7 +34,7 @@ def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow
         yield row
 
 
-def _begin(rows: Transaction, begin: Begin, worker: str) -> list[Outcome]:
+def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]) -> list[Outcome]:
     is_second = rows.get(Reservation, begin.id) is not None or rows.text(f"done {begin.id}") is not None
     accounts = json_text(account[:2] for account in begin.accounts)
     new = Reservation(begin.id, worker, accounts, 0, rows.now + begin.seconds)
@@ -72,7 +54,7 @@ def _begin(rows: Transaction, begin: Begin, worker: str) -> list[Outcome]:
             outcome = Found(stored)
         elif is_busy:
             outcome = Busy()
-        elif parts and (refusal := _refusal(rows, begin, new.parts, parts)):
+        elif parts and (refusal := _refusal(rows, begin, parts, reserved)):
             outcome = refusal
         elif is_second:
             outcome = Busy()  # sent again: nothing more is reserved
@@ -82,16 +64,16 @@ def _begin(rows: Transaction, begin: Begin, worker: str) -> list[Outcome]:
             rows.put(new)
             # As long as a late finish may store the key.
             rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
+            reserved.update({account[:2]: parts for account in begin.accounts if parts})
         outcomes.append(outcome)
-    if new.parts:
-        for account, period, limit in begin.accounts:
-            rows.add((account, period), 0, 0, new.parts, limit)
     return outcomes
 
 
-def _refusal(rows: Transaction, begin: Begin, reserved: int, parts: int) -> Refused | errors.StoreUnavailable | None:
-    """Return why so many parts are not reserved beside those that the begin has reserved already. After a loss of data,
-    usage has to be set for the application, and for each account with a limit."""
+def _refusal(
+    rows: Transaction, begin: Begin, parts: int, reserved: Counter[Pair]
+) -> Refused | errors.StoreUnavailable | None:
+    """Return why so many parts are not reserved beside those before them. After a loss of data, usage has to be set for
+    the application, and for each account with a limit."""
     if rows.epoch:
         lost = [each for each in begin.accounts if rows.text(f"epoch {each.account}") != str(rows.epoch)]
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
@@ -99,9 +81,10 @@ def _refusal(rows: Transaction, begin: Begin, reserved: int, parts: int) -> Refu
     for account in begin.accounts:
         if account.limit is not None:
             usage = rows.get(Usage, *account[:2]) or Usage(*account[:2])
-            left = account.limit - sum(usage[2:]) - reserved
+            before = usage.reserved + reserved[account[:2]]
+            left = account.limit - usage.used - usage.uncertain - before
             if parts > left:
-                return Refused(account, max(0, left), usage.reserved + reserved)
+                return Refused(account, max(0, left), before)
     return None
 
 

@@ -1,31 +1,22 @@
 """What `finish` does, and the end of reservations without it: usage is booked, results are stored, keys are free."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from proxy.store import protocol
 from proxy.store.protocol import Finish, Result
-from proxy.store.rows import Name, Pair, PartRow, Reservation, ResultRow, Transaction, Value, json_text
+from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction, Value, json_text
 
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 
 
-async def finish(rows: Transaction, finishes: Sequence[Finish], cache_bytes: int) -> None:
-    await rows.read(_names(finishes))
+def finish(rows: Transaction, finishes: Sequence[Finish], cache_bytes: int) -> None:
     for each in finishes:
         _finish(rows, each, cache_bytes)
-
-
-def _names(finishes: Sequence[Finish]) -> Iterator[Name]:
-    for finish in finishes:
-        yield from ((Reservation, finish.id), (Value, f"done {finish.id}"))
-        for result in finish.results:
-            yield Value, f"busy {finish.scope} {result.key}"
-            yield from ((PartRow, finish.scope, hit.uid) for hit in result.items)
 
 
 def _finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
@@ -98,11 +89,11 @@ def forget_account(rows: Transaction, row: Reservation, pair: Pair) -> None:
         rows.put(row._replace(accounts=json_text(other for other in accounts if other != pair)))
 
 
-async def sweep(rows: Transaction) -> None:
-    for row in await rows.all(Reservation):
+def sweep(rows: Transaction) -> None:
+    for row in rows.all(Reservation):
         if row.deadline + (LATE_SECONDS if row.is_expired else 0.0) <= rows.now:
             rows.drop(Reservation, row.id) if row.is_expired else expire(rows, row)
     # A time of tomorrow was written before the clock was set back.
-    await rows.drop_fetched(rows.now - protocol.STORED_SECONDS, rows.now + protocol.STORED_SECONDS)
+    rows.drop_fetched(rows.now - protocol.STORED_SECONDS, rows.now + protocol.STORED_SECONDS)
     first_day = datetime.fromtimestamp(rows.now, UTC).date() - timedelta(protocol.DAYS_KEPT)
-    await rows.drop_ended(first_day.isoformat())
+    rows.drop_ended(first_day.isoformat())

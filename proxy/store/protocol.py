@@ -1,12 +1,10 @@
-"""Protocol of the store: results of queries, reservations and usage of parts, small values, and who called.
+"""Protocol of the store: what it is asked for, and what it answers.
 
 Two moments must be atomic, and each is one operation: `begin`, before an operation is sent to the upstream, and
-`finish`, after it. Nothing that can be billed is sent without a reservation that `begin` has committed, and results are
-committed together with their usage. An id is 128 random bits that the process makes, so that both may be sent again
-when their confirmation was lost: a second time changes nothing.
+`finish`, after it. An id is 128 random bits that the process makes, so that both may be sent again when their
+confirmation was lost: a second time changes nothing.
 
 Times are seconds since 1970. SQLite takes them from the clock that the store was opened with, Redis from its TIME.
-Every operation raises errors.StoreUnavailable where the store cannot be used; then nothing was changed, or all of it.
 """
 
 from collections.abc import Sequence
@@ -18,14 +16,14 @@ DAY_SECONDS = 86_400
 LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts or details is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
-DAYS_KEPT = 400  # of usage by day, whose period is a date such as 2026-11-29; months and lifetimes are kept for ever
+DAYS_KEPT = 400  # of usage by day; months and lifetimes are kept for ever
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
 SEEN_MAX = {CLIENT: 10**9, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
 
 
 class Account(NamedTuple):
-    """Account in a period (`2026-11-29`, `2026-11` or `lifetime`), and the most parts that it may use there; None:
-    unlimited. `account` is the digest of a client id or of an API key."""
+    """Digest of a client id or of an API key, in a period (`2026-11-29`, `2026-11` or `lifetime`), and the most parts
+    that it may use there; None: unlimited."""
 
     account: str
     period: str
@@ -34,8 +32,7 @@ class Account(NamedTuple):
 
 class Want(NamedTuple):
     """Query whose result is needed: its query key, the end of the list that is needed (start + limit), and the most
-    parts that one element of the list can cost. Any stored part with `part` as its uid or id serves it, whichever
-    result it came with."""
+    parts that one element of the list can cost. Any stored part with `part` as its uid or id serves it."""
 
     key: str
     end: int
@@ -44,7 +41,7 @@ class Want(NamedTuple):
 
 
 class Hit(NamedTuple):
-    """Element of a result: the uid of its part, and what the search says of it (`akaMpn`, `description`)."""
+    """Element of a result: the uid of its part, and what the search says of it."""
 
     uid: str
     aka_mpn: str | None = None
@@ -52,12 +49,9 @@ class Hit(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Beginning of the upstream's list for a query: `asked` elements were asked for, `hits` exist in all. `fetched` is
-    when its oldest part was; in a Finish 0.0 means now. `details` is what else the query needs, as the upstream sent
-    it: the value of an operation that is passed on.
-
-    `bodies` are the parts of `items` as the upstream sent them, in the same order, beside their ids.
-    """
+    """Beginning of the upstream's list for a query: `asked` elements were asked for, `hits` exist in all. `bodies` are
+    the parts of `items` as the upstream sent them, in the same order, beside their ids; `details` is the value of an
+    operation that is passed on. `fetched` is when its oldest part was; in a Finish 0.0 means now."""
 
     key: str
     asked: int
@@ -97,11 +91,11 @@ Outcome = Found | Busy | Reserved | Refused | errors.StoreUnavailable
 
 
 class Begin(NamedTuple):
-    """Reservation to be made: `wants` that are neither found nor busy, as far as they fit the limits, in their order.
+    """Reservation to be made, for `seconds`: `wants` that are neither found nor busy, as far as they fit the limits.
 
     `scope` is the digest of upstream address, client id, country, currency and the fields that parts can have. A stored
     part serves a begin with no `features`, as bits, beyond its own. Only what was fetched at `fresh_from` or later is
-    found, and results without parts or details only for EMPTY_SECONDS. After `seconds` the reservation has expired.
+    found.
     """
 
     id: str
@@ -117,11 +111,10 @@ class Finish(NamedTuple):
     """End of a reservation: parts that the upstream returned, parts that may have been billed, and what to store.
 
     `accounts` are those of the present periods. Where a period has changed since `begin`, the parts are used in the
-    later period and uncertain in the earlier one. Results that could not be stored do not keep the usage from being
-    booked; one may answer a key that was not reserved. A part with fewer fields replaces none that is fresh. What comes
-    after the deadline is stored only for keys that nobody has reserved since, and without its `begin` nothing is.
+    later period and uncertain in the earlier one. A result may answer a key that was not reserved. What comes after the
+    deadline is stored only for keys that nobody has reserved since, and without its `begin` nothing is.
 
-    `is_repeated`: it was sent before, and its confirmation may be lost. Where its reservation is gone, it was taken.
+    `is_repeated`: it was sent before. Where its reservation is gone, it was taken.
     """
 
     id: str

@@ -8,7 +8,7 @@ its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,12 +20,12 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Usage
-from proxy.store.rows import TABLES, Kind, Name, Pair, ResultRow, Row, Transaction, Value, json_text
+from proxy.store.rows import TABLES, Kind, Pair, ResultRow, Row, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
+Name = tuple[Any, ...]  # of a row: its kind and its key
 VERSION = b"1"
 PREFIX = "{v3bridge}:"
 DROPPED = [f"{PREFIX}{key}" for key in ("part", "result", "ages", "seen")]  # of another version
@@ -73,18 +73,29 @@ class RedisStore(Store):
             await self.end_worker(self._worker)
         await self._redis.aclose()
 
-    async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
+    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
         for _ in range(ATTEMPTS):
-            rows = _RedisTransaction(self, self._last[0])
             with contextlib.suppress(_ChangedError):
-                result = await work(rows)
-                if is_kept:
-                    await rows.write()
+                rows, result = await self._work(work)
+                if is_kept and rows.changed:
+                    await self._call([], rows.expected(), rows.additions, rows.writes())
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
-    async def call(self, reads: list[Any], *changes: Any) -> tuple[float, float, list[Any]]:
-        """Read rows, or write. Return the time, how much it is ahead of the clock, and the rows."""
+    async def _work(self, work: Callable[[Transaction], R]) -> tuple["_RedisTransaction", R]:
+        """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
+        rows = _RedisTransaction(self._last[0], {})
+        result = work(rows)
+        while rows.lacking or not rows.now:
+            now, found = await self._call([_place(name) for name in rows.lacking])
+            rows.stored.update(zip(rows.lacking, found, strict=True))
+            now, ahead = (rows.now, rows.ahead) if rows.now else (now, now - self._clock.now())
+            rows = _RedisTransaction(self._last[0], rows.stored, now, ahead)
+            result = work(rows)
+        return rows, result
+
+    async def _call(self, reads: list[Any], *changes: list[Any]) -> tuple[float, list[Any]]:
+        """Read rows, or write; return the time, and the rows."""
         expected, additions, writes = changes or ([], [], [])
         values = [*self._last, reads, expected, additions, writes, self._cache_bytes, self._now()]
         reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
@@ -92,88 +103,75 @@ class RedisStore(Store):
         self._last = max(self._last, (epoch, counter))
         if not is_done:
             raise _ChangedError
-        return float(now), float(now) - self._clock.now(), rows
+        return float(now), rows
 
 
 class _RedisTransaction(Transaction):
-    """Rows as they were read and are changed; what is changed is written at the end."""
+    """Work on rows as they are `stored`, by their kinds and keys. What it changes is written at its end."""
 
-    def __init__(self, store: RedisStore, epoch: int) -> None:
-        self.epoch = epoch
-        self._store = store
-        self._stored: dict[Name, bytes | None] = {}
-        self._rows: dict[Name, Any] = {}
-        self._changed: set[Name] = set()
-        self._additions: dict[Pair, tuple[int, int, int]] = {}  # to used, uncertain and reserved parts
-        self._limits: dict[Pair, int | None] = {}
+    def __init__(self, epoch: int, stored: dict[Name, Any], now: float = 0.0, ahead: float = 0.0) -> None:
+        self.epoch, self.now, self.ahead = epoch, now, ahead
+        self.stored = stored
+        self.lacking: dict[Name, None] = {}
+        self.changed: dict[Name, Any] = {}
+        self.additions: list[tuple[Any, ...]] = []
 
-    async def read(self, names: Iterable[Name]) -> None:
-        missing = [name for name in dict.fromkeys(names) if name not in self._stored]
-        if missing or not self.now:
-            found = await self._call([_place(name) for name in missing])
-            for name, text in zip(missing, found, strict=True):
-                self._keep(name, text)
+    def _stored(self, name: Name) -> Any:
+        if name not in self.stored:
+            self.lacking[name] = None
+        return self.stored.get(name)
 
-    async def all(self, kind: type[Row]) -> list[Row]:
-        (found,) = await self._call([(TABLES[kind][0],)])
-        rows = zip(found[::2], found[1::2], strict=True)
-        return [self._keep((kind, *msgspec.json.decode(key)), text) for key, text in rows]
-
-    async def drop_fetched(self, oldest: float, latest: float) -> int:
-        return sum(await self._call([("ages", "-inf", oldest), ("ages", latest, "+inf")]))
-
-    async def drop_ended(self, first_day: str) -> None:
-        await self._call([("days", first_day)])  # values end by themselves
-
-    async def _call(self, reads: list[Any]) -> list[Any]:
-        self.now, self.ahead, found = await self._store.call(reads)
-        return found
-
-    def _keep(self, name: Name, text: bytes | None) -> Any:
-        """Keep a row as it was read first, and return it."""
-        if name not in self._stored:
-            self._stored[name] = text
-            self._rows[name] = None if text is None else name[0]._make(msgspec.msgpack.decode(text))
-        return self._rows[name]
+    def all(self, kind: type[Row]) -> list[Row]:
+        found = self._stored((kind,)) or []
+        rows = {tuple(msgspec.json.decode(key)): text for key, text in zip(found[::2], found[1::2], strict=True)}
+        for key, text in rows.items():
+            self.stored.setdefault((kind, *key), text)
+        return [row for key in rows if (row := self.get(kind, *key)) is not None]
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
-        row: Row | None = self._rows.get((kind, *key))
-        return row
+        if (kind, *key) in self.changed:
+            changed: Row | None = self.changed[kind, *key]
+            return changed
+        text = self._stored((kind, *key))
+        return None if text is None else kind._make(msgspec.msgpack.decode(text))
 
     def put(self, row: NamedTuple) -> None:
-        name = type(row), *row[: TABLES[type(row)][1]]
-        self._rows[name] = row
-        self._changed.add(name)
+        self.changed[type(row), *row[: TABLES[type(row)][1]]] = row
 
     def drop(self, kind: Kind, *key: Any) -> None:
-        self._rows[kind, *key] = None
-        self._changed.add((kind, *key))
+        self.changed[kind, *key] = None
 
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
-        added = self._additions.get(pair, (0, 0, 0))
-        self._additions[pair] = added[0] + used, added[1] + uncertain, added[2] + reserved
-        self._limits[pair] = limit
-        old = self.get(Usage, *pair) or Usage(*pair)
-        self._rows[Usage, *pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved + reserved)
+        self.additions.append((json_text(pair), used, uncertain, reserved, limit))
 
-    async def write(self) -> None:
-        """Write what is changed if it is still as it was read, and so are results and values."""
-        if self._changed:
-            relied = [name for name in self._stored if name in self._changed or name[0] in (ResultRow, Value)]
-            digests = [hashlib.sha1(self._stored[name] or b"", usedforsecurity=False).hexdigest() for name in relied]
-            expected = [(*_place(name), digest) for name, digest in zip(relied, digests, strict=True)]
-            additions = [(json_text(pair), *added, self._limits[pair]) for pair, added in self._additions.items()]
-            await self._store.call([], expected, additions, [self._written(name) for name in self._changed])
+    def drop_fetched(self, oldest: float, latest: float) -> int:
+        # Not before the time is known.
+        ranges = (("ages", "-inf", oldest), ("ages", latest, "+inf")) if self.now else ()
+        return sum(self._stored(each) or 0 for each in ranges)
 
-    def _written(self, name: Name) -> tuple[Any, ...]:
-        """Return the row to write: its place and text, and when it was fetched or the milliseconds until it ends."""
-        row = self._rows[name]
+    def drop_ended(self, first_day: str) -> None:
+        self._stored(("days", first_day))  # values end by themselves
+
+    def expected(self) -> list[tuple[str, ...]]:
+        """Return the digests of rows that must be as they were read: what is changed, and results and values."""
+        relied = [name for name in self.stored if name in self.changed or name[0] in (ResultRow, Value)]
+        digests = [hashlib.sha1(self.stored[name] or b"", usedforsecurity=False).hexdigest() for name in relied]
+        return [(*_place(name), digest) for name, digest in zip(relied, digests, strict=True)]
+
+    def writes(self) -> list[tuple[Any, ...]]:
+        """Return the rows to write: their places and texts, and when they were fetched or the milliseconds until they
+        end."""
+        return [(*_place(name), *self._text(row)) for name, row in self.changed.items()]
+
+    def _text(self, row: Any) -> tuple[Any, ...]:
         if row is None:
-            return (*_place(name), False)
-        order = max(1, round((row.until - self.now) * 1000)) if name[0] is Value else getattr(row, "fetched", None)
+            return (False,)
+        order = (
+            max(1, round((row.until - self.now) * 1000)) if isinstance(row, Value) else getattr(row, "fetched", None)
+        )
         text = msgspec.msgpack.encode(row)
         # Redis' MessagePack knows no bytes: this is a text.
-        return (*_place(name), msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order)
+        return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order
 
 
 async def try_out(url: str) -> dict[str, Any]:
@@ -215,8 +213,10 @@ def _check(info: dict[str, Any]) -> None:
             )
 
 
-def _place(name: Name) -> tuple[str, str]:
-    return TABLES[name[0]][0], json_text(name[1:])
+def _place(name: Name) -> tuple[Any, ...]:
+    """Return the table and the field of a row, a table alone, or what to drop by its age as it is."""
+    kind, *key = name
+    return name if isinstance(kind, str) else (TABLES[kind][0], *([json_text(key)] if key else []))
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

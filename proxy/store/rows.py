@@ -10,7 +10,6 @@ from proxy.store.protocol import Seen, Usage
 
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]
-Name = tuple[Any, ...]  # of a row: its kind and its key
 Pair = tuple[str, str]  # account and period
 
 
@@ -71,18 +70,13 @@ def json_text(values: Iterable[Any]) -> str:
 
 
 class Transaction(ABC):
-    """`now` is known after the first `read`, and is `ahead` of this process's clock. `epoch`: how often data were
-    lost."""
+    """`now` is `ahead` of this process's clock. `epoch`: how often data were lost."""
 
     now = ahead = 0.0
     epoch = 0
 
     @abstractmethod
-    async def read(self, names: Iterable[Name]) -> None:
-        """Read rows for `get`, together."""
-
-    @abstractmethod
-    async def all(self, kind: type[Row]) -> list[Row]: ...
+    def all(self, kind: type[Row]) -> list[Row]: ...
 
     @abstractmethod
     def get(self, kind: type[Row], *key: Any) -> Row | None: ...
@@ -98,11 +92,11 @@ class Transaction(ABC):
         """Add to usage; with a limit nothing is written if others have added so much meanwhile that it is exceeded."""
 
     @abstractmethod
-    async def drop_fetched(self, oldest: float, latest: float) -> int:
+    def drop_fetched(self, oldest: float, latest: float) -> int:
         """Drop results and parts that were fetched before or after these times; return how many parts."""
 
     @abstractmethod
-    async def drop_ended(self, first_day: str) -> None:
+    def drop_ended(self, first_day: str) -> None:
         """Drop values that have ended, and usage of days before the first one."""
 
     def text(self, key: str) -> str | None:

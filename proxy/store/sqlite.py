@@ -2,21 +2,21 @@
 # ruff: noqa: S608 - only names of tables and columns are put into statements
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Kind, Name, Pair, PartRow, Row, Transaction
+from proxy.store.rows import TABLES, Kind, Pair, Row, Transaction
 from proxy.store.sqlite_file import Database
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 EVICTED = 8  # parts that are deleted at a time
-ROW_BYTES = 2**13  # about what a row writes beside the body of a part
+ROW_BYTES = 2**13  # about what a row writes beside its texts
 
 _ADD_USAGE = """
 INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLICT DO UPDATE SET
@@ -75,10 +75,10 @@ class SqliteStore(Store):
             # The disk may have room for the usage, if not for the results.
             await super().finish([finish._replace(results=()) for finish in finishes])
 
-    async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
+    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
         async with self._database.transaction(is_kept=is_kept):
             rows = _SqliteTransaction(self._database, self._clock.now())
-            result = await work(rows)
+            result = work(rows)
             if is_kept:
                 self._database.written += rows.written
                 self._room -= rows.written
@@ -97,17 +97,14 @@ class SqliteStore(Store):
 
 
 class _SqliteTransaction(Transaction):
-    """Every change is a statement. Nothing here waits, so that no other task of the process comes between two."""
+    """Every change is a statement."""
 
     def __init__(self, database: Database, now: float) -> None:
         self.now = now
         self.written = 0  # bytes
         self._execute = database.rows.execute
 
-    async def read(self, names: Iterable[Name]) -> None:
-        """Leave it to `get`."""
-
-    async def all(self, kind: type[Row]) -> list[Row]:
+    def all(self, kind: type[Row]) -> list[Row]:
         return [kind._make(values) for values in self._execute(f"SELECT * FROM {TABLES[kind][0]}")]
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
@@ -116,7 +113,7 @@ class _SqliteTransaction(Transaction):
 
     def put(self, row: NamedTuple) -> None:
         self._execute(_PUT[type(row)], row)
-        self.written += ROW_BYTES + (len(row.body) if isinstance(row, PartRow) else 0)
+        self.written += ROW_BYTES + sum(len(each) for each in row if isinstance(each, bytes | str))
 
     def drop(self, kind: Kind, *key: Any) -> None:
         self._execute(_DROP[kind], key)
@@ -124,10 +121,10 @@ class _SqliteTransaction(Transaction):
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, _: int | None = None) -> None:
         self._execute(_ADD_USAGE, (*pair, used, uncertain, reserved))
 
-    async def drop_fetched(self, oldest: float, latest: float) -> int:
+    def drop_fetched(self, oldest: float, latest: float) -> int:
         self._execute("DELETE FROM result WHERE fetched <= ? OR fetched >= ?", (oldest, latest))
         return self._execute("DELETE FROM part WHERE fetched <= ? OR fetched >= ?", (oldest, latest)).rowcount
 
-    async def drop_ended(self, first_day: str) -> None:
+    def drop_ended(self, first_day: str) -> None:
         self._execute("DELETE FROM value WHERE until <= ?", (self.now,))
         self._execute("DELETE FROM usage WHERE length(period) = ? AND period < ?", (len(first_day), first_day))

@@ -8,7 +8,7 @@ changed, or all of it.
 import math
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from proxy.kit.windows import Window
@@ -23,7 +23,7 @@ FOREVER = 1e9  # seconds
 
 
 def _transaction(
-    work: Callable[Concatenate["Store", Transaction, P], Awaitable[R]],
+    work: Callable[Concatenate["Store", Transaction, P], R],
 ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, R]]:
     """Make an operation of what it does in a transaction."""
 
@@ -41,8 +41,9 @@ class Store(ABC):
         self._cache_bytes = cache_bytes
 
     @abstractmethod
-    async def _run(self, work: Callable[[Transaction], Awaitable[R]], *, is_kept: bool = True) -> R:
-        """Return what `work` returns, and write what it has changed, all or nothing. Raises StoreUnavailable."""
+    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
+        """Return what `work` returns, and write what it has changed, all or nothing. It may be called several times;
+        the last one counts. Raises StoreUnavailable."""
 
     @abstractmethod
     async def aclose(self) -> None:
@@ -65,71 +66,65 @@ class Store(ABC):
         await self._run(finish.sweep)
 
     @_transaction
-    async def end_worker(self, rows: Transaction, worker: str | None) -> None:
+    def end_worker(self, rows: Transaction, worker: str | None) -> None:
         """Move the reservations of a process that has died, or of all, to uncertain usage, at once."""
-        for row in await rows.all(Reservation):
+        for row in rows.all(Reservation):
             if worker in (None, row.worker):
                 finish.expire(rows, row)
 
     @_transaction
-    async def usage(self, rows: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
+    def usage(self, rows: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
         """Return accounts and periods with usage, by both: these, or all."""
         if pairs is None:
-            found: list[Usage | None] = [*await rows.all(Usage)]
-        else:
-            await rows.read((Usage, *pair) for pair in pairs)
-            found = [rows.get(Usage, *pair) for pair in pairs]
-        return sorted(row for row in found if row and any(row[2:]))
+            return sorted(row for row in rows.all(Usage) if any(row[2:]))
+        return sorted(row for pair in pairs if (row := rows.get(Usage, *pair)) and any(row[2:]))
 
     @_transaction
-    async def set_usage(self, rows: Transaction, account: Account, used: int) -> None:
+    def set_usage(self, rows: Transaction, account: Account, used: int) -> None:
         """Replace used parts and end uncertain ones, as the vendor's portal shows them; in Redis, begin a new epoch
         for the account after a loss of data."""
         pair = account.account, account.period
-        await rows.read([(Usage, *pair)])
         old = rows.get(Usage, *pair) or Usage(*pair)
         rows.put(old._replace(used=used, uncertain=0))
-        for row in await rows.all(Reservation):
+        for row in rows.all(Reservation):
             finish.forget_account(rows, row, pair)
         if rows.epoch:
             rows.put_value(f"epoch {account.account}", str(rows.epoch), FOREVER)
 
     @_transaction
-    async def forget(self, rows: Transaction) -> int:
+    def forget(self, rows: Transaction) -> int:
         """Delete all results and parts; return how many parts. The value "forgotten" becomes another one, so that
         memories of results are dropped with them."""
-        await rows.read([(Value, "forgotten")])
         rows.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        return await rows.drop_fetched(math.inf, math.inf)
+        return rows.drop_fetched(math.inf, math.inf)
 
     async def value(self, key: str) -> str | None:
         """Return a small value; None where there is none or it has ended."""
         return (await self.values([key]))[0]
 
     @_transaction
-    async def values(self, rows: Transaction, keys: Sequence[str]) -> list[str | None]:
+    def values(self, rows: Transaction, keys: Sequence[str]) -> list[str | None]:
         """Return small values."""
-        return await _values(rows, keys)
+        return _values(rows, keys)
 
     @_transaction
-    async def put_value(self, rows: Transaction, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
+    def put_value(self, rows: Transaction, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
         """Keep a value for so long. With `absent` only where there is none, or where the same value is there (a lease
         that its owner extends); return whether it is kept."""
-        is_kept = (await _values(rows, [key]))[0] in (None, value) or not absent
+        is_kept = _values(rows, [key])[0] in (None, value) or not absent
         if is_kept:
             rows.put_value(key, value, seconds)
         return is_kept
 
     @_transaction
-    async def drop_value(self, rows: Transaction, key: str, value: str | None = None) -> None:
+    def drop_value(self, rows: Transaction, key: str, value: str | None = None) -> None:
         """Delete a value; with `value` only if it is that one."""
-        if value in (None, (await _values(rows, [key]))[0]):
+        if value in (None, _values(rows, [key])[0]):
             rows.drop(Value, key)
 
     @_transaction
-    async def take(self, rows: Transaction, key: str, windows: Sequence[Window]) -> float:
+    def take(self, rows: Transaction, key: str, windows: Sequence[Window]) -> float:
         """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
-        await rows.read([(Value, f"taken {key}")])
         now = rows.now
         # Times ahead were written before the clock was set back.
         times = [min(float(time), now) for time in (rows.text(f"taken {key}") or "").split()]
@@ -142,13 +137,12 @@ class Store(ABC):
         return 0.0
 
     @_transaction
-    async def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen], first_day: int = 0) -> None:
+    def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen], first_day: int = 0) -> None:
         """Add requests, once for each id, and delete what was seen before the first day."""
-        await rows.read([(Value, f"seen {id}")])
         if rows.text(f"seen {id}") is not None:
             return
         rows.put_value(f"seen {id}", "", protocol.DAY_SECONDS)
-        known = {row[:7]: row for row in await rows.all(Seen)}
+        known = {row[:7]: row for row in rows.all(Seen)}
         for row in seen:
             old = known.get(row[:7], row._replace(requests=0))
             known[row[:7]] = row._replace(requests=old.requests + row.requests, last=max(old.last, row.last))
@@ -160,14 +154,13 @@ class Store(ABC):
                     rows.drop(Seen, *row[:7])
 
     @_transaction
-    async def seen(self, rows: Transaction, kind: str, first_day: int) -> list[Seen]:
+    def seen(self, rows: Transaction, kind: str, first_day: int) -> list[Seen]:
         """Return what was seen of a kind on this day and later ones, the last one first."""
-        found = [row for row in await rows.all(Seen) if row.kind == kind and row.day >= first_day]
+        found = [row for row in rows.all(Seen) if row.kind == kind and row.day >= first_day]
         return sorted(found, key=lambda row: -row.last)
 
 
-async def _values(rows: Transaction, keys: Sequence[str]) -> list[str | None]:
+def _values(rows: Transaction, keys: Sequence[str]) -> list[str | None]:
     """Return values that have not ended. One that begins later was written before the clock was set back."""
-    await rows.read((Value, key) for key in keys)
     found = [rows.get(Value, key) for key in keys]
     return [row.text if row and row.since <= rows.now < row.until else None for row in found]
