@@ -1,9 +1,9 @@
 """Store in Redis: for several machines. The only module that uses the redis package.
 
-A transaction reads rows, decides, and writes by one script (redis.lua), which refuses where a row has changed
-meanwhile; then it begins anew. The script counts its writes, and the process sends the highest number that it has seen.
-Where Redis has less, data were lost or rolled back, and a new epoch begins: no parts are reserved for an account until
-its own `set_usage`, and what was begun before is not booked.
+A transaction decides with rows that were read, and writes by one script (redis.lua), which refuses where a row has
+changed meanwhile; then it begins anew. The script counts its writes, and the process sends the highest number that it
+has seen. Where Redis has less, data were lost or rolled back, and a new epoch begins: no parts are reserved for an
+account until its own `set_usage`, and what was begun before is not booked.
 """
 
 import contextlib
@@ -68,9 +68,7 @@ class RedisStore(Store):
             raise
         return store
 
-    async def aclose(self) -> None:
-        with contextlib.suppress(errors.StoreUnavailable):
-            await self.end_worker(self._worker)
+    async def _close(self) -> None:
         await self._redis.aclose()
 
     async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
@@ -107,7 +105,7 @@ class RedisStore(Store):
 
 
 class _RedisTransaction(Transaction):
-    """Work on rows as they are `stored`, by their kinds and keys. What it changes is written at its end."""
+    """Rows as they were read, and those that are lacking; what is changed is written at the end."""
 
     def __init__(self, epoch: int, stored: dict[Name, Any], now: float = 0.0, ahead: float = 0.0) -> None:
         self.epoch, self.now, self.ahead = epoch, now, ahead
@@ -166,9 +164,9 @@ class _RedisTransaction(Transaction):
     def _text(self, row: Any) -> tuple[Any, ...]:
         if row is None:
             return (False,)
-        order = (
-            max(1, round((row.until - self.now) * 1000)) if isinstance(row, Value) else getattr(row, "fetched", None)
-        )
+        order = getattr(row, "fetched", None)
+        if isinstance(row, Value):
+            order = max(1, round((row.until - self.now) * 1000))
         text = msgspec.msgpack.encode(row)
         # Redis' MessagePack knows no bytes: this is a text.
         return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order
@@ -177,16 +175,11 @@ class _RedisTransaction(Transaction):
 async def try_out(url: str) -> dict[str, Any]:
     """Return what Redis says of itself (INFO) after a key has been written and deleted in one transaction. Raises
     ConfigError, StoreUnavailable."""
-    redis = _client(url)
-    try:
-        async with redis.pipeline(transaction=True) as pipeline:
-            pipeline.set(f"{PREFIX}tried", 1, ex=1)
-            pipeline.delete(f"{PREFIX}tried")
-            await _response(pipeline.execute())
-        info: dict[str, Any] = await _response(redis.info())
-    finally:
-        await redis.aclose()
-    return info
+    async with _client(url) as redis, redis.pipeline(transaction=True) as pipeline:
+        pipeline.set(f"{PREFIX}tried", 1, ex=1)
+        pipeline.delete(f"{PREFIX}tried")
+        await _response(pipeline.execute())
+        return dict(await _response(redis.info()))
 
 
 def _client(url: str) -> Any:
@@ -203,14 +196,13 @@ def _client(url: str) -> Any:
 
 def _check(info: dict[str, Any]) -> None:
     """Raise ConfigError if Redis does not keep what it confirms. A managed one may not say so."""
-    appendonly, policy = info.get("aof_enabled", 1), info.get("maxmemory_policy", "noeviction")
-    found = {"appendonly": "yes" if appendonly else "no", "maxmemory-policy": policy}
-    for setting, needed in (("appendonly", "yes"), ("maxmemory-policy", "noeviction")):
-        if found[setting] != needed:
-            raise errors.ConfigError(
-                f"store: Redis may lose usage of parts, because its setting {setting} is {found[setting]}; "
-                f"set `{setting} {needed}` in redis.conf, and restart it"
-            )
+    policy, needed = info.get("maxmemory_policy", "noeviction"), ""
+    if not info.get("aof_enabled", 1):
+        needed = "appendonly yes"
+    elif policy != "noeviction":
+        needed = "maxmemory-policy noeviction"
+    if needed:
+        raise errors.ConfigError(f"store: Redis may lose usage of parts; set `{needed}` in redis.conf, and restart it")
 
 
 def _place(name: Name) -> tuple[Any, ...]:

@@ -1,7 +1,6 @@
 """Store in SQLite: a file for the processes of a machine, or memory for one."""
 # ruff: noqa: S608 - only names of tables and columns are put into statements
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -61,9 +60,7 @@ class SqliteStore(Store):
             raise
         return store
 
-    async def aclose(self) -> None:
-        with contextlib.suppress(errors.StoreUnavailable):
-            await self.end_worker(self._worker)
+    async def _close(self) -> None:
         await self._database.aclose()
 
     async def finish(self, finishes: Sequence[Finish]) -> None:

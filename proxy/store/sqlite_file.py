@@ -21,7 +21,7 @@ from proxy.store.rows import TABLES, PartRow, Reservation
 
 VERSION = 1
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
-PAGE_BYTES = 4096
+PAGE_BYTES = 4096  # SQLite's default
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
@@ -158,9 +158,7 @@ def try_out(path: Path) -> int:
     address = f"file:{quote(str(path))}?mode=rw"
     with contextlib.closing(sqlite3.connect(address, timeout=BUSY_SECONDS, isolation_level=None, uri=True)) as tried:
         tried.execute("BEGIN IMMEDIATE")
-        application, version = (
-            int(tried.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
-        )
+        ((application, version),) = tried.execute("SELECT * FROM pragma_application_id, pragma_user_version")
         tried.execute(f"PRAGMA user_version = {version}")  # the first write, of what is there already
         tried.execute("ROLLBACK")
     return version if application == APPLICATION else 0
@@ -189,7 +187,6 @@ def _lock_use(lock: int) -> bool:
 def _connect(file: str, locking: str = "NORMAL") -> sqlite3.Connection:
     rows = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
     rows.execute(f"PRAGMA locking_mode = {locking}")  # EXCLUSIVE makes no file of shared memory
-    rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).

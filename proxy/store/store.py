@@ -5,12 +5,14 @@ here, in begin.py and in finish.py. It raises errors.StoreUnavailable where the 
 changed, or all of it.
 """
 
+import contextlib
 import math
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from proxy import errors
 from proxy.kit.windows import Window
 from proxy.store import begin, finish, protocol
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Seen, Usage
@@ -46,8 +48,13 @@ class Store(ABC):
         the last one counts. Raises StoreUnavailable."""
 
     @abstractmethod
+    async def _close(self) -> None: ...
+
     async def aclose(self) -> None:
         """End what is still reserved by this process, and close connections and files."""
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self.end_worker(self._worker)
+        await self._close()
 
     async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
         """Reserve; return the outcome of each want. A want of no parts always fits. A second time changes nothing."""

@@ -31,7 +31,18 @@ async def try_out(url: config.StoreUrl) -> Trial | None:
     """Try a store out that is not in memory; return None for a file that is not there yet. Raises ConfigError, and
     StoreUnavailable, whose cause is the error of sqlite3 or of the client of Redis."""
     file = store_place.file_of(url)
-    return await _redis(url) if file is None else await _file(file)
+    if file is None:
+        from proxy.store import redis
+
+        info, seconds = await _timed(lambda: redis.try_out(url.reveal()))
+        return Trial(f"{url.shown}: Redis {info.get('redis_version', '?')}", seconds, settings=info)
+    if not await asyncio.to_thread(file.exists):
+        return None
+    try:
+        version, seconds = await _timed(lambda: asyncio.to_thread(sqlite_file.try_out, file))
+    except sqlite3.Error as error:
+        raise errors.StoreUnavailable(f"{file} cannot be used: {error}") from error
+    return Trial(str(file), seconds, "" if version else f"{file} has other tables than the store's")
 
 
 async def is_current(file: Path) -> bool:
@@ -40,25 +51,6 @@ async def is_current(file: Path) -> bool:
     with contextlib.suppress(sqlite3.Error):
         return await asyncio.to_thread(sqlite_file.try_out, file) == sqlite_file.VERSION
     return False
-
-
-async def _file(file: Path) -> Trial | None:
-    if not await asyncio.to_thread(file.exists):
-        return None
-    try:
-        version, seconds = await _timed(lambda: asyncio.to_thread(sqlite_file.try_out, file))
-    except sqlite3.Error as error:
-        raise errors.StoreUnavailable(f"{file} cannot be used: {error}") from error
-    problem = "" if version else f"{file} has other tables than the store's"
-    return Trial(str(file), seconds, problem)
-
-
-async def _redis(url: config.StoreUrl) -> Trial:
-    from proxy.store.redis import try_out
-
-    address = url.reveal()
-    info, seconds = await _timed(lambda: try_out(address))
-    return Trial(f"{url.shown}: Redis {info.get('redis_version', '?')}", seconds, settings=info)
 
 
 async def _timed(attempt: Callable[[], Awaitable[R]]) -> tuple[R, float]:

@@ -161,21 +161,20 @@ async def test_a_process_that_starts_after_a_loss_knows_of_it(
 
 class Cut:
     """A way to Redis that is cut as soon as Redis has run a script, before its reply comes back: `times` times, after
-    `whole` scripts whose replies came back. The reply of the next script is `late` until that event."""
+    `whole` scripts whose replies came back. The replies of the next scripts are `late` until those events."""
 
     def __init__(self, redis: str) -> None:
         self._redis = redis
         self.times = self.whole = 0
-        self.late: asyncio.Event | None = None
+        self.late: list[asyncio.Event] = []
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_redis, to_redis = await asyncio.open_unix_connection(self._redis)
         while request := await reader.read(2**16):
             to_redis.write(request)
             reply = await from_redis.read(2**16)
-            if self.late is not None and b"EVALSHA" in request:
-                late, self.late = self.late, None
-                await late.wait()
+            if self.late and b"EVALSHA" in request:
+                await self.late.pop().wait()
             if self.times and b"EVALSHA" in request:
                 if self.whole == 0:
                     self.times -= 1
@@ -226,10 +225,10 @@ async def test_nothing_is_reserved_with_what_was_read_before_a_loss(
     cut: Cut, redis_server: RedisServer, tmp_path: Path, time: ManualClock
 ) -> None:
     store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES)
-    late = cut.late = asyncio.Event()
+    cut.late.append(late := asyncio.Event())
     beginning = asyncio.create_task(one(store, begin("a", "k", time=time)))
     async with asyncio.timeout(30):
-        while cut.late is not None:
+        while cut.late:
             await asyncio.sleep(0)
     redis_server.empty()
     await store.put_value("a", "", 1)  # the process learns of the loss before it has the reply
