@@ -296,8 +296,9 @@ def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any
     # Nothing is left: the response counts as failed, so that its errors are raised.
     if all(bytes(part) == NULL for part in data.supParts):
         return None
-    for place in [error.path[1] for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]:
-        if isinstance(place, int) and 0 <= place < len(data.supParts) and bytes(data.supParts[place]) == NULL:
+    paths = [error.path for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]
+    for place in {path[1] for path in paths if isinstance(path[1], int)}:
+        if 0 <= place < len(data.supParts) and bytes(data.supParts[place]) == NULL:
             data.supParts[place] = FieldError(_reason(graphql_errors, ["supParts", place]))
     return data
 

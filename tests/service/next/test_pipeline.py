@@ -302,6 +302,17 @@ def test_a_part_that_is_null_is_counted_once(runs: Runs) -> None:
     runs(upstream(), main)
 
 
+def test_a_part_that_several_errors_have_removed_fails_alone(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        world.upstream.null, world.upstream.lacking = frozenset({uid(0)}), frozenset({"TECH_SPECS"})
+        lost, found = await world.resolve(world.process(), ERP, [part(uid(0)), part(uid(1))])
+        assert isinstance(lost.error, errors.QueryRefused)
+        assert uids(found) == [uid(1)]
+        assert await world.counted("erp") == 2
+
+    runs(upstream(), main)
+
+
 def test_a_query_with_errors_beside_its_data_is_shown_and_not_stored(runs: Runs) -> None:
     async def main(world: World) -> None:
         process = world.process()
