@@ -8,10 +8,12 @@ of an API key; names are labels, so that renaming loses no usage, and two applic
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 from typing import NamedTuple
+
+import msgspec
 
 from proxy import config, errors, model
 from proxy.kit.wording import counted
@@ -120,6 +122,13 @@ class Client:
     def name(self) -> str:
         """Name of application and key, such as `demo/erp`."""
         return f"{self.application.name}/{self.key}"
+
+    def in_market(self, country: str, currency: str) -> "Client":
+        """Return this client, buying in a market."""
+        context = msgspec.structs.replace(self.application.context, country=country, currency=currency)
+        if context == self.application.context:
+            return self
+        return replace(self, application=replace(self.application, context=context))
 
     def accounts(self, now: float) -> tuple[protocol.Account, ...]:
         """Return the accounts in all periods of a moment, in seconds since 1970.

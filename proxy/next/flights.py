@@ -41,7 +41,9 @@ class Flight:
             return Answer(None, outcome.error) if outcome.client is client and self.key == key else None
         if self.key != key or not _is_answer(outcome, query):
             return None
-        return outcome if is_own or outcome.source != "miss" else outcome._replace(source="shared", parts=0)
+        if is_own:
+            return outcome
+        return outcome._replace(source="shared" if outcome.source == "miss" else outcome.source, parts=0)
 
 
 class Flights:

@@ -10,7 +10,7 @@ from proxy.next.applications import Application, Client, digest
 from proxy.next.features import Features, Selected
 from proxy.next.flights import Flight
 from proxy.next.queries import Query
-from proxy.next.results import Answer
+from proxy.next.results import Answer, Source
 from proxy.next.turns import Gathered
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome
@@ -32,14 +32,20 @@ class Lookups:
 
     async def stale(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return what was fetched within the last day for queries, whose upstream fails."""
+        return await self.stored(client, queries, "stale", protocol.STORED_SECONDS)
+
+    async def stored(
+        self, client: Client, queries: Sequence[Query], source: Source, seconds: float
+    ) -> list[Answer | None]:
+        """Return what was fetched for queries within so many seconds, and nothing where the store cannot be read."""
         selected = self._features.selected(client.application)
-        begin = self.begin(client, queries, selected, seconds=protocol.STORED_SECONDS)
+        begin = self.begin(client, queries, selected, seconds=seconds)
         try:
             outcomes = await self.quote(begin) if queries else []
         except errors.StoreUnavailable as error:
             outcomes = [error] * len(queries)
         return [
-            Answer(outcome.result, None, "stale", query.first, selected.features)
+            Answer(outcome.result, None, source, query.first, selected.features)
             if isinstance(outcome, protocol.Found)
             else None
             for query, outcome in zip(queries, outcomes, strict=True)

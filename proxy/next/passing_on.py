@@ -38,8 +38,10 @@ class PassingOn:
             received = passed_on.read(await self.batches.pass_on(reserved, passed_on.operation))
         except errors.BridgeError as error:
             sent = Sent((), error, 1, parts, 1)
-            await bookings.book(booking if sent.may_be_billed else booking._replace(uncertain=0))
-            return await self._failed(client, flight, error, is_outage=sent.is_outage)
+            uncertain = parts if sent.may_be_billed else 0
+            await bookings.book(booking._replace(uncertain=uncertain))
+            failed = await self._failed(client, flight, error, is_outage=sent.is_outage)
+            return failed._replace(parts=uncertain) if isinstance(failed, Answer) else failed
         except BaseException:
             await bookings.book(booking)
             raise
@@ -65,4 +67,4 @@ class PassingOn:
             (stale,) = await self.lookups.stale(client, [flight.query])
             if stale is not None:
                 return stale
-        return Answer(None, error)
+        return Answer(None, error, "miss")

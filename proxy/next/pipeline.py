@@ -92,11 +92,18 @@ class Pipeline:
             await asyncio.wait(self._tasks)
         await self._bookings.aclose()
 
-    async def resolve(self, client: Client, queries: Sequence[Query], deadline: float) -> list[Answer]:
-        """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds)."""
+    async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
+        """Return the answers that are stored, and None for each query that would be fetched."""
+        return await self._lookups.stored(client, queries, "hit", protocol.FRESH_SECONDS)
+
+    async def resolve(
+        self, client: Client, queries: Sequence[Query], deadline: float, *, anew: bool = False
+    ) -> list[Answer]:
+        """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds). `anew`:
+        fetch it, whatever is stored."""
         answers: list[Answer | None] = [None] * len(queries)
         while missing := {place: queries[place] for place, answer in enumerate(answers) if answer is None}:
-            flights, own = self._join(client, missing)
+            flights, own = self._join(client, missing, anew=anew)
             seconds = deadline - self._clock.monotonic()
             waited, late = await asyncio.wait({each.done for each in flights.values()}, timeout=max(0.0, seconds))
             for place, flight in flights.items():
@@ -111,7 +118,7 @@ class Pipeline:
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
 
-    def _join(self, client: Client, queries: dict[int, Query]) -> tuple[dict[int, Flight], set[int]]:
+    def _join(self, client: Client, queries: dict[int, Query], *, anew: bool) -> tuple[dict[int, Flight], set[int]]:
         """Return the flight that each query is to wait for, and the places of those that have begun one.
 
         A number with its maker waits for the same number alone, whose result may be its own.
@@ -126,7 +133,7 @@ class Pipeline:
                 flight = self._flights.begin(key, query, client)
                 own.add(place)
             flights[place] = flight
-        self._start(Work(client, [flight for place, flight in flights.items() if place in own]))
+        self._start(Work(client, [flight for place, flight in flights.items() if place in own], anew=anew))
         return flights, own
 
     def _start(self, work: Work) -> None:
@@ -209,7 +216,7 @@ class Pipeline:
             await self._bookings.book(Booking(client, begin, uncertain=unit.parts))
             raise
         if sent.error is not None:
-            await self._failed(work, begin, selected, unit.parts, sent)
+            await self._failed(work, begin, unit, sent)
             return
         beside = [error for each in sent.fetched for error in each.reported]
         lacking = self._features.named(beside, selected)
@@ -242,11 +249,11 @@ class Pipeline:
         if moved:
             await self._reserve(work._replace(flights=moved, anew=True))
 
-    async def _failed(self, work: Work, begin: Begin, selected: Selected, parts: int, sent: Sent) -> None:
+    async def _failed(self, work: Work, begin: Begin, unit: Reserved, sent: Sent) -> None:
         """Book an operation without data, and end its flights, or begin them once more where that may help."""
-        error, application = sent.error, work.client.application
+        error, application, selected = sent.error, work.client.application, unit.selected
         assert error is not None  # noqa: S101 - the caller has looked
-        await self._bookings.book(Booking(work.client, begin, uncertain=parts if sent.may_be_billed else 0))
+        await self._bookings.book(Booking(work.client, begin, uncertain=unit.parts if sent.may_be_billed else 0))
         if isinstance(error, errors.QuotaExhausted):
             await self._learn(self._exhausted.mark(work.client, error))
         elif isinstance(error, errors.OversizedOperation) and sent.queries > 1:
@@ -266,12 +273,12 @@ class Pipeline:
                 return
         elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
             self._end(work.flights, Again(error))
-        elif sent.is_outage:
-            stale = await self._lookups.stale(work.client, [flight.query for flight in work.flights])
-            for flight, answer in zip(work.flights, stale, strict=True):
-                if answer is not None:
-                    self._end([flight], answer)
-        self._end(work.flights, Answer(None, error))
+            return
+        queries = [flight.query for flight in work.flights]
+        stale = await self._lookups.stale(work.client, queries) if sent.is_outage else [None] * len(queries)
+        for flight, fetch, answer in zip(work.flights, unit.fetches, stale, strict=True):
+            parts = fetch.limit if sent.may_be_billed else 0
+            self._end([flight], (answer or Answer(None, error, "miss"))._replace(parts=parts))
 
     async def _wait(self, work: Work, begin: Begin) -> None:
         """Look a busy key up once more when it is free: what is stored then is new."""

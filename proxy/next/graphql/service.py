@@ -4,7 +4,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import graphql
@@ -24,7 +23,6 @@ from proxy.next.results import Answer
 from proxy.planning.projection_cache import ProjectionCache
 
 NULL = b"null"
-MARKET = ("country", "currency")
 PART_LIMIT = "You have exceeded your part limit"
 # Codes of the upstream where it has one (contract graphql.md §3.2).
 CODES: Mapping[type[errors.BridgeError], str] = {
@@ -101,7 +99,8 @@ class GraphQLService:
         asked = roots.of_root(supply.field.name, arguments) if parts_max else None
         # Where parts and results do not have all that is selected, the response to the field itself says why.
         if asked and supply.features is not None and supply.features <= self._features.of(client.application):
-            answers = await self._pipeline.resolve(_at_market(client, arguments), asked, deadline)
+            at_market = client.in_market(arguments["country"], arguments["currency"])
+            answers = await self._pipeline.resolve(at_market, asked, deadline)
             if all(_has_all(answer, supply.features) for answer in answers):
                 return _found(requested, asked, answers)
         answer = await self._passed_on(client, requested, deadline)
@@ -211,10 +210,3 @@ def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
 def _failure(answer: Answer) -> errors.BridgeError:
     assert answer.error is not None  # noqa: S101 - an answer without a result has one
     return answer.error.shared()
-
-
-def _at_market(client: Client, arguments: Mapping[str, Any]) -> Client:
-    context = msgspec.structs.replace(client.application.context, **{name: arguments[name] for name in MARKET})
-    if context == client.application.context:
-        return client
-    return replace(client, application=replace(client.application, context=context))
