@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proxy import config, errors
-from proxy.kit import extras, shipped
+from proxy.kit import extras
 
 ENDLESS = 10**12  # parts
 
@@ -76,10 +76,3 @@ def add_in_sample() -> Path:
     import nexar_sandbox
 
     return nexar_sandbox.SHIPPED / "add_in_sample.jsonl"
-
-
-def sandbox_edition() -> str:
-    """Return what tells this sandbox's parts from those of another version: results of one are wrong in the other."""
-    import nexar_sandbox
-
-    return f"{nexar_sandbox.__version__} {shipped.digest(nexar_sandbox.SHIPPED.iterdir())[:16]}"

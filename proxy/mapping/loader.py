@@ -20,7 +20,7 @@ from proxy.model import Path as FieldPath
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
 ROOTS = ("Part", "Brand", "Seller", "Category")  # objects that have endpoints of their own
 # Folders of a mappings folder with what other dialects make of a part, and the object that is the part.
-VIEWS = {"v4": "WrapperPart"}
+VIEWS = {"v4": "WrapperPart", "sheet": "SheetPart"}
 SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 

@@ -113,7 +113,8 @@ class Pipeline:
             if late or self._clock.monotonic() >= deadline:
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
                 unanswered = [place for place, answer in enumerate(answers) if answer is None]
-                stale = await self._lookups.stale(client, [queries[place] for place in unanswered])
+                late_queries = [queries[place] for place in unanswered]
+                stale = [None] * len(late_queries) if anew else await self._lookups.stale(client, late_queries)
                 for place, answer in zip(unanswered, stale, strict=True):
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
@@ -275,7 +276,8 @@ class Pipeline:
             self._end(work.flights, Again(error))
             return
         queries = [flight.query for flight in work.flights]
-        stale = await self._lookups.stale(work.client, queries) if sent.is_outage else [None] * len(queries)
+        is_stale = sent.is_outage and not work.anew
+        stale = await self._lookups.stale(work.client, queries) if is_stale else [None] * len(queries)
         for flight, fetch, answer in zip(work.flights, unit.fetches, stale, strict=True):
             parts = fetch.limit if sent.may_be_billed else 0
             self._end([flight], (answer or Answer(None, error, "miss"))._replace(parts=parts))

@@ -1,36 +1,34 @@
-"""Parts from a gateway in this process: with the quota, the tokens and the caches of the service, and without a server.
+"""Parts from a gateway in this process: with the quota, the tokens and the stored results of the service, and without a
+server.
 
-Queries are looked up in the caches first, 100 at a time. What these lack is executed in batches, of which some are in
-flight at once. The results of a batch are stored before they are yielded, so that a run that ends, however it does,
-is continued by the next one without paying twice.
+What is stored is looked up first. The rest is fetched in rounds of a few upstream requests. Its results are stored
+before they are yielded, so that a run that ends, however it does, is continued by the next one without paying twice.
 """
 
 import asyncio
 import difflib
+import itertools
+import math
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TypeVar
 
 from proxy import errors
-from proxy.gateway.old_core import Client, Gateway, GatewayRequest, RenderedResult
+from proxy.gateway.core import Answer, Client, Gateway, Query
 from proxy.kit.wording import counted
+from proxy.model import PARTS_MAX
 from proxy.tools.sheet.offers import is_named
-from proxy.tools.sheet.part_queries import (
-    BATCH,
-    PartQueries,
-    PartView,
-    by_currency,
-    decode_parts,
-    decode_sources,
-    gateway_request,
-)
+from proxy.tools.sheet.part_queries import PartQueries
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh
 from proxy.traffic.bom_columns import plain
 
-BATCHES_IN_FLIGHT = 4
-ATTEMPTS_MAX = 4  # of a batch that was not executed, such as beyond the rate limit
+ROUND = 4 * PARTS_MAX  # queries
+ATTEMPTS_MAX = 4  # of a round that was not sent, such as beyond the rate limit
 WAIT_SECONDS, WAIT_SECONDS_MAX = 2.0, 60.0  # before an attempt, where the service names no time; and at most
-REFUSALS_MAX = 10  # of whole batches in a row that are split to find the line that the service dislikes
-FAILED_BATCHES_MAX = 3  # in a row: the service is down, and thousands of further queries would fail one by one
+REFUSALS_MAX = 7  # of whole rounds in a row that are split to find the line that the service dislikes
+
+T = TypeVar("T")
 
 # Further requests would fail for the same reason.
 _ENDING = (errors.QuotaExhausted, errors.CredentialsRefused, errors.TokenLimit, errors.StoreUnavailable)
@@ -38,15 +36,15 @@ _ENDING = (errors.QuotaExhausted, errors.CredentialsRefused, errors.TokenLimit, 
 
 class GatewayPartSource:
     """PartSource that executes queries as one client of a gateway. `notes` are for the user, such as that nothing is
-    cached."""
+    kept."""
 
-    def __init__(self, gateway: Gateway, client: Client, view: PartView, notes: Sequence[str] = ()) -> None:
+    def __init__(self, gateway: Gateway, client: Client, notes: Sequence[str] = ()) -> None:
         self.notes = tuple(notes)
         self.gateway = gateway
         self.client = client
-        self.view = view
-        self.tasks: set[asyncio.Task[list[RenderedResult]]] = set()
         self.parts_spent = 0
+        self._country = client.application.context.country
+        self._queries = PartQueries(gateway.translation.projections, self.features)
 
     @property
     def upstream_requests(self) -> int:
@@ -54,20 +52,23 @@ class GatewayPartSource:
         (family,) = self.gateway.metrics.upstream_requests.collect()
         return round(sum(sample.value for sample in family.samples if sample.name.endswith("_total")))
 
-    async def close(self) -> None:
-        """Wait for requests in flight: they are billed already."""
-        await _drain(self.tasks)
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that the application is not known to lack."""
+        return self.client.application.allowed_features
 
     async def estimate(self, queries: Sequence[PartQuery], *, refresh: Refresh = "nothing") -> CostEstimate:
-        groups = by_currency(queries)
-        distinct = sum(map(len, groups))
+        distinct = [*dict.fromkeys(queries)]
         missing: list[PartQuery] = []
-        for group in groups:
-            cached = await self._cached(group, refresh=refresh)
-            missing += [query for query, result in zip(group, cached, strict=True) if result is None]
-        status = self.gateway.pipeline.quota_status(self.client)
+        for some in _rounds(distinct):
+            stored = await self._stored(some)
+            missing += [query for query in some if not _is_kept(stored[query], refresh)]
+        groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
+        requests = sum(self._queries.operations(group, self._country) for group in groups)
+        status = self.gateway.quota_status(self.client)
         left = None if status.limit is None else max(0, status.limit - status.used)
-        return CostEstimate(distinct, distinct - len(missing), _parts(missing), len(by_currency(missing)), left)
+        parts = sum(query.parts_max for query in missing)
+        return CostEstimate(len(distinct), len(distinct) - len(missing), parts, requests, left)
 
     async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
         if not names:
@@ -90,205 +91,150 @@ class GatewayPartSource:
         self, queries: Sequence[PartQuery], *, budget: int | None = None, refresh: Refresh = "nothing"
     ) -> AsyncGenerator[PartResult, None]:
         missing: list[PartQuery] = []
-        for group in by_currency(queries):
-            for query, cached in zip(group, await self._cached(group, refresh=refresh), strict=True):
-                if cached is None:
-                    missing.append(query)
-                else:
-                    yield self.result(query, cached)
-        run = _Run(self, missing, budget, refresh=refresh != "nothing")
+        anew: set[PartQuery] = set()
+        for some in _rounds([*dict.fromkeys(queries)]):
+            for query, answer in (await self._stored(some)).items():
+                if answer is not None and _is_kept(answer, refresh):
+                    yield self._result(query, answer)
+                    continue
+                missing.append(query)
+                if answer is not None:
+                    anew.add(query)
+        rounds, repeats = deque(_rounds(missing)), _Repeats()
+        limit = math.inf if budget is None else self.parts_spent + budget
+        while rounds:
+            answers = await self._sent(self._fitting(rounds, limit), anew)
+            repeated = repeats.rounds(answers)
+            again = {query for each in repeated for query in each}
+            rounds.extendleft(reversed(repeated))
+            for query, answer in answers.items():
+                # What was not executed because the run ends has no result: the next run executes it.
+                if query not in again and not isinstance(answer.error, _ENDING):
+                    yield self._result(query, answer)
+            if repeats.end is not None and (rounds or isinstance(repeats.end, _ENDING)):
+                raise repeats.end
+            if rounds:
+                await asyncio.sleep(repeats.seconds)
+
+    def _fitting(self, rounds: deque[list[PartQuery]], limit: float) -> list[PartQuery]:
+        """Take as many queries of the first round as the budget covers. Raises BudgetExhausted if that is none."""
+        queries = rounds.popleft()
+        costs = itertools.accumulate(query.parts_max for query in queries)
+        number = sum(self.parts_spent + cost <= limit for cost in costs)
+        if not number:
+            left = len(queries) + sum(map(len, rounds))
+            raise BudgetExhausted(f"the budget is spent; {counted(left, 'query', 'queries')} left")
+        if number < len(queries):
+            rounds.appendleft(queries[number:])
+        return queries[:number]
+
+    async def _sent(self, queries: Sequence[PartQuery], anew: Collection[PartQuery]) -> dict[PartQuery, Answer]:
+        """Resolve queries. Cancelled, it still waits for what is sent and billed; cancelled once more, it does not."""
+        resolving = asyncio.create_task(self._resolve(queries, anew), name="round of queries")
         try:
-            async for result in run.results():
-                yield result
-        finally:
-            await run.close()
+            return await asyncio.shield(resolving)
+        except asyncio.CancelledError:
+            await resolving
+            raise
 
-    def result(self, query: PartQuery, rendered: RenderedResult) -> PartResult:
-        """Return the result of a query, with the time of its upstream request."""
-        now = self.gateway.clock.now()
-        if rendered.failure is not None or rendered.error is not None:
-            return PartResult(query, None, rendered.hits, rendered.error or str(rendered.failure), now)
-        # An entry says until when it is fresh: that many seconds after its upstream request, also one of another run.
-        age = self.gateway.clock.monotonic() - rendered.stored
-        fetched = now - max(0.0, age)
-        if query.sources:
-            return PartResult(query, None, rendered.hits, None, fetched, decode_sources(rendered.items))
-        parts = decode_parts(rendered.items)
-        return PartResult(query, parts[0] if parts else None, rendered.hits, None, fetched)
+    async def _resolve(self, queries: Sequence[PartQuery], anew: Collection[PartQuery]) -> dict[PartQuery, Answer]:
+        # Twice: the first operation of an application is sent alone, before others.
+        seconds = 2 * self.gateway.services.settings.timeouts.total_seconds
+        resolve = partial(self.gateway.pipeline.resolve, deadline=self.gateway.clock.monotonic() + seconds)
+        answers = await self._by_market([query for query in queries if query not in anew], resolve)
+        answers |= await self._by_market([query for query in queries if query in anew], partial(resolve, anew=True))
+        self.parts_spent += sum(answer.parts for answer in answers.values())
+        return answers
 
-    async def _cached(self, group: Sequence[PartQuery], *, refresh: Refresh) -> list[RenderedResult | None]:
-        """Return what the caches have of queries with the same currency, and what is not fetched again."""
-        if refresh == "everything":
-            return [None] * len(group)
-        cached = await self.gateway.quote(*self._lookup(group))
-        if refresh == "failures":
-            return [None if result is None or not result.hits else result for result in cached]
-        return cached
+    async def _stored(self, queries: Sequence[PartQuery]) -> dict[PartQuery, Answer | None]:
+        return await self._by_market(queries, self.gateway.pipeline.quote)
 
-    def _lookup(self, group: Sequence[PartQuery]) -> tuple[GatewayRequest, PartQueries]:
-        request = gateway_request(self.client, self.view, group[0].currency, self.gateway.clock.monotonic())
-        return request, PartQueries(request, group, self.view)
-
-
-class _Run:
-    """Execution of the queries that no cache has: starts batches while the budget and the quota allow it."""
-
-    def __init__(
-        self, source: GatewayPartSource, queries: Sequence[PartQuery], budget: int | None, *, refresh: bool
-    ) -> None:
-        self._source = source
-        self._refresh = refresh
-        self._limit = None if budget is None else source.parts_spent + budget
-        self._queue = deque(by_currency(queries))
-        self._in_flight: dict[asyncio.Task[list[RenderedResult]], list[PartQuery]] = {}
-        self._stopping = asyncio.Event()
-        self._refused_batches = 0
-        self._failed_batches = 0
-        self._end: errors.BridgeError | None = None
-
-    async def results(self) -> AsyncIterator[PartResult]:
-        """Yield results as they arrive. Raises the error that ends the run, after all results."""
-        arrived: list[PartResult] = []
-        while True:
-            # First, so that the service works on the next batches while the caller works on these results.
-            if self._end is None:
-                self._start_batches()
-            for result in arrived:
-                yield result
-            if not self._in_flight:
-                break
-            done, _ = await asyncio.wait(self._in_flight, return_when=asyncio.FIRST_COMPLETED)
-            arrived = [each for task in done for each in self._handle(self._in_flight.pop(task), task.result())]
-        if self._end is not None:
-            raise self._end
-
-    async def close(self) -> None:
-        """Wait for the batches in flight: they are billed already, and their results go to the caches."""
-        self._stopping.set()
-        await _drain(self._in_flight)
-
-    def _start_batches(self) -> None:
-        while self._queue and len(self._in_flight) < BATCHES_IN_FLIGHT:
-            each = self._queue[0][0].parts_max
-            allowed = self._allowed(each)
-            if allowed < each:
-                if not self._in_flight:
-                    self._end = BudgetExhausted(
-                        f"the budget is spent; {counted(sum(map(len, self._queue)), 'query', 'queries')} left"
-                    )
-                return
-            batch = self._queue.popleft()
-            if len(batch) > allowed // each:
-                self._queue.appendleft(batch[allowed // each :])
-                batch = batch[: allowed // each]
-            task = asyncio.create_task(self._execute(batch), name="batch of parts")
-            self._in_flight[task] = batch
-            self._source.tasks.add(task)
-            task.add_done_callback(self._source.tasks.discard)
-
-    def _allowed(self, least: int) -> int:
-        """Return how many more parts may be requested: of the budget, and of the quota. At least those of one query of
-        the quota, so that the gateway refuses it in its own words."""
-        held = sum(map(_parts, self._in_flight.values()))
-        allowed = BATCH if self._limit is None else self._limit - self._source.parts_spent - held
-        status = self._source.gateway.pipeline.quota_status(self._source.client)
-        if status.limit is None:
-            return allowed
-        remaining = status.limit - status.used - held
-        return min(allowed, remaining if held else max(least, remaining))
-
-    async def _execute(self, batch: list[PartQuery]) -> list[RenderedResult]:
-        """Execute a batch and store its results. Queries that were not executed because the service is busy or cannot
-        be reached are tried again."""
-        results: dict[PartQuery, RenderedResult] = {}
-        remaining = batch
-        for attempt in range(1, ATTEMPTS_MAX + 1):
-            results |= zip(remaining, await self._resolve(remaining), strict=True)
-            remaining = [query for query in batch if _may_be_repeated(results[query].failure)]
-            failure = results[remaining[0]].failure if remaining else None
-            if failure is None or attempt == ATTEMPTS_MAX or not await self._wait(failure, attempt):
-                break
-        # Before anything is yielded: a process that is killed must find again what its user has seen.
-        await self._source.gateway.flush()
-        return [results[query] for query in batch]
-
-    async def _resolve(self, queries: list[PartQuery]) -> list[RenderedResult]:
-        source, gateway = self._source, self._source.gateway
-        request = gateway_request(source.client, source.view, queries[0].currency, gateway.clock.monotonic())
-        request = request._replace(refresh=self._refresh)
-        try:
-            return await gateway.pipeline.resolve(request, PartQueries(request, queries, source.view))
-        finally:
-            source.parts_spent += request.metadata.cost
-
-    async def _wait(self, failure: errors.BridgeError, attempt: int) -> bool:
-        """Wait before another attempt; return whether there is to be one."""
-        seconds = WAIT_SECONDS * attempt if failure.retry_after is None else failure.retry_after
-        if seconds > WAIT_SECONDS_MAX:
-            return False
-        try:
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-        except TimeoutError:
-            return True
-        return False
-
-    def _handle(self, batch: list[PartQuery], results: list[RenderedResult]) -> Iterable[PartResult]:
-        """Return the results of a batch that are final, and note what ends the run."""
-        if self._splits(batch, results):
-            return []
-        failures = [result.failure for result in results if result.failure is not None]
-        self._failed_batches = self._failed_batches + 1 if len(failures) == len(batch) else 0
-        ending: errors.BridgeError | None = next(
-            (failure for failure in failures if isinstance(failure, _ENDING)), None
+    async def _by_market(
+        self,
+        queries: Sequence[PartQuery],
+        look_up: Callable[[Client, list[Query]], Awaitable[Sequence[T]]],
+    ) -> dict[PartQuery, T]:
+        """Return what a look-up of queries returns, with those of each currency as a client who buys in it."""
+        groups, client, country = _by_currency(queries), self.client, self._country
+        found = await asyncio.gather(
+            *(
+                look_up(client.in_market(country, currency), [self._queries.query(each, country) for each in group])
+                for currency, group in groups.items()
+            )
         )
-        if ending is None and self._failed_batches == FAILED_BATCHES_MAX:
-            ending = failures[0]
-        if ending is not None and self._end is None:
-            self._end = ending
-            self._stopping.set()  # batches that wait for another attempt need not make it
-        # What was not executed because the run ends has no result: the next run executes it.
-        return [
-            self._source.result(query, result)
-            for query, result in zip(batch, results, strict=True)
-            if not isinstance(result.failure, _ENDING)
-        ]
+        return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
 
-    def _splits(self, batch: list[PartQuery], results: list[RenderedResult]) -> bool:
-        """Split a batch that was refused; return whether it was. The service refuses a request as a whole, without
-        billing it, where it dislikes one line; not where it dislikes all, such as their currency."""
-        refusals = {None if result.failure is not None else result.error for result in results}
-        is_refused = len(refusals) == 1 and None not in refusals
-        self._refused_batches = self._refused_batches + 1 if is_refused else 0
-        if not is_refused or len(batch) == 1 or self._refused_batches > REFUSALS_MAX:
-            return False
-        middle = len(batch) // 2
-        self._queue.extendleft((batch[middle:], batch[:middle]))
-        return True
+    def _result(self, query: PartQuery, answer: Answer) -> PartResult:
+        return self._queries.result(query, answer, self._country, self.gateway.clock.now())
 
 
-def _parts(queries: Iterable[PartQuery]) -> int:
-    return sum(query.parts_max for query in queries)
+class _Repeats:
+    """What is repeated of a run, after so many `seconds`; and the error that ends it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.end: errors.BridgeError | None = None
+        self._failed = 0  # rounds in a row
+        self._refused = 0  # rounds in a row
+
+    def rounds(self, answers: Mapping[PartQuery, Answer]) -> list[list[PartQuery]]:
+        """Return the rounds in which some queries of a round with these answers are repeated."""
+        refused = [query for query, answer in answers.items() if _is_refused(answer)]
+        failures = {
+            query: answer.error for query, answer in answers.items() if answer.error and not _is_refused(answer)
+        }
+        repeated = [self._unsent(failures, is_all=len(failures) == len(answers))]
+        self._refused = self._refused + 1 if len(refused) == len(answers) else 0
+        # The service refuses an operation as a whole where it dislikes one line.
+        if len(refused) > 1 and self._refused <= REFUSALS_MAX:
+            middle = len(refused) // 2
+            repeated += [refused[:middle], refused[middle:]]
+        return [queries for queries in repeated if queries]
+
+    def _unsent(self, failures: Mapping[PartQuery, errors.BridgeError], *, is_all: bool) -> list[PartQuery]:
+        """Return the queries that were not sent, unless the run ends, or no further attempt is made."""
+        self._failed = self._failed + 1 if is_all else 0
+        ending = next((error for error in failures.values() if isinstance(error, _ENDING)), None)
+        unsent = [query for query, error in failures.items() if _is_unsent(error)]
+        self.seconds = max((_seconds(failures[query], self._failed) for query in unsent), default=0.0)
+        if self.seconds > WAIT_SECONDS_MAX or self._failed == ATTEMPTS_MAX or (is_all and ending):
+            unsent, self.seconds = [], 0.0
+        self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
+        return unsent
 
 
-def _may_be_repeated(failure: errors.BridgeError | None) -> bool:
-    """Return whether another attempt may succeed, and the failed one was not billed."""
-    if isinstance(failure, _ENDING):
+def _rounds(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
+    return [[*queries[first : first + ROUND]] for first in range(0, len(queries), ROUND)]
+
+
+def _by_currency(queries: Iterable[PartQuery]) -> dict[str, list[PartQuery]]:
+    groups: dict[str, list[PartQuery]] = {}
+    for query in queries:
+        groups.setdefault(query.currency, []).append(query)
+    return groups
+
+
+def _is_kept(answer: Answer | None, refresh: Refresh) -> bool:
+    """Return whether a stored answer is shown, and not fetched anew."""
+    if answer is None or answer.result is None or refresh == "everything":
         return False
-    if isinstance(failure, errors.ServerError):
-        return not failure.may_be_billed
-    return isinstance(failure, errors.TooManyRequests)
+    return refresh == "nothing" or answer.result.hits > 0
 
 
-async def _drain(tasks: Iterable[asyncio.Task[list[RenderedResult]]]) -> None:
-    """Wait for tasks. Cancelled a second time, it cancels them: what they may have been billed becomes uncertain
-    usage."""
-    waiting = list(tasks)
-    try:
-        if waiting:
-            await asyncio.wait(waiting)
-    except asyncio.CancelledError:
-        for task in waiting:
-            task.cancel()
-        await asyncio.wait(waiting)
-        raise
+def _is_refused(answer: Answer) -> bool:
+    """Return whether a query was refused, and surely not billed."""
+    return isinstance(answer.error, errors.QueryRefused) and not answer.parts
+
+
+def _is_unsent(error: errors.BridgeError) -> bool:
+    """Return whether a query was not sent, or refused without a look at it: another attempt may succeed."""
+    if isinstance(error, errors.ServerError):
+        return not (error.may_be_billed or isinstance(error, errors.QueryRefused))
+    return isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
+
+
+def _seconds(error: errors.BridgeError, failed: int) -> float:
+    """Return how long to wait after an error, of so many rounds in a row."""
+    if isinstance(error, _ENDING):
+        return 0.0  # what others of the round have left of a quota is used at once
+    return WAIT_SECONDS * failed if error.retry_after is None else error.retry_after

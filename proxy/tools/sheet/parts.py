@@ -24,7 +24,8 @@ class PartQuery(NamedTuple):
     """One part to look up; equal queries are executed once. Costs one part at most.
 
     `mpn` or `sku` is not empty; an empty `manufacturer` means any. Prices are converted to `currency` (ISO 4217). With
-    `sources`, the manufacturers that have the number are looked up instead, for their part each.
+    `sources`, the manufacturers that have the number are looked up instead, for their part each; with `similar`, the
+    parts that may replace it, too.
     """
 
     mpn: str
@@ -32,6 +33,7 @@ class PartQuery(NamedTuple):
     sku: str = ""
     currency: str = "USD"
     sources: bool = False
+    similar: bool = False
 
     @property
     def parts_max(self) -> int:

@@ -1,121 +1,119 @@
-"""Tests of the queries of spreadsheets: their keys, and the upstream requests that they become."""
+"""Tests of the queries of spreadsheets: those of the core that they become, and what is read of its answers."""
 
 from typing import Any
 
 import msgspec
 import pytest
-from support import cases
 
 from proxy import config
-from proxy.gateway import applications
+from proxy.gateway.core import Answer, queries
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning.operations import OperationResult
-from proxy.tools.sheet.part_queries import PartQueries, PartView, by_currency, gateway_request
-from proxy.tools.sheet.parts import Offer, Part, PartOfSource, PartQuery, PartSpec, Price, SimilarPart
+from proxy.model import Projection
+from proxy.planning.projection_cache import ProjectionCache
+from proxy.store.protocol import Hit, Result
+from proxy.tools.sheet.part_queries import SIMILAR, VIEW, PartQueries
+from proxy.tools.sheet.parts import Offer, Part, PartQuery, PartSpec, Price, SimilarPart
 
-MAPPINGS = loader.load(shipped.path("mappings"))
-
-
-def view(*features: str) -> PartView:
-    return PartView(MAPPINGS, shipped.path("mappings"), "octopart", frozenset(features))
-
-
-def queries(*lines: PartQuery, country: str = "US", of: PartView | None = None) -> PartQueries:
-    apikey = config.ApiKeySettings(config.digest("a-key"))
-    entry = config.ApplicationSettings(apikeys=(apikey,), country=country)
-    client = applications.Applications({"demo": entry}).all[0]
-    used = of or view()
-    return PartQueries(gateway_request(client, used, lines[0].currency, 0.0), lines, used)
-
-
-def test_distinct_queries_are_grouped_by_currency_and_by_hundred() -> None:
-    dollars = [PartQuery(f"A{n}") for n in range(150)]
-    euros = [PartQuery(f"A{n}", currency="EUR") for n in range(3)]
-    groups = by_currency([*dollars, *euros, *dollars])
-    assert groups == [dollars[:100], dollars[100:], euros]
-    assert by_currency([]) == []
-
-
-def test_groups_of_a_line_follow_each_other() -> None:
-    lines = [PartQuery(f"A{n}", currency=code) for n in range(150) for code in ("USD", "EUR")]
-    groups = [(group[0].mpn, group[0].currency, len(group)) for group in by_currency(lines)]
-    assert groups == [("A0", "USD", 100), ("A0", "EUR", 100), ("A100", "USD", 50), ("A100", "EUR", 50)]
-
-
-def test_each_criterion_currency_and_country_has_a_key_of_its_own() -> None:
-    query = PartQuery("A")
-    variants = [
-        query._replace(mpn="B"),
-        query._replace(manufacturer="TI"),
-        query._replace(mpn="", sku="A"),
-        query._replace(currency="EUR"),
-        query._replace(sources=True),
-    ]
-    keys = [queries(each).keys[0].key for each in (query, *variants)]
-    keys.append(queries(query, country="DE").keys[0].key)
-    assert len(set(keys)) == 7
-    assert queries(query).keys == queries(query).keys
+ALL = frozenset(config.FEATURES)
+PROJECTIONS = ProjectionCache(loader.load(shipped.path("mappings")), whole=True)
+OFFER = dict.fromkeys(("factoryLeadDays", "moq", "orderMultiple", "packaging"))
+BODY = {
+    "bestImage": None,
+    "shortDescription": "a part",
+    "octopartUrl": "https://octopart.com/a",
+    "mpn": "A",
+    "manufacturer": {"name": "TI"},
+    "sellers": [
+        {
+            "isBroker": is_broker,
+            "isAuthorized": not is_broker,
+            "company": {"id": "1", "name": name},
+            "offers": [
+                {
+                    **OFFER,
+                    "clickUrl": "",
+                    "inventoryLevel": 3,
+                    "sku": "1",
+                    "updated": "2026-01-01T00:00:00Z",
+                    "prices": [],
+                }
+            ],
+        }
+        for name, is_broker in (("Digi-Key", False), ("a broker", True))
+    ],
+}
 
 
-def test_plan_asks_for_one_part_a_query_and_for_a_hundred_queries_a_request() -> None:
-    lines = [PartQuery(f"A{n}", manufacturer="TI" if n % 2 else "") for n in range(150)]
-    plan = queries(*lines).plan(list(range(20, 150)), {})
-    first, second = plan.operations
-    assert [first.parts_max, second.parts_max] == [100, 30]
-    assert [first.positions, second.positions] == [tuple(range(100)), tuple(range(100, 130))]
-    assert first.variables["queries"][:2] == [
-        {"mpn": "A20", "start": 0, "limit": 1},
-        {"mpn": "A21", "manufacturer": "TI", "start": 0, "limit": 1},
-    ]
-    assert (first.variables["country"], first.variables["currency"]) == ("US", "USD")
+def asked(query: PartQuery, country: str = "US", features: frozenset[str] = ALL) -> queries.Query:
+    return PartQueries(PROJECTIONS, features).query(query, country)
 
 
-def test_sources_of_twenty_numbers_are_one_request() -> None:
-    lines = [PartQuery(f"A{n}", sources=True) for n in range(30)]
-    first, second = queries(*lines).plan(list(range(30)), {}).operations
-    assert [first.parts_max, second.parts_max] == [100, 50]
-    assert first.variables["queries"][0] == {"mpn": "A0", "start": 0, "limit": 5}
-    mixed = [each for n in range(30) for each in (PartQuery(f"A{n}"), lines[n])]
-    assert [len(group) for group in by_currency(mixed)] == [30, 20, 10]
+def test_part_is_the_beginning_of_the_list_that_other_dialects_ask_for() -> None:
+    assert asked(PartQuery("a", "TI")) == queries.matching(0, 1, mpn="A", manufacturer="TI")
+    assert asked(PartQuery("", sku="296-1")) == queries.matching(0, 1, sku="296-1")
+    assert asked(PartQuery("A", sources=True)) == queries.matching(0, 5, mpn="A")
 
 
-def test_results_keep_their_order_errors_and_hits() -> None:
-    plan = queries(PartQuery("A"), PartQuery("B")).plan([0, 1], {})
-    assert plan.count_operations({}) == []
-    refused, hit = OperationResult([], 0, "no such thing"), OperationResult(["record"], 7)
-    first, second = plan.results({1: hit, 0: refused}, {})
-    assert (first.error, second.parts, second.hits) == ("no such thing", ["record"], 7)
+def test_similar_parts_are_an_operation_of_its_own_where_the_application_has_them() -> None:
+    query = PartQuery("A", sources=True, similar=True)
+    variants = [query, query._replace(mpn="B"), query._replace(currency="EUR")]
+    keys = {asked(each).key for each in variants} | {asked(query, "DE").key}
+    assert len(keys) == 4
+    passed_on = asked(query).passed_on
+    assert passed_on is not None
+    sent = msgspec.json.decode(passed_on.operation.payload)
+    assert sent["variables"]["queries"] == [{"mpn": "A", "start": 0, "limit": 5}]
+    assert (passed_on.operation.parts_max, "similarParts" in sent["query"]) == (5, True)
+    assert asked(query, features=ALL - {"SIMILAR_PARTS"}) == queries.matching(0, 5, mpn="A")
 
 
-def test_requests_of_different_currencies_cannot_be_merged() -> None:
-    used = view()
-    dollars, euros = (queries(PartQuery("A", currency=code), of=used).plan([0], {}) for code in ("USD", "EUR"))
-    again = queries(PartQuery("B"), of=used).plan([0], {})
-    assert dollars.operations[0].batch_key is again.operations[0].batch_key
-    assert dollars.operations[0].batch_key is not euros.operations[0].batch_key
+def test_hundred_parts_are_one_operation_and_similar_parts_one_for_each_number() -> None:
+    lines = [PartQuery(f"A{n}") for n in range(150)]
+    both = [PartQuery(f"A{n}", sources=True, similar=similar) for n in range(30) for similar in (False, True)]
+    made = PartQueries(PROJECTIONS, ALL)
+    assert (made.operations(lines, "US"), made.operations(both, "US"), made.operations([], "US")) == (2, 2 + 30, 0)
 
 
-@cases.parametrize("feature, field, sources")
-def test_fields_are_selected_only_in_plans_that_have_them(feature: str, field: str, sources: bool) -> None:
-    query = PartQuery("A", sources=sources)
-    assert field in view(feature).compiled(query).part.selection
-    assert field not in view().compiled(query).part.selection
-    assert field not in view(feature).compiled(query._replace(sources=not sources)).part.selection
+def result(query: PartQuery, *bodies: bytes) -> Any:
+    found = Result("key", 5, 7, (Hit("1"),) * len(bodies), bodies, fetched=10.0)
+    return PartQueries(PROJECTIONS, ALL).result(query, Answer(found), "US", 20.0)
+
+
+def test_part_has_offers_of_distributors_without_brokers() -> None:
+    found = result(PartQuery("A"), msgspec.json.encode(BODY))
+    assert (found.hits, found.error, found.fetched) == (7, None, 10.0)
+    assert [(offer.seller, offer.authorized) for offer in found.part.offers] == [("Digi-Key", True)]
+
+
+@pytest.mark.parametrize("body", [b"null", b'{"mpn": 1}', b"\xff"])
+def test_part_that_cannot_be_read_is_the_error_of_its_line(body: bytes) -> None:
+    found = result(PartQuery("A"), body)
+    assert (found.part, found.hits) == (None, 7)
+    assert "cannot be read" in found.error
+
+
+def test_manufacturers_of_a_number_are_those_of_its_parts() -> None:
+    other = BODY | {"manufacturer": {"name": "ST"}}
+    found = result(PartQuery("A", sources=True), *map(msgspec.json.encode, (BODY, other)))
+    assert [each.manufacturer for each in found.sources] == ["TI", "ST"]
+
+
+def test_whole_parts_have_all_fields_but_similar_parts() -> None:
+    features = ALL - SIMILAR.features
+    assert PROJECTIONS.part(Projection(features=features, view=VIEW)).fields <= PROJECTIONS.whole(features).fields
 
 
 @pytest.mark.parametrize(
-    "record, object_",
+    "record, object_, more",
     [
-        (Part, "SheetPart"),
-        (PartSpec, "SheetSpec"),
-        (Offer, "SheetOffer"),
-        (Price, "SheetPrice"),
-        (PartOfSource, "SheetSource"),
-        (SimilarPart, "SheetSimilarPart"),
+        (Part, "SheetPart", {"similar"}),
+        (PartSpec, "SheetSpec", set()),
+        (Offer, "SheetOffer", set()),
+        (Price, "SheetPrice", set()),
+        (SimilarPart, "SheetSimilarPart", set()),
     ],
 )
-def test_records_have_exactly_the_fields_of_the_mapping(record: Any, object_: str) -> None:
-    folder = shipped.path("mappings") / "sheet"
-    rules = loader.load_view(MAPPINGS, folder, "octopart", "SheetPart", "SheetSource").rules
-    assert {field.name for field in msgspec.structs.fields(record)} == set(rules[object_].fields)
+def test_records_have_exactly_the_fields_of_the_mapping(record: Any, object_: str, more: set[str]) -> None:
+    rules = loader.load(shipped.path("mappings")).views[VIEW].rules
+    assert {field.name for field in msgspec.structs.fields(record)} | more == set(rules[object_].fields)

@@ -179,10 +179,14 @@ class ColumnsJob:
         for currency in self._currencies:
             yield PartQuery(line.mpn, line.manufacturer, line.sku, currency)
 
+    def _sources_of(self, line: Line) -> PartQuery:
+        """Return the query for all manufacturers of a line's number."""
+        return PartQuery(line.mpn, sku=line.sku, sources=True, similar=self._columns.needs_similar)
+
     def _distinct(self, chosen: Iterable[Line]) -> list[PartQuery]:
         own = list(chosen)
         queries = dict.fromkeys(query for line in own for query in self._queries(line))
-        sources = dict.fromkeys(map(_sources_of, own)) if self._columns.needs_sources else {}
+        sources = dict.fromkeys(map(self._sources_of, own)) if self._columns.needs_sources else {}
         return [*queries, *sources]
 
     def _status(self, line: Line) -> Status:
@@ -210,7 +214,7 @@ class ColumnsJob:
             if spec == NEEDED:
                 cells[place] = number(line.quantity)
             elif (of_sources := KINDS[spec.kind].of_sources) is not None:
-                found = self._results.get(_sources_of(line))
+                found = self._results.get(self._sources_of(line))
                 own = next(iter(parts.values()))
                 has_values = found is not None and found.result.error is None
                 cells[place] = of_sources(own and own[0], found.result.sources) if found and has_values else None
@@ -277,8 +281,3 @@ class ColumnsJob:
                 if (found := self._results.get(query)) is not None:
                     result = found.result._replace(part=found.part)
                     yield from offers_sheet.rows(line, result, self._quantity(line), self._columns.rules, limit)
-
-
-def _sources_of(line: Line) -> PartQuery:
-    """Return the query for all manufacturers of a line's number."""
-    return PartQuery(line.mpn, sku=line.sku, sources=True)

@@ -164,9 +164,14 @@ class ColumnSet(NamedTuple):
         return any(KINDS[each.kind].of_sources for each in self.specs)
 
     @property
+    def needs_similar(self) -> bool:
+        """Whether parts that may replace those of each number are looked up, too."""
+        return any(each.kind == "alternatives" for each in self.specs)
+
+    @property
     def notes(self) -> list[str]:
         """What the user should know before the run."""
-        if not any(each.kind == "alternatives" for each in self.specs):
+        if not self.needs_similar:
             return []
         return [
             "alternatives: the vendor does not say whether similar parts are billed, too; they are not counted here"

@@ -110,7 +110,7 @@ class FillRun:
 
         settings = loader.load(self.options.config or shipped.path("config.yaml"), os.environ)
         key = option_fields.read_key(self.options.api_key, "--api-key")
-        apikey, login, location = None if key is None else key.reveal(), None, None
+        apikey, login = None if key is None else key.reveal(), None
         free = settings.upstream == "sandbox"
         if self._formula_job is not None and apikey is None:
             found, refresh = self._formula_job.login, self.options.refresh_login
@@ -122,18 +122,16 @@ class FillRun:
             if free:
                 sandbox = embedded.endless_sandbox(embedded.add_in_sample())
                 settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
-                location = sources.sandbox_cache(embedded.sandbox_edition())
             opened = sources.open_source(
                 settings,
                 self.clock,
                 apikey=apikey,
                 login=login,
                 refresh_login=self.options.refresh_login,
-                cache_location=location,
             )
             source = await stack.enter_async_context(opened)
-            empty = None if self._columns is None else self._columns.note_without(source.view.projection.features)
-            for note in filter(None, (*source.notes, empty)):
+            empty = None if self._columns is None else self._columns.note_without(source.features)
+            for note in filter(None, (*(() if free else source.notes), empty)):
                 spending.say(f"note: {note}")
             yield source, free
 

@@ -9,8 +9,8 @@ from support import running_proxy
 
 import nexar_sandbox
 from proxy import config, errors
+from proxy.gateway.core import StoredState
 from proxy.kit import clock
-from proxy.stores import open as opening
 from proxy.tools.sheet import sources
 from proxy.tools.sheet.gateway_source import GatewayPartSource
 from proxy.tools.sheet.parts import PartQuery, PartResult
@@ -25,8 +25,8 @@ def settings(sandbox: nexar_sandbox.Sandbox, file: Path | str, **changes: Any) -
     """A configuration with the sandbox as upstream and an SQLite store."""
     account = sandbox.default_application
     own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
-    changes = {"cache": {"seconds": 300}, "store": f"sqlite:{file}", **changes}
-    changes["application"] = own | changes.get("application", {})
+    changes = {"store": f"sqlite:{file}", **changes}
+    changes["application"] = own | {"features": "all"} | changes.get("application", {})
     return running_proxy.settings(sandbox.graphql_url, sandbox.token_url, **changes)
 
 
@@ -56,15 +56,14 @@ def numbers(count: int, first: int = 0) -> list[PartQuery]:
     return [PartQuery(f"SHEET{n:05}") for n in range(first, first + count)]
 
 
-async def ledger(file: Path, time: clock.Clock) -> int:
-    """Parts in the lifetime entries of all applications, used and uncertain."""
-    ledger_store = await opening.open_store(config.StoreUrl(f"sqlite:{file}"), time)
+async def booked(sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.Clock) -> int:
+    """Parts of the application in the store, used, uncertain and reserved."""
+    state = await StoredState.open(settings(sandbox, file), time)
     try:
-        entries = await ledger_store.all_usage()
+        row = (await state.usage())[0]
     finally:
-        await ledger_store.aclose()
-    lifetime = [each for each in entries if each.entry.period == "lifetime" and "/" not in each.entry.account]
-    return sum(each.used + each.uncertain for each in lifetime)
+        await state.aclose()
+    return row.used + row.uncertain + row.reserved
 
 
 def inject(sandbox: nexar_sandbox.Sandbox, text: str) -> None:

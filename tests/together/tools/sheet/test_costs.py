@@ -70,6 +70,7 @@ async def service(
                         "client_id": account.client_id,
                         "client_secret": account.client_secret,
                         "apikeys": [SECRET],
+                        "features": "all",
                     }
                 },
             }

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from support import running_proxy
 from together.tools.sheet import sheet_source
-from together.tools.sheet.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, Serve, billed, collect, fetched, opened
+from together.tools.sheet.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, billed, collect, fetched, opened
 
 import nexar_sandbox
 from proxy import config, errors
@@ -34,14 +34,13 @@ async def test_login_of_a_workbook_is_an_application_of_its_own(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, store=f"sqlite:{file}")
-    settings = msgspec.structs.replace(settings, cache=config.CacheSettings())
     account = sandbox.default_application
     login = sources.ApplicationLogin(
         config.ClientId(account.client_id), config.Secret(account.client_secret), exclude_datasheets=True
     )
     async with sources.open_source(settings, time, login=login) as source:
         part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
-        assert source.client.application.name == sources.login_name(login.client_id)
+        assert source.client.application.name == "workbook"
     assert part is not None
     assert part.datasheet_url is None
     assert any(offer.lead_days for offer in part.offers)
@@ -75,24 +74,3 @@ async def test_wrong_credentials_end_the_run(
     assert results == []
     assert isinstance(error, errors.CredentialsRefused)
     assert "a-secret-text" not in str(error)
-
-
-async def test_results_of_the_embedded_sandbox_are_kept_though_its_address_changes(
-    serve: Serve, tmp_path: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    spent = []
-    for edition in ("1", "1", "2"):  # the parts of another version are others
-        location = sources.sandbox_cache(edition)
-        async with (
-            serve() as sandbox,
-            opened(sandbox, "", time, {"store": "memory:"}, cache_location=location) as source,
-        ):
-            assert source.notes == ()
-            await fetched(source, FLIP_FLOP)
-            assert source.parts_spent == billed(sandbox)
-            spent.append(source.parts_spent)
-    assert spent == [1, 0, 1]
-    assert sorted(path.name for path in (tmp_path / "v3bridge" / "sheet").glob("*.cache")) == [
-        "sandbox.sqlite.core.cache"
-    ]

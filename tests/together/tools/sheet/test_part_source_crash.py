@@ -4,16 +4,13 @@ import asyncio
 import sys
 from pathlib import Path
 
-import msgspec
 from together.environment import single_application
-from together.tools.sheet.sheet_source import NUMBERS, billed, fetched, ledger, numbers, settings
+from together.tools.sheet.sheet_source import NUMBERS, billed, booked, fetched, numbers, settings
 
 import nexar_sandbox
-from proxy import config
 from proxy.kit import clock
 from proxy.tools.sheet import sources
-from proxy.tools.sheet.gateway_source import BATCHES_IN_FLIGHT
-from proxy.tools.sheet.part_queries import BATCH
+from proxy.tools.sheet.gateway_source import ROUND
 
 # Prints a line for each result.
 PROGRAM = """
@@ -74,13 +71,11 @@ async def test_second_run_after_a_kill_pays_for_the_rest_only(
         yielded = await killed_run(sandbox, f"sqlite:{file}", 150)
         paid = billed(sandbox)
         assert yielded <= paid < NUMBERS
-        configured = settings(sandbox, file)
-        unlimited = msgspec.structs.replace(configured, cache=config.CacheSettings())
-        async with sources.open_source(unlimited, time) as source:
+        async with sources.open_source(settings(sandbox, file), time) as source:
             cached = (await source.estimate(numbers(NUMBERS))).cached
             assert yielded <= cached
             assert len(await fetched(source, *numbers(NUMBERS))) == NUMBERS
             assert source.parts_spent == NUMBERS - cached
         # What was in flight is lost, though it was billed; the ledger has it as uncertain usage.
-        assert billed(sandbox) - NUMBERS <= BATCHES_IN_FLIGHT * BATCH
-        assert billed(sandbox) <= await ledger(file, time) <= NUMBERS + BATCHES_IN_FLIGHT * BATCH
+        assert billed(sandbox) - NUMBERS <= ROUND
+        assert billed(sandbox) <= await booked(sandbox, file, time) <= NUMBERS + ROUND

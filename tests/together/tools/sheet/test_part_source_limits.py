@@ -11,10 +11,10 @@ from together.tools.sheet.sheet_source import (
     UNKNOWN,
     Serve,
     billed,
+    booked,
     collect,
     fetched,
     inject,
-    ledger,
     numbers,
     opened,
 )
@@ -41,13 +41,15 @@ async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
         assert (error, len(rest), billed(sandbox)) == (None, 500, 250)
 
 
+@pytest.mark.parametrize("similar", [False, True])
 async def test_sources_of_a_number_cost_at_most_what_was_said_before(
-    serve: Serve, catalog: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+    serve: Serve, catalog: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, similar: bool
 ) -> None:
-    queries = [PartQuery("LM358N", sources=True), PartQuery("SN74S74N", sources=True), UNKNOWN._replace(sources=True)]
+    numbers = ("LM358N", "SN74S74N", UNKNOWN.mpn)
+    queries = [PartQuery(number, sources=True, similar=similar) for number in numbers]
     async with serve(catalog) as sandbox, opened(sandbox, file, time) as source:
         cost = await source.estimate(queries)
-        assert (cost.queries, cost.parts, cost.upstream_requests) == (3, 15, 1)
+        assert (cost.queries, cost.parts, cost.upstream_requests) == (3, 15, 3 if similar else 1)
         results, error = await collect(source, *queries, budget=9)
         assert isinstance(error, BudgetExhausted)
         assert [result.query.mpn for result in results] == ["LM358N", "SN74S74N"]
@@ -56,7 +58,7 @@ async def test_sources_of_a_number_cost_at_most_what_was_said_before(
         makers = {query.mpn: {each.manufacturer for each in found.sources} for query, found in by_number.items()}
         assert {"Texas Instruments", "STMicroelectronics"} <= makers["LM358N"]
         assert makers[UNKNOWN.mpn] == set()
-        assert any(each.similar for each in by_number[queries[1]].sources)
+        assert any(each.similar for each in by_number[queries[1]].sources) == similar
         assert billed(sandbox) == source.parts_spent == sum(len(found.sources) for found in by_number.values()) <= 10
         await fetched(source, *queries)
         assert billed(sandbox) == source.parts_spent
@@ -120,7 +122,7 @@ async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_aga
         assert error is None
         assert [result.part for result in results] == [None, None]
         assert source.parts_spent == billed(sandbox) == 2
-    assert await ledger(file, time) == 2
+    assert await booked(sandbox, file, time) == 2
 
 
 async def test_line_that_the_service_refuses_does_not_fail_the_others(
@@ -132,6 +134,16 @@ async def test_line_that_the_service_refuses_does_not_fail_the_others(
         results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
         assert sum(result.part is not None for result in results.values()) == 120
         assert results[hostile].part is None
+
+
+async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    wrong = [query._replace(currency="XXX") for query in numbers(500)]
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results, error = await collect(source, *wrong)
+        assert {result.error for result in results} == {str(error)} == {"currency 'XXX' is not supported"}
+        assert (len(results), source.parts_spent, billed(sandbox)) == (400, 400, 0)
 
 
 async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
@@ -147,6 +159,22 @@ async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
             with pytest.raises(asyncio.CancelledError):
                 await run
             assert source.parts_spent == billed(sandbox) == 300
-        assert await ledger(file, time) == 300
+        assert await booked(sandbox, file, time) == 300
         async with opened(sandbox, file, time) as source:
             assert (await source.estimate(numbers(300))).cached == 300
+
+
+async def test_what_is_fetched_anew_is_never_stale(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        await fetched(source, FLIP_FLOP, DIODE, UNKNOWN)
+        assert (await source.estimate([FLIP_FLOP, UNKNOWN], refresh="failures")).cached == 1
+        again = await fetched(source, FLIP_FLOP, UNKNOWN, refresh="failures")
+        assert (len(again), source.parts_spent) == (2, 2)
+        time.advance(3600)
+        inject(sandbox, "malformed body=empty count=1")
+        (result,) = (await fetched(source, FLIP_FLOP, refresh="everything")).values()
+        assert (result.part, bool(result.error), source.parts_spent) == (None, True, 3)
+        (result,) = (await fetched(source, FLIP_FLOP, refresh="everything")).values()
+        assert (result.fetched, source.parts_spent, billed(sandbox)) == (time.now(), 4, 4)
