@@ -41,7 +41,7 @@ EXTRAS = {
     "proxy.traffic": "compare",
     "proxy.tools.sheet": "sheet",
     "proxy.tools.conform": "conform",
-    "proxy.stores": "redis",
+    "proxy.store": "redis",
 }
 """Extra of pyproject.toml by the package whose imports need it."""
 

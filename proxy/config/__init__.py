@@ -27,7 +27,6 @@ from proxy.config.settings import (
     BreakerSettings,
     CacheSettings,
     ClientSettings,
-    CoalescingSettings,
     Config,
     Feature,
     ListenSettings,

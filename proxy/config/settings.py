@@ -45,8 +45,6 @@ PartsOfKey = Annotated[
     Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
 ]
 Period = Literal["month", "lifetime"]
-_ENCODED_SHARE = 4  # one in four bytes of the cache is for encoded responses (web/v3/encoded_cache.py)
-CACHED_MAX = 86_400.0  # seconds that results may be kept, by the vendor's terms
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
 # ASCII without quotes and angle brackets, because it is written into a response header.
@@ -54,7 +52,7 @@ PageUrl = r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z"
 
 
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
-_OTHER_FILES = 64  # open files for the store, journal, libraries, and listening sockets
+_OTHER_FILES = 64  # open files for the store, libraries, and listening sockets
 
 
 class ListenSettings(Settings, frozen=True):
@@ -264,40 +262,10 @@ class TranslationSettings(Settings, frozen=True):
     ] = "supMultiMatch"
 
 
-class CoalescingSettings(Settings, frozen=True):
-    """Coalescing of identical queries in flight, and batching of different ones of an application."""
-
-    enabled: Flag = True
-    stall_seconds: Annotated[float, limits("seconds", 0, 60, "off")] = 10.0
-
-
 class CacheSettings(Settings, frozen=True):
-    """Response cache: in the memory of a worker, and shared through the store. Off when seconds or bytes are 0."""
+    """Results and parts that the store keeps for a day."""
 
-    seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 84_600.0
-    stale_seconds: Annotated[float, limits("seconds", 0, CACHED_MAX, "off")] = 1800.0
-    bytes: Annotated[int, limits("bytes", 0, 1_000_000_000_000, "off")] = 67_108_864
-    shared: Flag = True
-    shared_bytes: Annotated[int, limits("bytes", 1_048_576, 1_000_000_000_000)] = 268_435_456
-
-    @property
-    def enabled(self) -> bool:
-        return self.seconds > 0 and self.bytes > 0
-
-    @property
-    def encoded_bytes(self) -> int:
-        """Bytes of memory for encoded responses: a share of `bytes`, so that both caches stay within it."""
-        return self.bytes // _ENCODED_SHARE
-
-    @property
-    def query_bytes(self) -> int:
-        """Bytes of memory for results of queries."""
-        return self.bytes - self.encoded_bytes
-
-    @property
-    def lifetime(self) -> float:
-        """Seconds after which an entry is deleted, even if it could be served stale for longer."""
-        return min(self.seconds + self.stale_seconds, CACHED_MAX)
+    bytes: Annotated[int, limits("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
 
 
 class ClientSettings(Settings, frozen=True):
@@ -329,7 +297,6 @@ class Config(Settings, frozen=True):
     upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()
-    coalescing: CoalescingSettings = CoalescingSettings()
     cache: CacheSettings = CacheSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()

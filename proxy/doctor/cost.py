@@ -11,7 +11,7 @@ from proxy import config, errors
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
 from proxy.kit import extras
-from proxy.kit.wording import counted, duration
+from proxy.kit.wording import counted
 from proxy.traffic import estimate
 from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
 
@@ -36,7 +36,7 @@ async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
     """Estimate costs. Nothing is sent."""
     for description, request in TYPICAL.items():
         yield passed("request_cost", f"{description}: {_parts(estimate.worst_case_parts(request))}")
-    yield passed("cache_cost", _cached(inspection.settings.cache))
+    yield passed("cache_cost", _stored(inspection.settings.cache))
     for name, application in inspection.settings.applications.items():
         if isinstance(application.parts, int):
             yield passed("limit_cost", _covered(application.parts), name)
@@ -49,10 +49,10 @@ def _parts(number: int) -> str:
     return f"at most {counted(number, 'part')}" if number else "free"
 
 
-def _cached(cache: config.CacheSettings) -> str:
-    if not cache.enabled:
-        return "the cache is off: a repeated query costs parts each time"
-    return f"a query that is repeated within {duration(cache.seconds)} is free (cache.seconds)"
+def _stored(cache: config.CacheSettings) -> str:
+    if not cache.bytes:
+        return "no results are stored (cache.bytes): a repeated query costs parts each time"
+    return "a query that is repeated within 23 h 30 min is free"
 
 
 def _covered(limit: int) -> str:

@@ -18,7 +18,7 @@ from proxy.doctor.inspection import Inspection
 from proxy.kit import ports
 from proxy.kit.wording import counted
 
-WORKER_BYTES = 120_000_000  # of a worker under load with an empty cache (docs/explanation/performance.md)
+WORKER_BYTES = 160_000_000  # of a worker after 100 000 requests (docs/explanation/performance.md)
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
 RUNNING_SECONDS = 2.0  # for the response of a service that has the port already
 CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
@@ -92,9 +92,8 @@ def _open_files(settings: config.Config) -> CheckResult:
 
 def _memory(settings: config.Config) -> CheckResult:
     workers = settings.listen.workers
-    cached = settings.cache.bytes if settings.cache.enabled else 0
-    needed, size = workers * (WORKER_BYTES + cached), memory_size()
-    text = f"{_megabytes(size)} of memory, {counted(workers, 'worker')} with full caches may use {_megabytes(needed)}"
+    needed, size = workers * WORKER_BYTES, memory_size()
+    text = f"{_megabytes(size)} of memory, {counted(workers, 'worker')} may use {_megabytes(needed)}"
     return found("memory_short", text) if size < needed else passed("memory", text)
 
 
@@ -114,11 +113,10 @@ def _disk(settings: config.Config) -> Iterator[CheckResult]:
     if file is None:
         return
     existing = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden
-    free, cache = shutil.disk_usage(existing).free, settings.cache
-    needed = STORE_BYTES + (cache.shared_bytes if cache.enabled and cache.shared else 0)
+    free, needed = shutil.disk_usage(existing).free, STORE_BYTES + settings.cache.bytes
     # What the files have already taken need not be free.
     needed -= sum(part.stat().st_size for part in file.parent.glob(f"{glob.escape(file.name)}*"))
-    text = f"{_megabytes(free)} free in {existing}, store and shared cache may grow by {_megabytes(max(0, needed))}"
+    text = f"{_megabytes(free)} free in {existing}, the store may grow by {_megabytes(max(0, needed))}"
     yield found("disk_short", text) if free < needed else passed("disk", text)
 
 

@@ -24,7 +24,7 @@ _SQLITE = {
     "SQLITE_LOCKED": "store_busy",
     "SQLITE_FULL": "store_disk_failed",
 }
-# By name: only proxy.stores.redis imports the package. The specific ones come first, because the client wraps them.
+# By name: only proxy.store.redis imports the package. The specific ones come first, because the client wraps them.
 _REDIS = {
     "AuthenticationError": "redis_refused",
     "AuthorizationError": "redis_refused",

@@ -1,6 +1,6 @@
 """Single flight in tasks of its own: concurrent callers with the same key share one execution.
 
-Used for tokens and lists, whose work must outlive the caller; queries are coalesced by gateway/cache/coalescing.py.
+Used for tokens and lists, whose work must outlive the caller.
 Not a cache: an entry is removed when its execution ends.
 """
 

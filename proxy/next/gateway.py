@@ -196,7 +196,7 @@ async def opened_process(
 ) -> AsyncIterator[ProcessState]:
     """Open the store of a process, and keep it in order while the block runs. `name` tells the process from others of
     the store, `ended` are the names of processes that have died, whose reservations it ends. Raises ConfigError."""
-    worker, cache_bytes = name or token_hex(8), settings.cache.shared_bytes
+    worker, cache_bytes = name or token_hex(8), settings.cache.bytes
     store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
     process = ProcessState(store, clock, SystemRandom(), metrics, settings.listen.workers)
     sweeping = PeriodicTask("store", store.sweep, SWEEP_SECONDS, logged=errors.StoreUnavailable)

@@ -37,7 +37,7 @@ class StoredState:
     @classmethod
     async def open(cls, settings: config.Config, clock: Clock, *, reads_only: bool = False) -> Self:
         """Open the store, to be closed by the caller; `reads_only`: also on a full disk. Raises ConfigError."""
-        worker, cache_bytes = secrets.token_hex(8), settings.cache.shared_bytes
+        worker, cache_bytes = secrets.token_hex(8), settings.cache.bytes
         store = await opening.open_store(
             settings.store, clock, worker=worker, cache_bytes=cache_bytes, reads_only=reads_only
         )

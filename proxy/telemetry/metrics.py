@@ -69,14 +69,6 @@ class Metrics(Collector):
             "application",
         )
         self.queries = self._counter("v3bridge_queries", "Queries by source: hit, shared, miss or stale", "source")
-        self.shared_cache_lookups = self._counter(
-            "v3bridge_shared_cache_lookups",
-            "Queries looked up in the shared cache: hit, miss, or waited for another worker",
-            "outcome",
-        )
-        self.shared_cache_failures = self._counter(
-            "v3bridge_shared_cache_failures", "Failed operations on the shared cache", "operation"
-        )
         self.wrong_api_keys = self._counter(
             "v3bridge_wrong_api_keys", "Requests with a wrong API key: forbidden or throttled", "outcome"
         )
@@ -92,7 +84,6 @@ class Metrics(Collector):
             "v3bridge_upstream_errors", "GraphQL errors in responses with usable data", "operation"
         )
         self.retries = self._counter("v3bridge_upstream_retries", "Retries of GraphQL requests", "operation", "reason")
-        self.stalls = self._counter("v3bridge_upstream_stalls", "GraphQL requests that stalled", "operation")
         self.batched_requests = self._counter(
             "v3bridge_batched_requests", "Requests that shared a GraphQL operation with others"
         )

@@ -16,7 +16,6 @@ import aiohttp
 from proxy import errors
 from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector
 from proxy.kit.wording import counted
-from proxy.upstream import stalls
 
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts
@@ -62,16 +61,14 @@ class _TooLargeError(Exception):
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(
-    session: aiohttp.ClientSession, request: HttpRequest, active_request: stalls.ActiveRequest | None = None
-) -> HttpResponse:
-    """Send `request` and return the response, whatever its status; the current attempt is `active_request.attempt`.
+async def post(session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
+    """Send `request` and return the response, whatever its status.
 
     Raises UpstreamUnreachable, UpstreamUnreadable and OversizedOperation.
     """
     loop = asyncio.get_running_loop()
     started = loop.time()
-    attempt = _attempt(started, active_request)
+    attempt = Attempt(started)
     try:
         return await _post(session, request, attempt)
     except _ConnectionLostError as broken:
@@ -83,18 +80,11 @@ async def post(
     seconds_left = None if total is None else max(0.001, total - (loop.time() - started))
     if isinstance(session.connector, AttemptConnector):
         session.connector.close_idle()  # the server has probably closed the others, too
-    attempt = _attempt(loop.time(), active_request)
+    attempt = Attempt(loop.time())
     try:
         return await _post(session, request._replace(seconds=seconds_left), attempt)
     except _ConnectionLostError as broken:
         raise _connection_lost(request, attempt) from broken
-
-
-def _attempt(since: float, active_request: stalls.ActiveRequest | None) -> Attempt:
-    attempt = Attempt(since)
-    if active_request is not None:
-        active_request.attempt = attempt
-    return attempt
 
 
 async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt) -> HttpResponse:

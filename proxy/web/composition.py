@@ -41,7 +41,7 @@ def compose(
         gateway.applications, settings.listen.failed_auth_per_minute, addresses, metrics, seen
     )
     # New with every reload: an entry knows its client, and is made again from cached results.
-    responses = encoded_cache.EncodedResponseCache(settings.cache.encoded_bytes, clock)
+    responses = encoded_cache.EncodedResponseCache(encoded_cache.BYTES if settings.cache.bytes else 0, clock)
     gateway.refreshing.on_forgotten = responses.clear
     paths = routing.Routes()
     requests = middleware.RequestMiddleware(paths, metrics, clock, addresses, ids=ids, seen=seen)

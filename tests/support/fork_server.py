@@ -34,7 +34,7 @@ IMPORTED = (
         "proxy.tools.compare.command.output",
         "proxy.tools.compare.reports.html",
     ),
-    *("proxy.stores.sqlite", "rich.progress", "typer._adapters"),
+    *("proxy.store.sqlite", "rich.progress", "typer._adapters"),
 )
 CLONE = {"x86_64": 56, "aarch64": 220}  # number of the system call
 CLONE_PARENT = 0x00008000

@@ -10,9 +10,11 @@ from typing import NamedTuple
 import cachetools
 
 from proxy.gateway.core import Client, ResponseMetadata
-from proxy.kit import expiring_cache
 from proxy.kit.clock import Clock
 from proxy.v3.encoding import EncodedBody
+
+BYTES = 16 * 2**20  # that they may take in the memory of a worker
+ENTRY_BYTES = 400  # that a response takes beside its body
 
 Key = tuple[bytes, bool]  # digest of the request target, and whether the client accepts gzip
 
@@ -59,4 +61,4 @@ def _key(target: str, gzip: bool) -> Key:
 
 
 def _memory_of(response: EncodedResponse) -> int:
-    return expiring_cache.memory_of(len(response.body.body))
+    return ENTRY_BYTES + len(response.body.body)

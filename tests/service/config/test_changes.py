@@ -31,11 +31,11 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
         listen=config.ListenSettings("0.0.0.0", 80, 4, connections=7),
         admin=config.AdminSettings("::1", 1, config.Secret("new")),
         store=config.StoreUrl("sqlite"),
-        coalescing=config.CoalescingSettings(False),
+        cache=config.CacheSettings(2**21),
     )
     merged, waiting = changes.with_unchangeable(running, wanted)
     assert waiting == ["store", "listen.host", "listen.port", "listen.workers", "admin"]
-    assert (merged.store, merged.coalescing) == (running.store, wanted.coalescing)
+    assert (merged.store, merged.cache) == (running.store, wanted.cache)
     assert merged.listen == msgspec.structs.replace(running.listen, connections=7)
     assert isinstance(merged.admin, config.AdminSettings)
     assert (merged.admin.host, merged.admin.port, merged.admin.token) == ("127.0.0.1", 8088, config.Secret("new"))

@@ -35,7 +35,7 @@ async def test_typical_requests_cost_what_their_plans_may_return(examine: Examin
         "parts/search, one page: at most 10 parts",
         "parts/{uid}: at most 1 part",
         "brands, sellers and categories: free",
-        "a query that is repeated within 23 h 30 min is free (cache.seconds)",
+        "a query that is repeated within 23 h 30 min is free",
         "parts: 2000 covers at least 666 requests for one part number",
     ]
     assert the_finding(findings, "limit_cost").application == "demo"

@@ -1,8 +1,6 @@
 """Fixtures for tests of upstream clients: a manual clock, tokens, and a service on loopback."""
 
-import asyncio
 import io
-import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -24,7 +22,7 @@ from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 from proxy.upstream import session as sessions
-from proxy.upstream.auth import identity, token_cache, token_requests
+from proxy.upstream.auth import identity
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
 
@@ -124,42 +122,3 @@ async def shared_store(clock: clocks.ManualClock) -> Any:
     store = await SqliteStore.open(None, clock, "worker", 2**20)
     yield identity_service.Away(store)
     await store.aclose()
-
-
-@pytest.fixture
-async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_store: Any, make_breaker: Any) -> Any:
-    """Starts a worker; `kept` is shared by all that a test starts. Waiting turns the clock."""
-
-    async def sleep(seconds: float) -> None:
-        clock.advance(seconds)
-        await asyncio.sleep(0)
-
-    workers: list[token_cache.TokenCache] = []
-
-    async with aiohttp.ClientSession() as session:
-
-        def started(scope: str = "supply.domain", breaker: Any = None) -> token_cache.TokenCache:
-            rng = random.Random(len(workers) + 1)
-            source = token_requests.TokenRequester(
-                session,
-                identity_service.URL,
-                scope,
-                store=shared_store,
-                breaker=breaker or make_breaker(),
-                clock=clock,
-                rng=rng,
-                metrics=metrics,
-                sleep=sleep,
-            )
-            workers.append(token_cache.TokenCache(source, clock=clock, rng=rng))
-            return workers[-1]
-
-        yield started
-        for worker in workers:
-            await worker.close()
-
-
-@pytest.fixture
-async def store(start: Any) -> Any:
-    """One worker alone."""
-    return start()

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from proxy.stores import open as core_opening
 from support.running_commands import Run, Start
 
 from proxy import config
@@ -20,7 +21,6 @@ from proxy.cli import status as status_command
 from proxy.kit import clock
 from proxy.store import open as opening
 from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, Seen
-from proxy.stores import open as core_opening
 from proxy.telemetry.seen import FailureDetail
 
 CONFIG = """

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proxy.config import StoreUrl
-from proxy.kit import clock
 from proxy.stores import open as opening
 from proxy.stores.protocols import EntryUsage, LedgerEntry
+
+from proxy.config import StoreUrl
+from proxy.kit import clock
 
 ROOT = Path(__file__).parents[3]
 APPLICATIONS = ("limited", "unlimited")

@@ -4,10 +4,9 @@ import pytest
 
 from proxy import config
 from proxy.gateway.core import Applications, Client, ResponseMetadata
-from proxy.kit import expiring_cache
 from proxy.kit.clock import ManualClock
 from proxy.v3.encoding import EncodedBody
-from proxy.web.v3.encoded_cache import EncodedResponse, EncodedResponseCache
+from proxy.web.v3.encoded_cache import ENTRY_BYTES, EncodedResponse, EncodedResponseCache
 
 KEY = config.ApiKeySettings(config.digest("a-key"))
 APPLICATION = config.ApplicationSettings(
@@ -48,7 +47,7 @@ def test_only_hits_are_stored(client: Client, source: str) -> None:
 
 def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> None:
     clock = ManualClock()
-    size = expiring_cache.memory_of(1_000) * 5 // 2
+    size = (ENTRY_BYTES + 1_000) * 5 // 2
     cache = EncodedResponseCache(size, clock)
     for number in range(3):
         cache.add(f"/{number}", False, response(client, clock.monotonic() + 10, size=1_000))
@@ -56,4 +55,4 @@ def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> No
     cache.add("/too long", False, response(client, clock.monotonic() + 10, size=10_000))
     kept = [number for number in ("0", "1", "2", "too long") if cache.get(f"/{number}", False)]
     assert kept == ["0", "2"]
-    assert cache.usage() == (2, 2 * expiring_cache.memory_of(1_000))
+    assert cache.usage() == (2, 2 * (ENTRY_BYTES + 1_000))

@@ -1,1 +1,0 @@
-"""Response cache and request coalescing, per query."""
