@@ -252,11 +252,8 @@ class TokenLimit(ServerError):
 
 
 class QueryRefused(ServerError):
-    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
-
-    `fields` are the names that it gives beside the message: the path of fields that failed, or an unknown field.
-    `reported` are its errors as it sent them.
-    """
+    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query; `reported`
+    are its errors as it sent them."""
 
     status = 502
 
@@ -264,12 +261,10 @@ class QueryRefused(ServerError):
         self,
         message: str,
         *,
-        fields: frozenset[str] = frozenset(),
         may_be_billed: bool = False,
         reported: Sequence[Any] = (),
     ) -> None:
         super().__init__(message, may_be_billed=may_be_billed)
-        self.fields = fields
         self.reported = reported
 
 

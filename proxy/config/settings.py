@@ -91,8 +91,8 @@ class TimeoutSettings(Settings, frozen=True):
 
     connect_seconds: Annotated[float, above_zero("seconds to establish a connection", 3600)] = 5.0
     first_byte_seconds: Annotated[float, above_zero("seconds without a byte of the response", 3600)] = 20.0
-    # Of a v3 request, not of one attempt: a client waits no longer, whatever is retried.
-    total_seconds: Annotated[float, above_zero("seconds for a whole response with all retries", 3600)] = 30.0
+    # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
+    total_seconds: Annotated[float, above_zero("seconds for a whole response, with a retry", 3600)] = 30.0
 
 
 class BreakerSettings(Settings, frozen=True):
@@ -132,7 +132,6 @@ class UpstreamSettings(Settings, frozen=True):
         int, limits("bytes of a response", 65_536, 1_073_741_824)
         # decompressed: a small body may grow a thousandfold
     ] = 33_554_432
-    retries: Annotated[int, limits("retries of one request", 0, 10, "off")] = 2
     breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
     proxy: OutgoingProxy = None
     connect_to: Annotated[

@@ -200,12 +200,8 @@ def _refusal(message: str, graphql_errors: Sequence[model.GraphQLError]) -> erro
     """Return the error of a refused operation. Fields that failed were executed, so it may be billed."""
     if any((each.extensions or {}).get("code") == TOO_COMPLEX for each in graphql_errors):
         return errors.OversizedOperation(message, may_be_billed=True)
-    failed = _failed_fields(graphql_errors)
-    unknown = {(each.extensions or {}).get("field") for each in graphql_errors}
-    fields = failed | {field for field in unknown if isinstance(field, str)}
-    return errors.QueryRefused(
-        message, fields=frozenset(fields), may_be_billed=bool(failed), reported=tuple(graphql_errors)
-    )
+    may_be_billed = bool(_failed_fields(graphql_errors))
+    return errors.QueryRefused(message, may_be_billed=may_be_billed, reported=tuple(graphql_errors))
 
 
 def _failed_fields(graphql_errors: Sequence[model.GraphQLError]) -> set[str]:

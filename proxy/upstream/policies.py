@@ -1,8 +1,4 @@
-"""Retry policy and circuit breaker of upstream requests. They hold state and decide; they do not wait and do no I/O.
-
-Used by graphql.py and auth/token_requests.py, which pass failures as errors of this service. Never retried: a request
-that may have been billed, one that was refused, and an exhausted quota.
-"""
+"""Which upstream requests are sent again, and the circuit breaker. Nothing here waits or does I/O."""
 
 import math
 import random
@@ -15,67 +11,12 @@ from proxy.kit import clock as clocks
 from proxy.kit.wording import counted
 from proxy.telemetry import metrics as metering
 
-BACKOFF = 0.1  # seconds: upper limit of the first wait; doubles with each further retry
-BACKOFF_MAX = 2.0
-RETRY_SHARE = 0.2  # retries per request that the budget gains
-BUDGET_START = 10.0  # retries in the budget at the start
-# A bound, so that a quiet week does not pay for a storm of retries.
-BUDGET_MAX = 100.0
-
 CLOSED: Final = 0
 HALF_OPEN: Final = 1
 OPEN: Final = 2
 STATES = {CLOSED: "closed", HALF_OPEN: "half-open", OPEN: "open"}
 
 log = structlog.get_logger()
-
-
-class RetryBudget:
-    """Retries allowed as a share of requests, so that an outage adds a fifth of the load instead of multiplying it."""
-
-    __slots__ = ("_retries",)
-
-    def __init__(self) -> None:
-        self._retries = BUDGET_START
-
-    def deposit(self) -> None:
-        """Count a first attempt."""
-        if self._retries < BUDGET_MAX:
-            self._retries += RETRY_SHARE
-
-    def withdraw(self) -> bool:
-        """Take one retry from the budget; False if there is none."""
-        if self._retries < 1.0:
-            return False
-        self._retries -= 1.0
-        return True
-
-
-class RetryPolicy:
-    """At most `retries` retries of a request, within `seconds` from its first attempt, as far as the budget allows."""
-
-    def __init__(self, retries: int, seconds: float, budget: RetryBudget, rng: random.Random) -> None:
-        self._retries = retries
-        self._seconds = seconds
-        self.budget = budget
-        self._rng = rng
-
-    def remaining(self, elapsed: float) -> float:
-        """Return the seconds that remain of the time limit; 0 or less after its end."""
-        return self._seconds - elapsed
-
-    def delay(self, error: errors.BridgeError, retried: int, elapsed: float) -> float | None:
-        """Return the seconds to wait before the next attempt; None if the error is final.
-
-        Waits at least for the error's `retry_after`; the error is final if the time limit ends before.
-        """
-        if retried >= self._retries or not is_retryable(error):
-            return None
-        # Full jitter: clients that failed together do not come back together.
-        seconds = (error.retry_after or 0) + self._rng.random() * min(BACKOFF_MAX, BACKOFF * 2.0**retried)
-        if seconds >= self.remaining(elapsed) or not self.budget.withdraw():
-            return None
-        return seconds
 
 
 def is_retryable(error: errors.BridgeError) -> bool:

@@ -13,7 +13,6 @@ from proxy.kit import clock
 
 KEY = "EXAMPLE_KEY"
 PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
-STALL_SECONDS = 60.0  # the most: on a busy machine a second attempt would be sent, and billed, after the default of 1
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -35,15 +34,14 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             graphql_url=graphql_url,
             token_url=token_url,
             site=changes.pop("site", "octopart"),
-            **{"retries": 0, "timeouts": PATIENT, **changes.pop("upstream", {})},
+            **{"timeouts": PATIENT, **changes.pop("upstream", {})},
         ),
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
         # On the same port as v3, so that a test needs no second listener to read them.
         listen=config.ListenSettings(**{"drain_seconds": 0, "metrics": True, **changes.pop("listen", {})}),
         admin=False,
-        coalescing=config.CoalescingSettings(**{"stall_seconds": STALL_SECONDS, **changes.pop("coalescing", {})}),
-        cache=config.CacheSettings(**{"seconds": 0, **changes.pop("cache", {})}),
+        cache=config.CacheSettings(**changes.pop("cache", {})),
         clients=changes.pop("clients", config.ClientSettings()),
     )
 

@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from proxy.gateway.quota import accounts
+from proxy.stores import open as core_opening
+from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
+from proxy.stores.protocols import Store as CoreStore
 from support import cases
 from together import inspected_upstream
 from together.inspected_upstream import Inspected
 
 import nexar_sandbox
 from proxy import config
-from proxy.gateway.quota import accounts
 from proxy.kit import clock
 from proxy.store import open as opening
 from proxy.store.store import Store
-from proxy.stores import open as core_opening
-from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
-from proxy.stores.protocols import Store as CoreStore
 from proxy.upstream.auth import identity
 from proxy.upstream.stored_tokens import StoredTokens
 

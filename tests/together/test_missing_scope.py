@@ -27,7 +27,7 @@ DESIGN_ONLY: dict[str, Any] = {"applications": single_application(domains=("desi
 async def test_missing_scope_is_explained_not_retried_and_no_failure(
     start: StartEnvironment, log_output: io.StringIO, scope: str, message: str, requests: int
 ) -> None:
-    upstream = {"scope": scope, "retries": 3}
+    upstream = {"scope": scope}
     async with start(
         sandbox=DESIGN_ONLY, upstream=upstream, translation={"single_query": "supMultiMatch"}
     ) as environment:

@@ -33,7 +33,7 @@ class ReloadableService:
         self.content: dict[str, Any] = {
             "listen": {"port": 0, "metrics": True},
             "admin": False,
-            "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, "retries": 0},
+            "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
             "store": f"sqlite:{folder / 'state.sqlite'}",
             "applications": {
                 "demo": {
