@@ -5,7 +5,6 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from pathlib import Path
 from typing import Any
 
-from proxy.stores import open as opening
 from support import running_proxy
 
 import nexar_sandbox
