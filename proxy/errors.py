@@ -283,6 +283,9 @@ class StoreUnavailable(ServerError):
 
     status = 503
 
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_after=1)
+
 
 class TooManyConnections(ServerError):
     """The limit of client connections is reached, and further ones serve health checks only; or that of all bodies

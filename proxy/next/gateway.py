@@ -74,7 +74,7 @@ class Refreshing:
         except errors.StoreUnavailable as error:
             self._note(str(error))
             return
-        self._note("")
+        self._note("" if self._pipeline.is_ready else "usage of parts is not written yet")
         if forgotten != self._forgotten:
             self._forgotten = forgotten
             self.on_forgotten()

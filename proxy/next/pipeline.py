@@ -294,7 +294,7 @@ class Pipeline:
     def _blocked(self, application: Application) -> errors.BridgeError | None:
         """Return why nothing is begun that costs parts."""
         if self._bookings.is_behind:
-            return errors.StoreUnavailable("usage of parts cannot be written at the moment", retry_after=1)
+            return errors.StoreUnavailable("usage of parts cannot be written at the moment")
         return self._exhausted.error(application)
 
     async def _learn(self, keeping: Coroutine[Any, Any, None]) -> None:

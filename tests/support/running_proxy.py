@@ -41,7 +41,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         # On the same port as v3, so that a test needs no second listener to read them.
         listen=config.ListenSettings(**{"drain_seconds": 0, "metrics": True, **changes.pop("listen", {})}),
         admin=False,
-        cache=config.CacheSettings(**changes.pop("cache", {})),
         clients=changes.pop("clients", config.ClientSettings()),
     )
 

@@ -107,7 +107,7 @@ async def test_refused_operations_are_counted_billed_or_not(
 ) -> None:
     refusing = {**sandbox, "behavior": Behavior(removed_parts_billed=is_billed)}
     queries = [{"mpn": mpn, "limit": 1} for mpn in ("1N4007", "LM358", "NE555P", "SN74S74N")]
-    async with start(sandbox=refusing, application={"features": "all"}, cache={"seconds": 60}) as environment:
+    async with start(sandbox=refusing, application={"features": "all"}) as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         then = await environment.get(target({"mpn": "none such"}))

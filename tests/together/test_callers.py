@@ -46,7 +46,7 @@ async def test_requests_of_every_dialect_are_counted_with_what_they_lose(
     start: StartEnvironment, store_file: Path, stored: Stored
 ) -> None:
     own = {"Authorization": "Bearer EXAMPLE_KEY", "User-Agent": "bom/1"}
-    async with start(store=f"sqlite:{store_file}", cache={"seconds": 86_400}) as environment:
+    async with start(store=f"sqlite:{store_file}") as environment:
         proxy = environment.proxy
         for path in (SN74, SN74, f"/api{SN74}", "/v3/parts/search?apikey=wrong&q=texas", "/healthz", "/"):
             await proxy.get(path, headers=own)

@@ -1,15 +1,13 @@
-"""State of the store that `v3bridge doctor` uses: tokens, rate limits and the ledger."""
+"""State of the store that `v3bridge doctor` uses: tokens, rate limits and usage."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from proxy.gateway.quota import accounts
-from proxy.stores import open as core_opening
-from proxy.stores.protocols import ExhaustedQuota, LedgerEntry, Settlement, UsageIncrement
-from proxy.stores.protocols import Store as CoreStore
 from support import cases
 from together import inspected_upstream
 from together.inspected_upstream import Inspected
@@ -18,6 +16,7 @@ import nexar_sandbox
 from proxy import config
 from proxy.kit import clock
 from proxy.store import open as opening
+from proxy.store.protocol import Account
 from proxy.store.store import Store
 from proxy.upstream.auth import identity
 from proxy.upstream.stored_tokens import StoredTokens
@@ -29,6 +28,7 @@ OTHER = nexar_sandbox.SandboxApplication(
     "11111111-1111-4111-8111-111111111118",
     "a-secret-of-24-characters",
 )
+ACCOUNT = config.digest(nexar_sandbox.DEFAULT_APPLICATION.client_id).reveal()
 
 
 @pytest.fixture
@@ -41,19 +41,9 @@ async def sandbox(
         assert started.journal.totals.parts == 0
 
 
-async def on_core(folder: Path, action: Callable[[CoreStore], Awaitable[None]]) -> None:
-    """Run an action on the usage ledger beside it."""
-    store = await core_opening.open_store(config.StoreUrl(f"sqlite:{folder}/state.sqlite"), TIME)
-    try:
-        await action(store)
-    finally:
-        await store.aclose()
-
-
 @asynccontextmanager
 async def opened(folder: Path, time: clock.Clock = TIME) -> AsyncIterator[Store]:
     """The store that the configuration of `inspected` names, as the service opens it."""
-    await on_core(folder, lambda core: core.check_writable())
     store = await opening.open_store(
         config.StoreUrl(f"sqlite:{folder}/state.sqlite"), time, worker="test", cache_bytes=2**20
     )
@@ -179,14 +169,11 @@ async def test_each_application_is_checked_and_named(sandbox: nexar_sandbox.Sand
 
 
 @cases.parametrize("parts, used, code, outcome, words")
-async def test_remaining_parts_are_those_of_the_ledger(
+async def test_remaining_parts_are_those_of_the_store(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, code: str, outcome: str, words: str
 ) -> None:
-    entry = LedgerEntry("demo", accounts.billing_periods(TIME.now()).month)
-    async with opened(tmp_path):
-        await on_core(
-            tmp_path, lambda core: core.settle(Settlement("worker", 1, (), (UsageIncrement(entry, used, 0),)))
-        )
+    async with opened(tmp_path) as state:
+        await state.set_usage(Account(ACCOUNT, f"{datetime.now(UTC):%Y-%m}"), used)
     result = await inspected(tmp_path, sandbox, application={"parts": parts})
     assert result.finding(code).outcome == outcome
     assert result.finding(code).text.startswith(words)
@@ -195,9 +182,9 @@ async def test_remaining_parts_are_those_of_the_ledger(
 async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
-    quota = ExhaustedQuota("demo", TIME.now() + 3600, "You have exceeded your part limit of 500.")
-    async with opened(tmp_path):
-        await on_core(tmp_path, lambda core: core.mark_exhausted(quota))
+    refused = json.dumps(["You have exceeded your part limit of 500.", TIME.now() + 3600])
+    async with opened(tmp_path) as state:
+        await state.put_value(f"exhausted {ACCOUNT}", refused, 3600)
     result = await inspected(tmp_path, sandbox, application={"parts": 1000})
     assert (result.failed, result.warned) == ({"quota_marked_exhausted"}, {"part_limit_differs"})
     assert "v3bridge usage --set demo=PARTS" in result.finding("quota_marked_exhausted").advice

@@ -60,7 +60,7 @@ async def billed(environment: ProxyEnvironment, request: V3Request) -> int:
 
 @pytest.mark.parametrize("single", ["supSearchMpn", "supMultiMatch"])
 async def test_no_request_costs_more_than_estimated(start: StartEnvironment, single: str) -> None:
-    async with start(translation={"single_query": single}, coalescing={"enabled": False}) as environment:
+    async with start(translation={"single_query": single}) as environment:
         costs = {request.target(): await billed(environment, request) for request in VARIETY}
     worst = {request.target(): estimate.worst_case_parts(request) for request in VARIETY}
     assert {target: (cost, worst[target]) for target, cost in costs.items() if cost > worst[target]} == {}
@@ -68,6 +68,6 @@ async def test_no_request_costs_more_than_estimated(start: StartEnvironment, sin
 
 
 async def test_requests_with_enough_hits_cost_the_estimate(start: StartEnvironment) -> None:
-    async with start(coalescing={"enabled": False}) as environment:
+    async with start() as environment:
         assert [await billed(environment, request) for request, _ in FULL] == [parts for _, parts in FULL]
     assert [estimate.worst_case_parts(request) for request, _ in FULL] == [parts for _, parts in FULL]

@@ -47,7 +47,7 @@ async def test_plan_without_parts_says_so_and_promises_no_date(start: StartEnvir
 
 
 async def test_cached_results_are_served_with_an_exhausted_limit(start: StartEnvironment) -> None:
-    async with start(sandbox={"applications": single_application(part_limit=3)}, cache={"seconds": 600}) as environment:
+    async with start(sandbox={"applications": single_application(part_limit=3)}) as environment:
         before = await environment.results(ONE, NONE)
         await is_refused(environment, "1N4007")
         assert await environment.results(ONE, NONE) == before

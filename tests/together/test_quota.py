@@ -51,7 +51,7 @@ async def test_exhausted_quota_survives_a_restart(start: StartEnvironment, tmp_p
 
 
 async def test_response_headers_have_cost_and_remaining_quota(start: StartEnvironment) -> None:
-    async with start(application={"apikeys": KEYS}, cache={"seconds": 60}) as environment:
+    async with start(application={"apikeys": KEYS}) as environment:
         first, again, other = [await environment.get(target(ONE, NONE, key=key)) for key in (ERP, ERP, SHOP)]
         listed = await environment.get(f"/v3/brands/search?q=texas&apikey={ERP}")
     told = [

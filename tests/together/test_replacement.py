@@ -37,7 +37,6 @@ def configured(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> Path:
 upstream: {{graphql_url: "{sandbox.graphql_url}", token_url: "{sandbox.token_url}"}}
 store: sqlite:{tmp_path}/state.sqlite
 applications: {{unlimited: {{client_id: an-id, client_secret: a-secret, apikeys: [KEY]}}}}
-cache: {{seconds: 1, stale_seconds: 0}}
 admin: false
 log: {{format: json, level: warning}}
 """)

@@ -32,7 +32,7 @@ MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address"
 async def test_request_log_line_has_client_cost_and_cache_status(
     start: StartEnvironment, log_output: io.StringIO
 ) -> None:
-    async with start(application={"apikeys": (ERP, OTHER)}, cache={"seconds": 60}) as environment:
+    async with start(application={"apikeys": (ERP, OTHER)}) as environment:
         for _ in range(3):
             await environment.get(target(ONE, key="k3y-of-erp"))
         await environment.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))

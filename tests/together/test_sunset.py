@@ -11,7 +11,7 @@ from together.environment import StartEnvironment, target
 
 import nexar_sandbox
 from proxy import config
-from proxy.gateway import applications
+from proxy.next import applications
 
 PAGE = "https://wiki.example/v3"
 SUNSET = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), PAGE)  # the tests begin on that day, at 22:13:20
@@ -23,7 +23,6 @@ ANNOUNCED = {
 }
 GONE = f"v3 is not served to this API key since its sunset on 2023-11-14; see {PAGE}"
 MATCH = target({"mpn": "SN74S74N"})
-CACHED = {"seconds": 86_400, "stale_seconds": 0}
 
 
 def key(text: str = running_proxy.KEY, **fields: object) -> config.ApiKeySettings:
@@ -106,7 +105,7 @@ async def test_requests_get_410_from_midnight_after_the_last_day(
 
 
 async def test_cached_responses_end_with_the_sunset(start: StartEnvironment) -> None:
-    async with start(application={"sunset": SUNSET}, cache=CACHED) as environment:
+    async with start(application={"sunset": SUNSET}) as environment:
         assert [(await environment.get(MATCH)).status for _ in range(5)] == [200] * 5
         environment.time.advance(REMAINING)
         assert [(await environment.get(MATCH)).status for _ in range(3)] == [410] * 3

@@ -9,7 +9,6 @@ from support import running_proxy
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment
 
 HEADER = "x-v3-unsupported"
-KEPT = {"seconds": 300}
 NOBODY = "ffffffffffffffff"
 # What a published shell script sends for every line of a parts list, but for its key.
 SCRIPT = (
@@ -93,7 +92,7 @@ async def test_filter_without_source_is_refused(environment: ProxyEnvironment) -
 async def test_cached_response_has_the_unsupported_header(
     start: StartEnvironment, log_output: io.StringIO, path: str, named: str
 ) -> None:
-    async with start(cache=KEPT) as environment:
+    async with start() as environment:
         replies = [await get(environment, path) for _ in range(4)]
     assert [reply.headers[HEADER] for reply in replies] == [named] * 4
     assert said(log_output) == [named] * 4

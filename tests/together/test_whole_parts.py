@@ -8,7 +8,6 @@ from together.environment import ProxyEnvironment, StartEnvironment, single_appl
 import nexar_sandbox
 
 ONE, OTHER, THIRD = {"mpn": "SN74S74N"}, {"mpn": "1N4007"}, {"mpn": "NE555P"}
-KEPT = {"seconds": 300}
 
 
 def unique_numbers(catalog: nexar_sandbox.Catalog, count: int) -> list[str]:
@@ -27,7 +26,7 @@ async def operations(environment: ProxyEnvironment) -> int:
 
 async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: StartEnvironment) -> None:
     plan = {"applications": single_application(features=frozenset())}
-    async with start(cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
+    async with start(sandbox=plan, application={"features": "all"}) as environment:
         (gated,) = await environment.results(ONE, more="&include[]=specs")
         sent = await operations(environment)
         (again,) = await environment.results(ONE, more="&include[]=specs")
@@ -41,7 +40,7 @@ async def test_feature_that_the_plan_lacks_breaks_only_requests_for_it(start: St
 async def test_other_features_stay_in_parts_without_the_one_that_is_refused(start: StartEnvironment) -> None:
     """What a feature is missing for is fetched with the other request's fields: only the refused one is left out."""
     plan = {"applications": single_application(features=frozenset({"DATASHEETS"}))}
-    async with start(cache=KEPT, sandbox=plan, application={"features": "all"}) as environment:
+    async with start(sandbox=plan, application={"features": "all"}) as environment:
         first = await environment.get(target(ONE))
         assert (first.headers["x-parts-cost"], environment.billed_parts) == ("6", 3)  # 3 of them uncertain
         assert await operations(environment) == 2
@@ -57,7 +56,7 @@ async def test_batch_that_is_too_complex_is_halved_for_good(
     more = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 31)]
     queries = more[:20]
     # 20 parts have more fields than this, 10 have not.
-    async with start(cache=KEPT, sandbox={"answer_fields": 20_000}) as environment:
+    async with start(sandbox={"answer_fields": 20_000}) as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         assert int(first.headers["x-parts-cost"]) == len(queries) + environment.billed_parts == 2 * len(queries)
@@ -70,7 +69,7 @@ async def test_batch_whose_response_is_too_large_is_halved_for_good(
     start: StartEnvironment, catalog: nexar_sandbox.Catalog
 ) -> None:
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 20)]
-    async with start(cache=KEPT, upstream={"response_bytes": 400_000}) as environment:
+    async with start(upstream={"response_bytes": 400_000}) as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         assert environment.billed_parts == int(first.headers["x-parts-cost"]) == 2 * len(queries)

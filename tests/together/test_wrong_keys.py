@@ -23,7 +23,7 @@ BEHIND_A_PROXY = {
 async def guarded(start: StartEnvironment, **listen: object) -> AsyncIterator[ProxyEnvironment]:
     apikeys = tuple(config.ApiKeySettings(config.digest(key), name=key) for key in KEYS)
     chosen = {"failed_auth_per_minute": LIMIT, **listen}
-    async with start(application={"apikeys": apikeys}, listen=chosen, cache={"seconds": 300}) as environment:
+    async with start(application={"apikeys": apikeys}, listen=chosen) as environment:
         yield environment
 
 

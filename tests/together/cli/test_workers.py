@@ -32,7 +32,6 @@ CONFIG = """
 listen: {{port: 0, metrics: true, stop_seconds: {stop_seconds}}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
 applications: {{shop: {{apikeys: ["{key}"], client_id: an-id, client_secret: a-secret}}}}
-coalescing: {{enabled: false}}
 log: {{format: json}}
 """
 

@@ -83,7 +83,7 @@ async def started_pair(start: StartEnvironment, **changes: Any) -> AsyncIterator
     """Start a pair; `changes` are the arguments of `start`."""
     default = nexar_sandbox.SandboxSettings().applications
     sandbox = {"applications": (*default, ORACLE), **changes.pop("sandbox", {})}
-    async with start(sandbox=sandbox, **{"cache": {"seconds": 84_600}, **changes}) as environment:
+    async with start(sandbox=sandbox, **changes) as environment:
         form = {"grant_type": "client_credentials", "client_id": "oracle", "client_secret": "oracle"}
         url = f"{environment.sandbox.url}/connect/token"
         async with aiohttp.ClientSession() as session, session.post(url, data=form) as response:

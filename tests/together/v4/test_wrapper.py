@@ -63,7 +63,7 @@ async def test_token_is_accepted_wherever_v4_clients_send_it(
 
 
 async def test_token_of_a_header_shares_no_response_with_a_wrong_one(start: Any) -> None:
-    async with start(cache={"seconds": 3600}) as environment:
+    async with start() as environment:
         for _ in range(3):  # the third time, the encoded response comes from its cache
             assert (await fetch(environment, SN74S74N, more="", token=KEY)).status == 200
         refused = await fetch(environment, SN74S74N, more="", token="another-key")

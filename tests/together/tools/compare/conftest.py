@@ -38,16 +38,10 @@ def start(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey)
     return starter(catalog, signing_key, clock.ManualClock())
 
 
-@pytest.fixture(scope="module")
-def cache() -> dict[str, Any]:
-    """The proxy's settings of its cache, which is off, so that each response is that of the upstream."""
-    return {"seconds": 0}
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def environment(start: StartEnvironment, cache: dict[str, Any]) -> AsyncIterator[ProxyEnvironment]:
+async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
     """An environment of a test file. Comparisons change only the disturbances, which each sets anew."""
-    async with start(sandbox=UPSTREAM, cache=cache) as opened:
+    async with start(sandbox=UPSTREAM) as opened:
         yield opened
 
 
@@ -62,7 +56,6 @@ def learned_table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def learned_environment(
     environment: ProxyEnvironment,
     start: StartEnvironment,
-    cache: dict[str, Any],
     learned_table: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[ProxyEnvironment]:
@@ -72,7 +65,7 @@ async def learned_environment(
         if not learned_table.exists():
             table = await _learn(environment, tmp_path_factory.mktemp("learned"))
             learned_table.write_text(table, encoding="utf-8")
-    async with start(sandbox=UPSTREAM, cache=cache, uids=config.File(learned_table)) as opened:
+    async with start(sandbox=UPSTREAM, uids=config.File(learned_table)) as opened:
         yield opened
 
 

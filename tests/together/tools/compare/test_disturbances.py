@@ -1,7 +1,5 @@
 """A disturbed baseline: each difference is found with its cause, and nothing else is."""
 
-from typing import Any
-
 import pytest
 from together.tools.compare.comparison import WHOLE, CompareRequests, reported_differences
 
@@ -18,12 +16,6 @@ MISSING: Sorts = {
 }
 SINGLE: Sorts = {("[*]", "extra", "extra part"), ("(status)", "status", "extra part"), ("count", "value", "extra part")}
 UPPER_BOUND: Sorts = {("hits", "value", "unsupported")}  # of a number with `*`
-
-
-@pytest.fixture(scope="module")
-def cache() -> dict[str, Any]:
-    """The candidate keeps its responses: every test sends it the same requests, and disturbs the baseline only."""
-    return {"seconds": 3600}
 
 
 async def test_reordered_offers_are_reported_and_count(compare: CompareRequests) -> None:

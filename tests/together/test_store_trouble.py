@@ -1,0 +1,91 @@
+"""A store file that cannot be written: readiness names it, what is in memory is served, and nothing that costs parts is
+begun, with or without a limit."""
+
+import resource
+from pathlib import Path
+
+import pytest
+from acceptance import bills, running
+
+NAMES = ("free", "limited")
+NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk
+UNAVAILABLE = "\nv3bridge_store_unavailable 1.0\n"
+FIRST, *OTHERS = bills.numbers(3)
+
+
+@pytest.fixture(scope="module")
+def sandbox(module_processes: running.Processes) -> running.Sandbox:
+    return bills.sandbox(module_processes)
+
+
+@pytest.fixture
+def service(module_processes: running.Processes, sandbox: running.Sandbox) -> running.Service:
+    """A service whose applications have one part each in memory. Its store has a folder of its own."""
+    free, limited = bills.application(sandbox, "apikeys: [free]"), "apikeys: [limited], parts: 1000"
+    applications = {"free": free, "limited": bills.application(sandbox, limited, second=True)}
+    store = module_processes.new_folder() / "store.sqlite"
+    started = module_processes.service(bills.configuration(sandbox, f"sqlite:{store}", **applications))
+    for _ in range(2):  # a response is kept in memory when the store has answered it
+        assert statuses(started, FIRST) == [200, 200]
+    return started
+
+
+def store_folder(service: running.Service) -> Path:
+    return Path(service.file.read_text().partition("sqlite:")[2].partition('"')[0]).parent
+
+
+def statuses(service: running.Service, number: str) -> list[int]:
+    """Request a number by each key; what is refused says when to come again."""
+    responses = [service.get(bills.match(number, key=key)) for key in NAMES]
+    assert all("retry-after" in each.headers for each in responses if each.status == 503)
+    return [each.status for each in responses]
+
+
+def reasons(service: running.Service) -> dict[str, str]:
+    """Return why the service is not ready, by check."""
+    response = running.request(service.operators, "/readyz")
+    assert (response.status == 200) is not ("reasons" in response.json)
+    return {each["check"]: each["reason"] for each in response.json.get("reasons", ())}
+
+
+def check_refused(service: running.Service, sandbox: running.Sandbox) -> str:
+    """Wait until the service knows, check what it serves, and return the reason that readiness names."""
+    running.until(lambda: reasons(service), "the store is not ready")
+    billed = bills.billed(sandbox)
+    assert statuses(service, FIRST) == [200, 200]
+    for number in OTHERS:
+        assert statuses(service, number) == [503, 503]
+    assert bills.billed(sandbox) == billed
+    running.until(lambda: UNAVAILABLE in running.request(service.operators, "/metrics").text, "the metric says so")
+    (named,) = reasons(service).items()
+    assert named[0] == "store"
+    return named[1]
+
+
+def check_recovery(service: running.Service, before: dict[str, bills.Usage]) -> None:
+    """Check that all is served again without a restart, that the log has the failure once, and that the books have what
+    was billed."""
+    running.until(lambda: not reasons(service), "the store is ready")
+    assert statuses(service, OTHERS[0]) == [200, 200]
+    assert service.stop() == 0
+    assert service.log.count('"usage not written"') == 1
+    used = {name: (row.used, row.uncertain, row.reserved) for name, row in bills.usage(service).items()}
+    assert used == {name: (row.used + 1, 0, 0) for name, row in before.items()}
+
+
+def test_full_disk(service: running.Service, sandbox: running.Sandbox) -> None:
+    before = bills.usage(service)
+    usual = resource.prlimit(service.workers[0], resource.RLIMIT_FSIZE, NO_SPACE)
+    assert check_refused(service, sandbox).startswith("the store (SQLite) cannot be used: ")
+    resource.prlimit(service.workers[0], resource.RLIMIT_FSIZE, usual)
+    check_recovery(service, before)
+
+
+def test_deleted_store_is_refused_until_a_restart(service: running.Service, sandbox: running.Sandbox) -> None:
+    for file in store_folder(service).iterdir():
+        file.unlink()
+    assert "store.sqlite was deleted or cannot be reached" in check_refused(service, sandbox)
+    assert service.stop() == 0
+    service.start()
+    assert not reasons(service)
+    assert statuses(service, FIRST) == [200, 200]
