@@ -71,13 +71,22 @@ class Refreshing:
             await self._pipeline.refresh(self._applications.by_name.values())
             await process.usage.refresh(self._charged, process.clock.now())
             forgotten = await process.store.value("forgotten")
+            if self._pipeline.has_failed:
+                await self.check()
+                self._pipeline.has_failed = False
         except errors.StoreUnavailable as error:
             self._note(str(error))
             return
-        self._note("" if self._pipeline.is_ready else "usage of parts is not written yet")
+        self._note("")
         if forgotten != self._forgotten:
             self._forgotten = forgotten
             self.on_forgotten()
+
+    async def check(self) -> None:
+        """Raise StoreUnavailable where nothing can be begun that costs parts."""
+        await self._process.store.put_value("writable", "", 1.0)
+        if not self._pipeline.is_ready:
+            raise errors.StoreUnavailable("usage of parts is not written yet")
 
     def _note(self, failure: str) -> None:
         """Log that the store cannot be used, or can be again, once."""
@@ -155,7 +164,7 @@ class Gateway:
     def readiness(self) -> dict[str, FailureReason]:
         """Return the conditions of readiness by name, as functions that return why one is not met."""
         owners = [application.credentials for application in self.applications.by_name.values()]
-        return readiness.checks(owners, self._check_store, self.services, self.clock)
+        return readiness.checks(owners, self.refreshing.check, self.services, self.clock)
 
     def breakers(self) -> dict[str, str]:
         """Return the state of each circuit breaker."""
@@ -182,12 +191,6 @@ class Gateway:
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
         return since + self.services.settings.timeouts.total_seconds
-
-    async def _check_store(self) -> None:
-        """Raise StoreUnavailable where nothing can be begun that costs parts."""
-        await self.process.store.put_value("writable", "", 1.0)
-        if not self.pipeline.is_ready:
-            raise errors.StoreUnavailable("usage of parts is not written yet")
 
 
 @asynccontextmanager

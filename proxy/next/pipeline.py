@@ -75,6 +75,7 @@ class Pipeline:
         self._passing_on = PassingOn(self._batches, self._lookups, process)
         self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", process.store.begin)
         self._tasks: set[asyncio.Task[None]] = set()
+        self.has_failed = False  # a begin, since the store was seen to be writable
 
     @property
     def is_ready(self) -> bool:
@@ -180,6 +181,7 @@ class Pipeline:
         try:
             outcomes = await (self._lookups.quote(begin) if blocked else self._begin(begin))
         except errors.StoreUnavailable:
+            self.has_failed = True
             if not blocked:  # it may have been reserved, without its confirmation
                 await self._bookings.book(Booking(client, begin))
             raise

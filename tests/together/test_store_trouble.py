@@ -2,7 +2,6 @@
 begun, with or without a limit."""
 
 import resource
-from pathlib import Path
 
 import pytest
 from acceptance import bills, running
@@ -20,18 +19,13 @@ def sandbox(module_processes: running.Processes) -> running.Sandbox:
 
 @pytest.fixture
 def service(module_processes: running.Processes, sandbox: running.Sandbox) -> running.Service:
-    """A service whose applications have one part each in memory. Its store has a folder of its own."""
+    """A service whose applications have one part each in memory."""
     free, limited = bills.application(sandbox, "apikeys: [free]"), "apikeys: [limited], parts: 1000"
     applications = {"free": free, "limited": bills.application(sandbox, limited, second=True)}
-    store = module_processes.new_folder() / "store.sqlite"
-    started = module_processes.service(bills.configuration(sandbox, f"sqlite:{store}", **applications))
+    started = module_processes.service(bills.configuration(sandbox, **applications))
     for _ in range(2):  # a response is kept in memory when the store has answered it
         assert statuses(started, FIRST) == [200, 200]
     return started
-
-
-def store_folder(service: running.Service) -> Path:
-    return Path(service.file.read_text().partition("sqlite:")[2].partition('"')[0]).parent
 
 
 def statuses(service: running.Service, number: str) -> list[int]:
@@ -62,29 +56,23 @@ def check_refused(service: running.Service, sandbox: running.Sandbox) -> str:
     return named[1]
 
 
-def check_recovery(service: running.Service, before: dict[str, bills.Usage]) -> None:
-    """Check that all is served again without a restart, that the log has the failure once, and that the books have what
-    was billed."""
-    running.until(lambda: not reasons(service), "the store is ready")
-    assert statuses(service, OTHERS[0]) == [200, 200]
-    assert service.stop() == 0
-    assert service.log.count('"usage not written"') == 1
-    used = {name: (row.used, row.uncertain, row.reserved) for name, row in bills.usage(service).items()}
-    assert used == {name: (row.used + 1, 0, 0) for name, row in before.items()}
-
-
 def test_full_disk(service: running.Service, sandbox: running.Sandbox) -> None:
     before = bills.usage(service)
     usual = resource.prlimit(service.workers[0], resource.RLIMIT_FSIZE, NO_SPACE)
     assert check_refused(service, sandbox).startswith("the store (SQLite) cannot be used: ")
     resource.prlimit(service.workers[0], resource.RLIMIT_FSIZE, usual)
-    check_recovery(service, before)
+    running.until(lambda: not reasons(service), "the store is ready")
+    assert statuses(service, OTHERS[0]) == [200, 200]
+    assert service.stop() == 0
+    assert service.log.count('"store available"') == 1
+    for name, row in bills.usage(service).items():
+        assert (row.used, row.uncertain, row.reserved) == (before[name].used + 1, 0, 0)
 
 
 def test_deleted_store_is_refused_until_a_restart(service: running.Service, sandbox: running.Sandbox) -> None:
-    for file in store_folder(service).iterdir():
+    for file in [*service.folder.glob("store*")]:
         file.unlink()
-    assert "store.sqlite was deleted or cannot be reached" in check_refused(service, sandbox)
+    assert "store was deleted or cannot be reached" in check_refused(service, sandbox)
     assert service.stop() == 0
     service.start()
     assert not reasons(service)
