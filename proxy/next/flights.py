@@ -19,19 +19,23 @@ class Again(NamedTuple):
 
 
 class Flight:
-    """A query that `client` has begun, and the future of what it ends with. Its place among the flights is `key`."""
+    """A query that `client` has begun, and the future of what it ends with. Its place among the flights is `key`;
+    `spent` are parts of operations that have not ended it."""
 
-    __slots__ = ("client", "done", "key", "query")
+    __slots__ = ("client", "done", "key", "query", "spent")
 
     def __init__(self, key: tuple[str, str], query: Query, client: Client) -> None:
         self.key = key
         self.query = query
         self.client = client
+        self.spent = 0
         self.done: asyncio.Future[Answer | Again] = asyncio.get_running_loop().create_future()
 
     def end(self, outcome: Answer | Again) -> None:
         """End the flight, unless it has ended."""
         if not self.done.done():
+            if isinstance(outcome, Answer):
+                outcome = outcome._replace(parts=outcome.parts + self.spent)
             self.done.set_result(outcome)
 
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:

@@ -244,7 +244,11 @@ class Pipeline:
             await self._learn(keeping)
         results = [result for each in ended for result in each.results]
         landed = [(flight, each.answer) for flight, each in zip(work.flights, ended, strict=True) if each.answer]
-        moved = [flight for flight, each in zip(work.flights, ended, strict=True) if each.answer is None]
+        moved: list[Flight] = []
+        for flight, fetched, each in zip(work.flights, sent.fetched, ended, strict=True):
+            if each.answer is None:
+                flight.spent += fetched.returned + fetched.lost
+                moved.append(flight)
         begin = begin._replace(features=common.bits)
         await self._bookings.book(Booking(client, begin, used, lost, results, [flight for flight, _ in landed]))
         for flight, answer in landed:
@@ -257,6 +261,9 @@ class Pipeline:
         error, application, selected = sent.error, work.client.application, unit.selected
         assert error is not None  # noqa: S101 - the caller has looked
         await self._bookings.book(Booking(work.client, begin, uncertain=unit.parts if sent.may_be_billed else 0))
+        if sent.may_be_billed:
+            for flight, fetch in zip(work.flights, unit.fetches, strict=True):
+                flight.spent += fetch.limit
         if isinstance(error, errors.QuotaExhausted):
             await self._learn(self._exhausted.mark(work.client, error))
         elif isinstance(error, errors.OversizedOperation) and sent.queries > 1:
@@ -280,9 +287,8 @@ class Pipeline:
         queries = [flight.query for flight in work.flights]
         is_stale = sent.is_outage and not work.anew
         stale = await self._lookups.stale(work.client, queries) if is_stale else [None] * len(queries)
-        for flight, fetch, answer in zip(work.flights, unit.fetches, stale, strict=True):
-            parts = fetch.limit if sent.may_be_billed else 0
-            self._end([flight], (answer or Answer(None, error, "miss"))._replace(parts=parts))
+        for flight, answer in zip(work.flights, stale, strict=True):
+            self._end([flight], answer or Answer(None, error, "miss"))
 
     async def _wait(self, work: Work, begin: Begin) -> None:
         """Look a busy key up once more when it is free: what is stored then is new."""

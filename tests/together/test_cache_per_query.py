@@ -1,4 +1,4 @@
-"""Tests of caching and coalescing by query: billed parts of a BOM, batches, and cache headers."""
+"""Results are stored by query: billed parts of a BOM, batches, and headers."""
 
 import json
 import re
@@ -22,7 +22,7 @@ async def test_overlapping_bom_is_billed_for_new_queries_only(start: StartEnviro
         second = await environment.get(target(B, C, A))
         assert figures(first) == ("miss", billed)
         assert figures(second) == ("miss", environment.billed_parts - billed)
-        assert [query["mpn"] for query in environment.sent_variables[1]["queries"]] == ["SN74S74D"]
+        assert [query["mpn"] for query in environment.sent_variables[-1]["queries"]] == ["SN74S74D"]
         items = [result["items"] for result in second.json["results"]]
         assert [items[2], items[0]] == [result["items"] for result in first.json["results"]]
         assert figures(await environment.get(target(C, A))) == ("hit", 0)
@@ -58,7 +58,7 @@ async def test_part_by_uid_is_found_in_results_of_other_queries_while_they_are_f
         assert [figures(reply) for reply in found] == [("hit", 0)] * 3
         assert found[0].json == found[1].json[uids[0]]
         assert found[0].json.items() < found[2].json.items()
-        environment.time.advance(84_600)
+        environment.time.advance(84_601)
         fetched = [await environment.get(target) for target in (one, many)]
         assert [figures(reply) for reply in fetched] == [("miss", 1), ("miss", len(uids) - 1)]
         assert [reply.json for reply in fetched] == [reply.json for reply in found[:2]]
@@ -78,14 +78,14 @@ async def test_search_is_cached_with_its_counts(start: StartEnvironment) -> None
         first, second = [await environment.get(path) for _ in range(2)]
         assert [figures(first), figures(second)] == [("miss", 2), ("hit", 0)]
         assert {**first.json, "msec": 0} == {**second.json, "msec": 0}
-        assert figures(await environment.get(path + "&include[]=specs"))[0] == "miss"
+        assert figures(await environment.get(path + "&include[]=specs")) == ("hit", 0)
 
 
 async def test_partial_failure_leaves_other_results(start: StartEnvironment) -> None:
     async with scripted_upstream.running() as upstream:
         good = {"data": {"supMultiMatch": [{"hits": 0, "parts": [], "error": None}] * 5}}
         upstream.respond_with(good, scripted_upstream.ScriptedResponse(b"gone", 502))
-        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(settings) as proxy:
             reply = await proxy.match(json.dumps([{"mpn": f"number-{n}", "limit": 20} for n in range(10)]))
         errors = [result["error"] for result in reply["results"]]

