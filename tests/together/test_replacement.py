@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 import pytest
 from together import service_manager, strict_load
-from together.crashes.program import ledger
 
 import nexar_sandbox
+from proxy.config import loader
 from proxy.kit import clock
+from proxy.next.stored_state import StoredState
 
-MPNS = ("SN74S74N", "BC547", "LM317T", "NE555P")
 LOAD_SECONDS = 0.6  # of load before and after the replacement
 
 
@@ -32,7 +32,6 @@ async def sandbox(catalog: nexar_sandbox.Catalog) -> AsyncIterator[nexar_sandbox
 @pytest.fixture
 def configured(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> Path:
     file = tmp_path / "config.yaml"
-    # Entries of the cache expire within a second, so that parts are paid for all the time.
     file.write_text(f"""
 upstream: {{graphql_url: "{sandbox.graphql_url}", token_url: "{sandbox.token_url}"}}
 store: sqlite:{tmp_path}/state.sqlite
@@ -44,8 +43,8 @@ log: {{format: json, level: warning}}
     return file
 
 
-def target(mpn: str, more: str = "") -> str:
-    return f"/v3/parts/match?apikey=KEY&queries={quote(json.dumps([{'mpn': mpn}]))}{more}"
+def target(mpn: str) -> str:
+    return f"/v3/parts/match?apikey=KEY&queries={quote(json.dumps([{'mpn': mpn}]))}"
 
 
 def check(status: int, body: bytes) -> None:
@@ -54,24 +53,25 @@ def check(status: int, body: bytes) -> None:
     assert result["error"] is None
 
 
-def load_on(port: int) -> strict_load.Load:
-    """Load of some 500 requests a second: equal ones on kept connections, others, and new connections."""
-    load, mpns, numbers = strict_load.Load(port, check), itertools.cycle(MPNS), itertools.count()
+def load_on(port: int, catalog: nexar_sandbox.Catalog) -> strict_load.Load:
+    """Load of some 500 requests a second: equal ones on kept connections, ones that are paid for, and new
+    connections."""
+    load, mpns = strict_load.Load(port, check), itertools.cycle(part.mpn for part in catalog.parts())
     for _ in range(4):
-        load.keep_connection(lambda: target(MPNS[0]), 0.02)
-        load.keep_connection(lambda: target(next(mpns), f"&reference={next(numbers)}"), 0.03)
-    load.keep_connection(lambda: target(MPNS[1]), 0.9)
+        load.keep_connection(lambda: target("SN74S74N"), 0.02)
+        load.keep_connection(lambda: target(next(mpns)), 0.03)
+    load.keep_connection(lambda: target("BC547"), 0.9)
     load.open_connections(lambda: target(next(mpns)), 0.01)
     return load
 
 
 async def test_no_request_fails_when_the_program_is_replaced_under_load(
-    sandbox: nexar_sandbox.Sandbox, configured: Path, tmp_path: Path
+    catalog: nexar_sandbox.Catalog, sandbox: nexar_sandbox.Sandbox, configured: Path, tmp_path: Path
 ) -> None:
     command = ("-m", "proxy", "serve", "--config", str(configured))
     async with service_manager.managing(tmp_path, "http") as manager:
         program = await manager.start(*command)
-        load = load_on(manager.sockets["http"].getsockname()[1])
+        load = load_on(manager.sockets["http"].getsockname()[1], catalog)
         await asyncio.sleep(LOAD_SECONDS)
         # As `systemctl restart` does it: connections wait in the socket's queue.
         assert await program.stop() == 0
@@ -81,6 +81,8 @@ async def test_no_request_fails_when_the_program_is_replaced_under_load(
         assert await program.stop() == 0
     assert load.failures == [], load.responses
     assert load.closed >= 9  # each client with a kept connection was told to open another one
-    used = (await ledger(f"sqlite:{tmp_path}/state.sqlite"))["unlimited"]
+    state = await StoredState.open(loader.load(configured, {}), clock.SystemClock())
+    used = (await state.usage())[0]
+    await state.aclose()
     assert (used.used, used.uncertain, used.reserved) == (sandbox.part_usage.used("unlimited"), 0, 0)
     assert used.used > 0
