@@ -8,8 +8,8 @@ import pytest
 from support import log_lines
 
 from proxy import errors
-from proxy.gateway import recording
 from proxy.kit import clock
+from proxy.next import recording
 from proxy.store.protocol import CLIENT, DAY_SECONDS
 from proxy.store.sqlite import SqliteStore
 from proxy.telemetry.seen import SeenRequests

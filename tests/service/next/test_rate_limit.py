@@ -5,10 +5,15 @@ from typing import Any
 import pytest
 
 from proxy import config, errors
-from proxy.gateway import applications, rate_limit
 from proxy.kit import clock
+from proxy.next import applications, rate_limit
 
 KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
 
 
 @pytest.fixture
