@@ -338,7 +338,9 @@ class Run:
         if not self.address.startswith("unix:"):
             await self.restart_all()
         self.is_exact, self.is_set = False, True
-        for pair, parts in counted.items():
+        accounts = {client_id: account for account, client_id in CLIENT_IDS.items()}
+        billed = {(accounts[client_id], period): 0 for client_id, period in self.world.upstream.billed_in}
+        for pair, parts in (billed | counted).items():
             if pair[0] in CLIENT_IDS:
                 parts = self.world.upstream.billed_in[CLIENT_IDS[pair[0]], pair[1]]
             await self.world.store.set_usage(Account(*pair), parts)
@@ -360,10 +362,13 @@ class Run:
         await self.tick()
         ends = [asyncio.create_task(process.pipeline.aclose()) for process in self.processes]
         ends += [task for process in self.processes for task in process.before]
-        for _ in range(20):
+        for _ in range(100):
             await asyncio.sleep(61.0)
             await self.tick()
-        assert all(task.done() for task in ends)
+            ends = [task for task in ends if not task.done()]
+            if not ends:
+                break
+        assert not ends
         assert all(process.pipeline.is_ready for process in self.processes)
         await self.check()
         usage = await self.world.store.usage()
