@@ -64,3 +64,18 @@ def test_equal_requests_at_once_over_two_workers_cost_one_part(
     sandbox.inject()
     assert [bills.found(each) for each in responses] == [[number]] * 40
     assert sandbox.parts - before == 1
+
+
+def test_sheet_and_service_pay_for_each_part_once(processes: running.Processes, sandbox: running.Sandbox) -> None:
+    service, before = processes.service(bills.configuration(sandbox)), sandbox.parts
+    wanted = bills.numbers(20)
+    assert bills.found(service.get(bills.match(*wanted[:10]))) == wanted[:10]
+    bom = service.file.parent / "BOM.csv"
+    bom.write_text("\n".join(["MPN", *wanted]))
+    fill = ("sheet", "fill", "BOM.csv", "--columns", "stock,second_source", "--config", str(service.file), "--yes")
+    done = running.command(*fill, folder=bom.parent)
+    assert done.returncode == 0, done.stderr
+    assert "40 distinct queries, 20 in the cache" in done.stderr
+    assert sandbox.parts - before == 20
+    assert bills.found(service.get(bills.match(*wanted))) == wanted
+    assert sandbox.parts - before == 20

@@ -389,3 +389,32 @@ def test_a_refused_query_is_not_served_stale(runs: Runs) -> None:
         assert (await world.resolve(process, ERP, ONE))[0].error is refusal
 
     runs(upstream(), main)
+
+
+def test_an_answer_says_what_a_failed_operation_may_have_cost(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        for failure, parts in ((CUT, 3), (FAULT, 0)):
+            world.upstream.failures = [(failure, False)]
+            callers = [world.resolve(process, ERP, QUERIES[:2]) for _ in range(2)]
+            answers = await asyncio.gather(*callers)
+            assert sorted([answer.parts for answer in each] for each in answers) == [[0, 0], [parts, parts]]
+        assert await world.counted("erp") == 6
+
+    runs(upstream(), main)
+
+
+def test_what_is_stored_is_quoted_and_fetched_anew_where_that_is_asked_for(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        process = world.process()
+        await world.resolve(process, ERP, ONE)
+        quoted = await process.quote(ERP, QUERIES[:2])
+        assert [each and uids(each) for each in quoted] == [[uid(0)], None]
+        until = world.clock.monotonic() + SECONDS
+        assert [each.parts for each in await process.resolve(ERP, ONE, until, anew=True)] == [1]
+        world.upstream.failures = [(FAULT, False)]
+        (answer,) = await process.resolve(ERP, ONE, until, anew=True)
+        assert (answer.result, answer.error) == (None, FAULT)
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 2
+
+    runs(upstream(), main)
