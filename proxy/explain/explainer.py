@@ -13,8 +13,8 @@ from proxy.gateway.core import Applications, Client
 from proxy.kit import shipped
 from proxy.kit.wording import duration
 from proxy.mapping import loader
-from proxy.next.queries import Query
 from proxy.planning import listing
+from proxy.planning.queries import Query
 from proxy.redaction import HIDDEN, Redaction
 from proxy.store.protocol import FRESH_SECONDS, STORED_SECONDS
 from proxy.traffic import estimate

@@ -17,20 +17,18 @@ from proxy.kit.wording import duration
 from proxy.mapping.loader import Mappings
 from proxy.mapping.tables import NameIndex
 from proxy.model import PARTS_MAX
-from proxy.next import match, operations, queries
-from proxy.next import search as search_queries
-from proxy.next.queries import Query
-from proxy.planning import listing, parts, search, search_support
+from proxy.planning import fetches, listing, match, queries, search, search_support
 from proxy.planning.exact_match import FilteredMatches
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
+from proxy.planning.queries import Query
 from proxy.traffic.v3_request import V3Request
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parsing import match_queries, requests
 from proxy.v3.parsing import search as search_parser
 from proxy.v3.parsing.request_parameters import RequestParameters
 
-OPEN = FilteredMatches([], [], 0, certain=False)  # a page that leaves open how many parts match
+OPEN = FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
 COUNTED = (
     "only if the page leaves open how many parts match exactly: v3's `hits` has no partial matches, those of "
     "supSearchMpn has; costs no part"
@@ -58,7 +56,7 @@ class RequestPlanner:
     def __init__(self, settings: config.Config, mappings: Mappings) -> None:
         self._settings = settings
         self._mappings = mappings
-        self._projections = ProjectionCache(mappings, whole=True)
+        self._projections = ProjectionCache(mappings)
         self._definitions = self._projections.list_definitions()
         self._lists: dict[str, Any] = {}
 
@@ -136,15 +134,14 @@ class RequestPlanner:
                 return self._listed(caller, *lists, then=UNKNOWN_SPEC, has_records=False)
             supplied = self._lists.get(name, _ASSUMED)
         planned = self._listed(caller, *lists, has_records=False)
-        self._add(planned, [(0, asked) for asked in search_queries.of_plan(plan, request)])
-        if isinstance(plan, search.SearchPlan):
-            counting = plan.count_operations(self._projections.count, caller.context)
-            planned.operations += [_explained_operation(each, (0,)) for each in counting.values()]
+        self._add(planned, [(0, asked) for asked in plan.queries()])
+        counting = plan.count_operations(self._projections.count, caller.context)
+        planned.operations += [_explained_operation(each, (0,)) for each in counting.values()]
         planned.ignored = [IgnoredParameter(name=name, reason=UNSUPPORTED) for name in plan.unsupported]
         return planned
 
     def _parts(self, caller: GatewayRequest, uids: list[str]) -> PlannedRequest:
-        planned, valid = PlannedRequest(caller), parts.valid_uids(uids)
+        planned, valid = PlannedRequest(caller), queries.valid_uids(uids)
         self._add(planned, [(uids.index(uid), queries.part(uid)) for uid in valid])
         planned.ignored = [
             IgnoredParameter(name=f"uid[]={uid[:40]}", reason="is not a v3 uid (16 hex digits), so it is not sent")
@@ -165,10 +162,10 @@ class RequestPlanner:
             asked.setdefault(place, own)
         planned.asked = [(query, numbers[place]) for place, query in asked.items()]
         market = planned.request.context
-        documents = operations.Documents(self._projections.whole(planned.request.projection.features).selection)
+        documents = fetches.Documents(self._projections.whole(planned.request.projection.features).selection)
         for group in queries.grouped(asked.values(), PARTS_MAX):
-            fetches = [operations.Fetch(each, None) for each in group]
-            operation = documents.operation(fetches, market.country, market.currency)
+            fetched = [fetches.Fetch(each, None) for each in group]
+            operation = documents.operation(fetched, market.country, market.currency)
             resolved = tuple(number for each in group for number in numbers[each.key, each.end])
             planned.operations.append(_explained_operation(operation, resolved))
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.kit.clock import Clock
-from proxy.next import operations, turns
+from proxy.next import turns
 from proxy.next.applications import Application
 from proxy.next.features import Selected
-from proxy.next.operations import Fetch, Fetched
+from proxy.planning import fetches
+from proxy.planning.fetches import Fetch, Fetched
 from proxy.planning.operations import EncodedOperation
 from proxy.store import protocol
 from proxy.telemetry.metrics import Metrics
@@ -165,17 +166,17 @@ class Batches:
         if not members:
             return
         first = members[0][0]
-        fetches = [each for reserved, _ in members for each in reserved.fetches]
+        wanted = [each for reserved, _ in members for each in reserved.fetches]
         if len(members) > 1:
             self._metrics.batched_requests.inc(len(members))
         context = first.application.context
-        operation = first.selected.documents.operation(fetches, context.country, context.currency)
+        operation = first.selected.documents.operation(wanted, context.country, context.currency)
         seconds = min(reserved.until for reserved, _ in members) - self._clock.monotonic()
         fetched: list[Fetched] = []
         error = None
         try:
             data = await self._send_once(operation, first.application.credentials, seconds)
-            fetched = operations.read(fetches, data)
+            fetched = fetches.read(wanted, data)
         except errors.BridgeError as failure:
             error = failure
         place = 0
@@ -183,7 +184,7 @@ class Batches:
             own = fetched[place : place + len(reserved.fetches)]
             place += len(reserved.fetches)
             if not future.done():
-                future.set_result(Sent(own, error, len(fetches), operation.parts_max, len(members)))
+                future.set_result(Sent(own, error, len(wanted), operation.parts_max, len(members)))
 
 
 def _late() -> errors.DeadlineExceeded:

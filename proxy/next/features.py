@@ -18,7 +18,7 @@ import structlog
 from proxy import model
 from proxy.kit.clock import Clock
 from proxy.next.applications import Application
-from proxy.next.operations import Documents
+from proxy.planning.fetches import Documents
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store.store import Store
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from proxy import errors
 from proxy.next.applications import Client
-from proxy.next.queries import Query
 from proxy.next.results import Answer
+from proxy.planning.queries import Query
 
 
 class Again(NamedTuple):

@@ -287,6 +287,6 @@ def translate(
     if previous is not None and previous.sources == sources:
         return previous
     mappings = loader.load(shipped.path("mappings"), upstream.site, Path(settings.uids) if settings.uids else None)
-    projections = ProjectionCache(mappings, whole=True)
+    projections = ProjectionCache(mappings)
     projections.check(config.FEATURES)
     return Translation(sources, mappings, projections)

@@ -9,9 +9,9 @@ from proxy.kit.clock import Clock
 from proxy.next.applications import Application, Client, digest
 from proxy.next.features import Features, Selected
 from proxy.next.flights import Flight
-from proxy.next.queries import Query
 from proxy.next.results import Answer, Source
 from proxy.next.turns import Gathered
+from proxy.planning.queries import Query
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome
 from proxy.store.store import Store

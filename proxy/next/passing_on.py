@@ -15,8 +15,8 @@ from proxy.next.bookings import Booking
 from proxy.next.flights import Again, Flight
 from proxy.next.lookups import Lookups
 from proxy.next.process import ProcessState
-from proxy.next.queries import PassedOn
 from proxy.next.results import Answer
+from proxy.planning.queries import PassedOn
 from proxy.store.protocol import Begin
 
 

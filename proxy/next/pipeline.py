@@ -15,19 +15,19 @@ from collections.abc import Collection, Coroutine, Sequence
 from typing import Any, NamedTuple
 
 from proxy import errors
-from proxy.next import queries as queries_
 from proxy.next.applications import Application, Client
 from proxy.next.batches import Batches, Reserved, Send, Sent
 from proxy.next.bookings import Booking
 from proxy.next.features import Features, Selected
 from proxy.next.flights import Again, Flight
 from proxy.next.lookups import Lookups
-from proxy.next.operations import Fetch
 from proxy.next.passing_on import PassingOn
 from proxy.next.process import ProcessState
-from proxy.next.queries import Query
 from proxy.next.results import Answer, joined
 from proxy.next.turns import Gathered
+from proxy.planning import queries as queries_
+from proxy.planning.fetches import Fetch
+from proxy.planning.queries import Query
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome
 

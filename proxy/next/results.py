@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from proxy import errors, model
-from proxy.next import queries
-from proxy.next.operations import Fetched
-from proxy.next.queries import Query, Received
+from proxy.planning import queries
+from proxy.planning.fetches import Fetched
+from proxy.planning.queries import Query, Received
 from proxy.store.protocol import Result
 
 Source = Literal["hit", "shared", "miss", "stale"]

@@ -15,21 +15,18 @@ from proxy import errors, model
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.compiler import CompiledObject
-from proxy.next import match, operations, queries, search
 from proxy.next.applications import Client
 from proxy.next.free_operations import FreeOperations
 from proxy.next.lists import Lists
 from proxy.next.pipeline import Pipeline
-from proxy.next.queries import Element, Query
 from proxy.next.response_metadata import ResponseMetadata
 from proxy.next.results import Answer
-from proxy.planning import exact_match, mpn_search, search_support, wildcards
-from proxy.planning import search as planning
+from proxy.planning import exact_match, fetches, match, queries, search, search_support, wildcards
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
 from proxy.planning.operations import EncodedOperation, PartialData
-from proxy.planning.parts import valid_uids
 from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
+from proxy.planning.queries import Element, Page, Query
 from proxy.telemetry.metrics import Metrics
 
 NO_NEEDS: tuple[str, ...] = ()
@@ -108,17 +105,17 @@ class V3Objects:
                 rendered.append(_failed(answer))
                 continue
             reader = _Reader(compiled, request.context)
-            candidates = await in_turns(reader.elements(asked, answer))
-            matches = match.shown(query, exact_only, answer.result.hits, candidates)
+            elements = await in_turns(reader.elements(asked, answer))
+            matches = match.shown(query, exact_only, answer.result.hits, elements)
             hits = matches.hits
             if match.needs_count(query, asked, matches):
                 hits = await self._count(request, query, hits)
             if answer.source == "miss":
-                unmatched = len(candidates) - len(matches.parts)
+                unmatched = len(elements) - len(matches.elements)
                 self._metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
-            items = await in_turns(reader.items(zip(matches.parts, matches.records, strict=True)))
+            items = await in_turns(reader.items(matches.elements))
             # `hits` is never less than what the client has been shown, whatever the count says.
-            shown = query.start + len(matches.parts) if matches.parts else 0
+            shown = query.start + len(matches.elements) if matches.elements else 0
             error = "; ".join(reader.unreadable) or None
             rendered.append(Rendered([item for item in items if item is not None], max(hits, shown), error))
         failures = [each.failure for each in rendered if each.failure is not None]
@@ -129,7 +126,7 @@ class V3Objects:
 
     async def parts(self, request: GatewayRequest, uids: list[str]) -> dict[str, msgspec.Raw]:
         """Return parts by requested uid, without those unknown upstream (contract v3-rest.md §1)."""
-        valid = valid_uids(uids)
+        valid = queries.valid_uids(uids)
         asked = [queries.part(uid) for uid in valid]
         answers = await self._resolve(request, asked)
         compiled = self._compiled(request, answers, NO_NEEDS)
@@ -140,7 +137,7 @@ class V3Objects:
             # A mapping reads the uid: a redirected part lists that by which it was requested.
             reader = _Reader(compiled, replace(request.context, requested_uid=uid))
             elements = await in_turns(reader.elements(query, answer))
-            items = await in_turns(reader.items((each.part, each.body) for each in elements))
+            items = await in_turns(reader.items(elements))
             found.update((uid, item) for item in items if item is not None)
             unreadable += reader.unreadable
         _require_any(found, unreadable)
@@ -150,25 +147,25 @@ class V3Objects:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await self._search_plan(request, parameters)
         request.metadata.ignore(plan.unsupported)
-        asked = search.of_plan(plan, parameters)
+        asked = plan.queries()
         try:
             answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
             for answer in answers:
                 _require(answer)
         except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec
             raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
-        needs = self._projections.number_needs() if isinstance(plan, mpn_search.MpnSearchPlan) else NO_NEEDS
+        needs = self._projections.number_needs() if plan.reads_numbers else NO_NEEDS
         reader = _Reader(self._compiled(request, answers, needs), request.context)
         found = [
-            (answer.result.hits, await in_turns(reader.elements(query, answer)))
+            Page(await in_turns(reader.elements(query, answer)), answer.result.hits)
             for query, answer in zip(asked, answers, strict=True)
             if answer.result is not None
         ]
-        page = search.page(plan, parameters, found)
-        items = await in_turns(reader.items((each.part, each.body) for each in page.elements))
+        page = plan.page(found)
+        items = await in_turns(reader.items(page.elements))
         shown = [(each, item) for each, item in zip(page.elements, items, strict=True) if item is not None]
         _require_any(shown, reader.unreadable)
-        details = search.details(plan, page._replace(elements=[each for each, _ in shown]), counted)
+        details = plan.details(page._replace(elements=[each for each, _ in shown]), counted)
         return Rendered([item for _, item in shown], page.hits, details=details)
 
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
@@ -191,16 +188,16 @@ class V3Objects:
     async def _listing(self, request: GatewayRequest, name: str) -> Listing:
         return await self._lists.listing(name, request.client.application.credentials, self._deadline(request))
 
-    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> planning.Plan:
+    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
         filters = await in_turns(search_support.parse_filters(parameters))
-        steps = planning.plan_with_lists(parameters, filters, self._projections.tables, request.projection.features)
+        steps = search.plan_with_lists(parameters, filters, self._projections.tables, request.projection.features)
         fetched: Any = None
         while True:
             try:
                 name = steps.send(fetched)
             except StopIteration as done:
-                plan: planning.Plan = done.value
+                plan: search.Plan = done.value
                 return plan
             if name == ATTRIBUTES:
                 credentials = request.client.application.credentials
@@ -231,10 +228,8 @@ class V3Objects:
         [counted] = data.supMultiMatch
         return at_most if counted.error is not None else max(counted.hits, 0)
 
-    async def _counts(self, request: GatewayRequest, plan: planning.Plan) -> dict[int, Any]:
+    async def _counts(self, request: GatewayRequest, plan: search.Plan) -> dict[int, Any]:
         """Return the result sets of the operations that count for a search, by their positions."""
-        if isinstance(plan, mpn_search.MpnSearchPlan):
-            return {}
         planned = plan.count_operations(self._projections.count, request.context)
         data = await asyncio.gather(*(self._execute(request, operation) for operation in planned.values()))
         return {position: each.supSearch for position, each in zip(planned, data, strict=True)}
@@ -280,11 +275,11 @@ class _Reader:
                 self._leave_out(body, error)
         return elements
 
-    def items(self, parts: Iterable[tuple[Any, bytes]]) -> Slices[list[msgspec.Raw | None]]:
+    def items(self, elements: Iterable[Element]) -> Slices[list[msgspec.Raw | None]]:
         """Return parts as v3 objects; None for one that cannot be mapped."""
         items: list[msgspec.Raw | None] = []
         size = 0
-        for part, body in parts:
+        for part, body, _ in elements:
             if size > SLICE_BYTES:
                 size = 0
                 yield
@@ -297,7 +292,7 @@ class _Reader:
         return items
 
     def _leave_out(self, body: bytes, error: Exception) -> None:
-        text = f"the upstream sent part {operations.uid(body)} in a form that cannot be read: {error}"
+        text = f"the upstream sent part {fetches.uid(body)} in a form that cannot be read: {error}"
         log.warning("part left out", reason=text)
         self.unreadable.append(text)
 

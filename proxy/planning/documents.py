@@ -5,10 +5,9 @@ Made by projection_cache.py; facets.py turns aggregations into v3's facets and s
 is decided here, because it depends on which fields of a document are nullable.
 """
 
-import re
 import types
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,9 +19,14 @@ from proxy.planning.operations import Document, ErrorMarker, FieldError, Partial
 REASON_MAX = 500  # characters of the upstream's messages that are passed on
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
-SEARCH = f"$q: String!, {MARKET}, $start: Int!, $limit: Int!, $filters: Map"
-SEARCH_ARGUMENTS = f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters"
-SORTING = "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
+SEARCH = (
+    f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, "
+    "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
+)
+SEARCH_ARGUMENTS = (
+    f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters, "
+    "sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
+)
 SIZE = "$size: Int!"
 NULL = b"null"
 
@@ -104,23 +108,11 @@ class MatchedParts(msgspec.Struct, gc=False):
 
 
 class FoundPart(msgspec.Struct, gc=False):
-    """SupPartResult with the alternate MPN that matched."""
+    """SupPartResult: a part, the alternate MPN that matched, and its snippet."""
 
     part: msgspec.Raw
     akaMpn: str | None = None  # noqa: N815 - the service's name
-
-
-class FoundPartWithSnippet(FoundPart, gc=False):
-    """SupPartResult with all that a page shows of it."""
-
     description: str | None = None
-
-
-class DescribedPart(msgspec.Struct, gc=False):
-    """SupPartResult with its snippet."""
-
-    part: msgspec.Raw
-    description: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,55 +156,37 @@ AGGREGATIONS = {
 }
 
 
-def multi_match(selection: str, options: bool = False) -> Document:
-    """Return the document of supMultiMatch. Without a selection of parts it selects only the hits, which costs nothing.
-    `options`, such as filters, apply to all queries, so that such documents are not batched."""
-    parts = f" parts {{ {selection} }}" if selection else ""
-    declared, passed = (", $options: SupPartMatchOptions", ", options: $options") if options else ("", "")
-    root = Root(
-        "supMultiMatch",
-        f"$queries: [SupPartMatchQuery!]!, {MARKET}{declared}",
-        f"queries: $queries, {MARKET_ARGUMENTS}{passed}",
-        f"hits error{parts}",
-        types.GenericAlias(list, (MatchedParts if selection else MatchCount,)),
-    )
-    # Options are those of one request: its queries cannot share an operation with others.
-    return root.document(mark_errors=_partial(), list_variable=None if options else "queries")
+def multi_match(selection: str) -> Document:
+    """Return the document of supMultiMatch. Options, such as filters, apply to all of its queries."""
+    return _multi_match(f"hits error parts {{ {selection} }}", MatchedParts)
 
 
-def search(name: str, selection: str) -> Document:
-    """Return the document of supSearch or supSearchMpn for parts/match: parts, and the alternate MPNs that matched."""
-    # akaMpn is set where an alternate number matched (contract graphql.md §1.2): such a part is a match, too.
-    below = f"hits results {{ akaMpn part {{ {selection} }} }}"
-    root = Root(name, SEARCH, SEARCH_ARGUMENTS, below, _result_set(FoundPart, []))
-    return root.document(mark_errors=_partial(_require_results), merging=partial(_aliases, root))
-
-
-def page(selection: str, counted: frozenset[str]) -> Document:
-    """Return the document of supSearch for parts/search: parts with their snippets, and the aggregations named."""
-    return _counting(counted, f"hits results {{ description part {{ {selection} }} }}", DescribedPart)
+def match_count() -> Document:
+    """Return the document of supMultiMatch that selects only hits."""
+    return _multi_match("hits error", MatchCount)
 
 
 def count(counted: frozenset[str]) -> Document:
-    """Return the document of supSearch that selects only hits and aggregations."""
-    return _counting(counted, "hits", None)
+    """Return the document of supSearch that selects only hits and the aggregations named."""
+    chosen = [AGGREGATIONS[name] for name in sorted(counted)]
+    declared = dict.fromkeys(name for each in chosen for name in each.variables)
+    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
+    below = " ".join(["hits", *(each.text for each in chosen)])
+    return _search("supSearch", declared, below, fields).document()
 
 
-def found(name: str, selection: str) -> Document:
-    """Return the document of supSearch or supSearchMpn with all arguments of a page, which variables without a value
-    leave out: parts, the alternate MPNs that matched, and snippets."""
-    signature = f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, {SORTING}"
-    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
+def search(name: str, selection: str) -> Document:
+    """Return the document of supSearch or supSearchMpn for a page; variables without a value leave arguments out."""
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
-    root = Root(name, signature, arguments, below, _result_set(FoundPartWithSnippet, []))
-    return root.document(mark_errors=_partial(_require_results))
+    results = ("results", types.GenericAlias(list, (FoundPart,)) | None, None)
+    return _search(name, (), below, [results]).document(_partial(_require_results))
 
 
 def parts(selection: str) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
     root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, selection, list[msgspec.Raw])
-    return root.document(mark_errors=_partial(_mark_lost_parts), list_variable="ids")
+    return root.document(_partial(_mark_lost_parts))
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
@@ -237,36 +211,23 @@ class Root(NamedTuple):
     below: str
     record: Any
 
-    def document(self, **options: Any) -> Document:
-        """Return the document that selects the field once; `options` are further arguments of Document."""
+    def document(self, mark_errors: ErrorMarker | None = None) -> Document:
+        """Return the document that selects the field."""
         declared, passed = (f"({text})" if text else "" for text in (self.signature, self.arguments))
         text = f"query {self.name}{declared} {{ {self.name}{passed} {{ {self.below} }} }}"
-        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), **options)
+        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), mark_errors)
 
 
-def _aliases(root: Root, number: int) -> Document:
-    """Return the document that selects a search `number` times, under the aliases a0, a1, …"""
-    declared = ", ".join(_numbered(root.signature, n) for n in range(number))
-    # A fragment, so that the selection is sent and parsed once, not for each alias.
-    fields = " ".join(f"a{n}: {root.name}({_numbered(root.arguments, n)}) {{ ...found }}" for n in range(number))
-    text = f"query {root.name}({declared}) {{ {fields} }} fragment found on SupPartResultSet {{ {root.below} }}"
-    record = types.GenericAlias(dict, (str, root.record))
-    return Document(root.name, text, record, mark_errors=_partial(_mark_lost_aliases))
+def _search(name: str, declared: Iterable[str], below: str, fields: list[Any]) -> Root:
+    result_set = msgspec.defstruct("SupPartResultSet", [("hits", int), *fields], gc=False)
+    return Root(name, ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, result_set)
 
 
-def _numbered(text: str, number: int) -> str:
-    return re.sub(r"\$(\w+)", rf"$\g<1>{number}", text)
-
-
-def _counting(counted: frozenset[str], below: str, result: type | None) -> Document:
-    chosen = [AGGREGATIONS[name] for name in sorted(counted)]
-    declared = dict.fromkeys(name for each in chosen for name in each.variables)
-    signature = ", ".join([SEARCH, SORTING, *declared])
-    arguments = f"{SEARCH_ARGUMENTS}, sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
-    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
-    texts = " ".join([below, *(each.text for each in chosen)])
-    root = Root("supSearch", signature, arguments, texts, _result_set(result, fields))
-    return root.document(mark_errors=_partial(_require_results) if result else None)
+def _multi_match(below: str, record: type) -> Document:
+    signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
+    arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
+    root = Root("supMultiMatch", signature, arguments, below, types.GenericAlias(list, (record,)))
+    return root.document(_partial())
 
 
 def _partial(mark_lost: ErrorMarker | None = None) -> ErrorMarker:
@@ -282,13 +243,6 @@ def _partial(mark_lost: ErrorMarker | None = None) -> ErrorMarker:
 def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
     """Return the data, or None if its only result set has no results."""
     return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
-
-
-def _mark_lost_aliases(data: dict[str, Any], graphql_errors: list[model.GraphQLError]) -> Any:
-    """Replace each result set without results by its errors, or by all errors where none names it."""
-    for alias in [alias for alias, value in data.items() if value.results is None]:
-        data[alias] = FieldError(_reason(graphql_errors, [alias]))
-    return data if any(not isinstance(value, FieldError) for value in data.values()) else None
 
 
 def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any:
@@ -307,9 +261,3 @@ def _reason(graphql_errors: list[model.GraphQLError], at: list[str | int]) -> st
     """Return the messages of the errors at a path, or of all errors if none is."""
     about = [error.message for error in graphql_errors if isinstance(error.path, list) and error.path[: len(at)] == at]
     return "; ".join(dict.fromkeys(about or [error.message for error in graphql_errors]))[:REASON_MAX]
-
-
-def _result_set(result: type | None, counted: list[Any]) -> Any:
-    """Return the type of a SupPartResultSet with these fields, and results of this type; None for no results."""
-    optional = [] if result is None else [("results", types.GenericAlias(list, (result,)) | None, None)]
-    return msgspec.defstruct("SupPartResultSet", [("hits", int), *counted, *optional], gc=False)

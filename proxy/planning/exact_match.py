@@ -5,12 +5,12 @@ Rules of contract v3-rest.md §4: punctuation and case are ignored, unless exact
 Upstream ranks exact matches first: the first part that is not exact ends them, so `hits` needs no further request.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from proxy.model import PartsMatchQuery
 from proxy.planning import wildcards
-from proxy.planning.operations import OperationResult
+from proxy.planning.queries import Element
 
 WILDCARD = wildcards.ANY
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
@@ -21,10 +21,9 @@ MatchTest = Callable[[Any, str | None], bool]
 
 
 class FilteredMatches(NamedTuple):
-    """Matches of one query, with their records. `certain`: `hits` is exact, not an upper bound."""
+    """Matches of one query. `certain`: `hits` is exact, not an upper bound."""
 
-    parts: list[Any]
-    records: list[bytes]
+    elements: Sequence[Element]
     hits: int
     certain: bool
 
@@ -65,31 +64,28 @@ def is_ranked(number: str, exact_only: bool) -> bool:
     return not exact_only and WILDCARD not in number.rstrip(WILDCARD)
 
 
-def filter_ranked(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
+def filter_ranked(
+    query: PartsMatchQuery, elements: Sequence[Element], hits: int, keep: MatchTest | None
+) -> FilteredMatches:
     """Return the matches in a ranked result, where they come first, and their total number."""
     if keep is None:
-        return FilteredMatches(result.parts, result.records, result.hits, certain=True)
-    matches, records = _kept(result, keep)
+        return FilteredMatches(elements, hits, certain=True)
+    matches = _kept(elements, keep)
     # The page holds a part that does not match: behind it there are no further matches.
-    if len(matches) < len(result.parts):
-        return FilteredMatches(matches, records, query.start + len(matches), certain=bool(matches) or query.start == 0)
-    whole = query.start + len(matches) >= result.hits and (bool(matches) or not result.hits)
-    return FilteredMatches(matches, records, result.hits, certain=whole)
+    if len(matches) < len(elements):
+        return FilteredMatches(matches, query.start + len(matches), certain=bool(matches) or query.start == 0)
+    whole = query.start + len(matches) >= hits and (bool(matches) or not hits)
+    return FilteredMatches(matches, hits, certain=whole)
 
 
-def filter_candidates(query: PartsMatchQuery, result: OperationResult, keep: MatchTest | None) -> FilteredMatches:
+def filter_candidates(query: PartsMatchQuery, elements: Sequence[Element], keep: MatchTest | None) -> FilteredMatches:
     """Return the requested page of the matches among candidates; `hits` is a lower bound."""
-    matches, records = _kept(result, keep)
-    page = slice(query.start, query.start + query.limit)
-    return FilteredMatches(matches[page], records[page], len(matches), certain=True)
+    matches = _kept(elements, keep)
+    return FilteredMatches(matches[query.start : query.start + query.limit], len(matches), certain=True)
 
 
-def _kept(result: OperationResult, keep: MatchTest | None) -> tuple[list[Any], list[bytes]]:
-    """Return the parts that pass a test, and their records."""
-    kept = [(part, record) for part, record, aka in result.candidates() if keep is None or keep(part, aka)]
-    if len(kept) == len(result.parts):
-        return result.parts, result.records
-    return [part for part, _ in kept], [record for _, record in kept]
+def _kept(elements: Sequence[Element], keep: MatchTest | None) -> Sequence[Element]:
+    return elements if keep is None else [each for each in elements if keep(each.part, each.hit.aka_mpn)]
 
 
 def _equal(query: PartsMatchQuery) -> MatchTest | None:

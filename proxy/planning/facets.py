@@ -21,7 +21,6 @@ class SearchDetails(NamedTuple):
     """Details of a search beside its parts: their snippets, and v3's facets, stats and spec metadata."""
 
     snippets: list[str | None]
-    hits: int
     facet_results: dict[str, dict[str, Any]]
     stats_results: dict[str, Any]
     spec_metadata: dict[str, Any]

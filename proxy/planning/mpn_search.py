@@ -5,24 +5,25 @@ what it finds. Other filters go with it as options. It can neither count nor sor
 are asked for makes `hits` the most that there can be (contract v3-rest.md §1.1, graphql.md §2.3).
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any
 
 from proxy import errors
 from proxy.mapping import paths
 from proxy.mapping.tables import Tables
-from proxy.model import PARTS_MAX, MappingContext, Projection, SearchRequest
-from proxy.planning import exact_match, facets, lucene, match, search_filters, wildcards
+from proxy.model import PARTS_MAX, MappingContext, SearchRequest
+from proxy.planning import exact_match, facets, lucene, match, queries, search_filters, wildcards
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import OperationResult, PlannedOperation, QueryResult
-from proxy.planning.projection_cache import CompiledParts, ProjectionCache
+from proxy.planning.operations import Document, EncodedOperation
+from proxy.planning.queries import Page, Query
 from proxy.planning.search_support import FilterCondition, SupportedRequest
 
 MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
 FIELD = "mpn"
 
-Candidate = TypeVar("Candidate", bound=tuple[Any, ...])
+Count = Callable[[frozenset[str]], Document]
+"""Makes the document that counts a search, with some aggregations."""
 
 
 def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:
@@ -55,8 +56,10 @@ def candidate_limit(count: int, start: int, limit: int) -> int:
 
 
 class MpnSearchPlan:
-    """Execution plan of one page: a single supMultiMatch. It costs all candidates that are found, not only those on
-    the page."""
+    """Execution plan of one page: a query for each number. It costs all candidates that are found, not only those on
+    the page. `reads_numbers`: of each part it reads what it is filtered and sorted by."""
+
+    reads_numbers = True
 
     def __init__(
         self, supported: SupportedRequest, tables: Tables, mpns: tuple[str, ...], conditions: list[Condition]
@@ -73,73 +76,40 @@ class MpnSearchPlan:
         self._empty = supported.without_counts()
         self.unsupported = (*self._empty.names, *([f"sortby={sortby}"] if ignored else []))
 
-    @property
-    def numbers(self) -> tuple[str, ...]:
-        """Numbers to look for; none if it is known that nothing matches."""
-        return () if self._criteria.finds_nothing else self._mpns
-
-    @property
-    def limit(self) -> int:
-        """How many candidates to request for each number."""
-        return candidate_limit(len(self.numbers), self._request.start, self._request.limit)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """Options of the match, beside its queries."""
+    def queries(self) -> list[Query]:
+        """Return a query for each number; none if it is known that nothing matches."""
+        if self._criteria.finds_nothing:
+            return []
+        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
         options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
-        return {name: value for name, value in options.items() if value}
+        given = {name: value for name, value in options.items() if value}
+        return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
 
-    def matches(self, candidates: Iterable[tuple[str, Candidate]]) -> list[Candidate]:
-        """Return the candidates that match, in order; each comes with the number that it was found by, and begins with
-        the part."""
-        matches = [candidate for number, candidate in candidates if candidate[0].mpn == number]
+    def count_operations(self, _: Count, __: MappingContext) -> dict[int, EncodedOperation]:
+        """Return no operations that count: it counts nothing but the hits."""
+        return {}
+
+    def page(self, found: Sequence[Page]) -> Page:
+        """Return the page of what was found by each number. Candidates that were not returned may differ in
+        punctuation, but count as hits."""
+        matches = [
+            element
+            for number, each in zip(self._mpns, found, strict=bool(found))
+            for element in each.elements
+            if element.part.mpn == number
+        ]
         if self._sorting is not None:
             value, descending = self._sorting
-            matches.sort(key=lambda found: str(value(found[0])).casefold(), reverse=descending)
-        return matches
-
-    def details(self, hits: int, snippets: list[str | None]) -> facets.SearchDetails:
-        """Return the details of the page: all counts are empty."""
-        details = facets.SearchDetails(snippets, hits, {"fields": {}, "queries": {}}, {}, {})
-        return details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
-
-    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
-        """Return the document and mapping of the page, for a plan that is known to have some features."""
-        return projections.numbered(projection, known)
-
-    def operations(
-        self, _: ProjectionCache, compiled: CompiledParts, context: MappingContext
-    ) -> list[PlannedOperation]:
-        """Return the operation; none if it is known that nothing matches."""
-        if not self.numbers:
-            return []
-        variables = {
-            "queries": [{"mpn": number, "start": 0, "limit": self.limit} for number in self._mpns],
-            "options": self.options,
-            "country": context.country,
-            "currency": context.currency,
-        }
-        positions = tuple(range(len(self._mpns)))
-        parts_max = self.limit * len(positions)
-        read, decode = match.read_multi_match, compiled.part.decode
-        return [PlannedOperation(compiled.document, variables, parts_max, read, positions, decode)]
-
-    def result(self, results: dict[int, OperationResult]) -> QueryResult:
-        """Return the page. Candidates that were not returned may differ in punctuation, but count as hits."""
-        failure = next((each.failure for each in results.values() if each.failure is not None), None)
-        if failure is not None:
-            return QueryResult([], 0, failure.message, failure)
-        by_number = list(zip(self._mpns, results.values(), strict=bool(results)))
-        matches = self.matches(
-            (number, (part, record)) for number, result in by_number for part, record, _ in result.candidates()
-        )
+            matches.sort(key=lambda element: str(value(element.part)).casefold(), reverse=descending)
         # Those that were not returned cannot be compared.
-        hits = len(matches) + sum(max(0, result.hits - len(result.parts)) for _, result in by_number)
-        start = self._request.start
-        shown = matches[start : start + self._request.limit]
-        parts = [part for part, _ in shown]
-        details = self.details(hits, [part.shortDescription for part in parts])
-        return QueryResult(parts, hits, details=details, records=[record for _, record in shown])
+        hits = len(matches) + sum(max(0, each.hits - len(each.elements)) for each in found)
+        return Page(matches[self._request.start : self._request.start + self._request.limit], hits)
+
+    def details(self, page: Page, _: Mapping[int, Any]) -> facets.SearchDetails:
+        """Return the details of the page: all counts are empty."""
+        snippets = [each.part.shortDescription for each in page.elements]
+        details = facets.SearchDetails(snippets, {"fields": {}, "queries": {}}, {}, {})
+        return details.with_empty(self._empty.facets, self._empty.stats, self._empty.queries)
 
 
 def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:

@@ -3,7 +3,7 @@
 Clients use few projections and repeat them; the least recently used are evicted.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from typing import Any, NamedTuple, TypeVar
 
 import cachetools
@@ -14,7 +14,6 @@ from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, exact_match
 from proxy.planning.listing import Listing
-from proxy.planning.match import Documents
 from proxy.planning.operations import Document
 
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
@@ -29,27 +28,10 @@ T = TypeVar("T")
 
 
 class Fetched(NamedTuple):
-    """What is fetched of each part: the selection, its fields, and the features of a plan that it needs."""
+    """What is fetched of each part: the selection, and its fields."""
 
     selection: str
     fields: frozenset[str]
-    features: frozenset[str]
-
-
-class CompiledMatch(NamedTuple):
-    """Documents and mapping of parts/match in one projection."""
-
-    documents: Documents
-    part: compiler.CompiledObject
-    fetched: Fetched
-
-
-class CompiledParts(NamedTuple):
-    """Document and mapping of parts by uid, or of a search page, in one projection."""
-
-    document: Document
-    part: compiler.CompiledObject
-    fetched: Fetched
 
 
 class ListDefinition(NamedTuple):
@@ -63,28 +45,22 @@ class ListDefinition(NamedTuple):
 class ProjectionCache:
     """Documents and mappings by projection, compiled on first use. Not thread-safe.
 
-    With `whole`, parts are fetched with all fields that any projection shows, and those of `ObjectRules.fetched`,
-    because parts are billed, not fields (contract graphql.md §6): another projection then finds them in the cache.
-    Fields that need a feature of the plan are fetched where the projection shows one of that feature, or the plan is
-    `known` to have it: without it the upstream refuses the whole operation. Where `known` is None only what the
-    projection shows is fetched.
+    Parts are fetched `whole`: with all fields that any projection shows, and those of `ObjectRules.fetched`, because
+    parts are billed, not fields (contract graphql.md §6).
     """
 
-    def __init__(self, mappings: loader.Mappings, *, whole: bool = False) -> None:
+    def __init__(self, mappings: loader.Mappings) -> None:
         self._mappings = mappings
         self.tables = mappings.tables
         self._views = {PART: mappings, **mappings.views}
-        self.is_whole = whole
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
         self.features = frozenset({rule.feature for rule in rules if rule.feature})
-        self._count = documents.multi_match("")
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
-        # One compilation for all documents of parts: they differ only in what they need besides the projection.
         compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
         for view, mappings in self._mappings.views.items():
             self._part(Projection(mappings.includable(view), features=everything.features, view=view), ())
@@ -94,37 +70,6 @@ class ProjectionCache:
     def part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
         """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
         return self._cached(("part", projection, needs), lambda: self._part(projection, needs))
-
-    def match(
-        self, projection: Projection, skus: bool = False, known: frozenset[str] | None = NO_FEATURES
-    ) -> CompiledMatch:
-        """Return documents and mapping for parts/match. `skus`: matching compares SKUs, even if the projection hides
-        them."""
-        return self._cached(("match", projection, skus, known), lambda: self._compile_match(projection, skus, known))
-
-    def parts(self, projection: Projection, known: frozenset[str] | None = NO_FEATURES) -> CompiledParts:
-        """Return document and mapping for parts by uid."""
-        return self._cached(("parts", projection, known), lambda: self._compile(projection, (), known, documents.parts))
-
-    def page(
-        self, projection: Projection, counted: frozenset[str], known: frozenset[str] | None = NO_FEATURES
-    ) -> CompiledParts:
-        """Return document and mapping for a page of a search, with some aggregations."""
-
-        def document(selection: str) -> Document:
-            return documents.page(selection, counted)
-
-        key = ("page", projection, counted, known)
-        return self._cached(key, lambda: self._compile(projection, (), known, document))
-
-    def numbered(self, projection: Projection, known: frozenset[str] | None = NO_FEATURES) -> CompiledParts:
-        """Return document and mapping for a page of a search by part number."""
-
-        def document(selection: str) -> Document:
-            return documents.multi_match(selection, options=True)
-
-        key = ("numbered", projection, known)
-        return self._cached(key, lambda: self._compile(projection, self.number_needs(), known, document))
 
     def features_named(self, names: Set[str]) -> frozenset[str]:
         """Return the features that are among some names, or whose fields are: those that the others are below."""
@@ -159,55 +104,8 @@ class ProjectionCache:
             compiled = self._projections[key] = make()
         return compiled
 
-    def _compile_match(self, projection: Projection, skus: bool, known: frozenset[str] | None) -> CompiledMatch:
-        needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if skus else ()))
-        part = self._part(projection, needs)
-        fetched = self.fetched(part, known)
-        return CompiledMatch(self.match_documents(fetched.selection), part, fetched)
-
-    def match_documents(self, selection: str) -> Documents:
-        """Return documents that are shared by all projections that fetch the same: their queries can be batched."""
-
-        def make() -> Documents:
-            return Documents(
-                documents.multi_match(selection),
-                documents.search("supSearchMpn", selection),
-                documents.search("supSearch", selection),
-                self._count,
-            )
-
-        return self._cached(("match documents", selection), make)
-
-    def _compile(
-        self,
-        projection: Projection,
-        needs: tuple[str, ...],
-        known: frozenset[str] | None,
-        document: Callable[[str], Document],
-    ) -> CompiledParts:
-        part = self._part(projection, needs)
-        fetched = self.fetched(part, known)
-        return CompiledParts(document(fetched.selection), part, fetched)
-
-    def document(self, key: Hashable, make: Callable[[], Document]) -> Document:
-        """Return the document of another dialect, which is made once."""
-        return self._cached(("document", key), make)
-
     def _part(self, projection: Projection, needs: tuple[str, ...]) -> compiler.CompiledObject:
         return compiler.compile_object(self._views[projection.view], projection.view, projection, needs)
-
-    def fetched(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
-        """Return what is fetched for a part: all that is fetched of any, and what else this one reads."""
-        return self._cached(("fetched", part.selection, part.fields, known), lambda: self._to_fetch(part, known))
-
-    def _to_fetch(self, part: compiler.CompiledObject, known: frozenset[str] | None) -> Fetched:
-        asked = frozenset({feature for feature, fields in self._gated().items() if part.fields & fields})
-        if known is None or not self.is_whole:
-            return Fetched(part.selection, part.fields, asked)
-        whole = self.whole(known & self.features | asked)
-        if part.fields <= whole.fields:
-            return whole
-        return Fetched(f"{whole.selection} {part.selection}", whole.fields | part.fields, whole.features)
 
     def _gated(self) -> dict[str, frozenset[str]]:
         """Return the fields that each feature adds to a part."""
@@ -217,7 +115,7 @@ class ProjectionCache:
     def whole(self, features: frozenset[str]) -> Fetched:
         def make() -> Fetched:
             part = compiler.compile_object(self._mappings, PART, self._everything(features), self._needs(features))
-            return Fetched(part.selection, part.fields, features)
+            return Fetched(part.selection, part.fields)
 
         return self._cached(("whole", features), make)
 

@@ -1,7 +1,7 @@
-"""Execution plan of parts/search: one supSearch for the page and its counts, and one more without parts for each
-count with other filters (a facet query, or a facet with `exclude_filter`)."""
+"""Execution plan of parts/search: a query for the page, and operations without parts for its counts: one for those
+under its own filters, and one for each count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -9,13 +9,12 @@ from typing import Any
 from msgspec import structs
 
 from proxy.mapping.tables import Tables, UnlistedError
-from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
-from proxy.planning import facets, mpn_search, search_filters, search_support, spec_fields
+from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
+from proxy.planning import facets, mpn_search, queries, search_filters, search_support, spec_fields
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import Document, EncodedOperation, OperationResult, PlannedOperation, QueryResult
-from proxy.planning.projection_cache import ATTRIBUTES, CompiledParts, ProjectionCache
-
-NOTHING = OperationResult([], 0, result_set=SimpleNamespace(hits=0))  # the result of an operation that is not needed
+from proxy.planning.operations import EncodedOperation
+from proxy.planning.projection_cache import ATTRIBUTES
+from proxy.planning.queries import Page, Query
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,10 @@ class CountGroup:
 
 
 class SearchPlan:
-    """Execution plan of one request: `counted` are the operations with aggregations, the one with the page first."""
+    """Execution plan of one request: `counted` are the operations with aggregations, that under the filters of the page
+    first."""
+
+    reads_numbers = False
 
     def __init__(
         self,
@@ -37,7 +39,7 @@ class SearchPlan:
         tables: Tables,
         features: frozenset[str],
         conditions: list[Condition],
-        queries: dict[str, list[Condition]],
+        facet_conditions: dict[str, list[Condition]],
     ) -> None:
         """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest for
         an unsupported filter."""
@@ -62,18 +64,19 @@ class SearchPlan:
         described = self._filtered if "TECH_SPECS" in features else []
         self.aggregations = [first.with_described(spec_fields.shortnames(tables, described)), *separate]
         self._queried = [
-            search_filters.translate(tables, [*self._conditions, *queries[text]]) for text in request.facet_queries
+            search_filters.translate(tables, [*self._conditions, *facet_conditions[text]])
+            for text in request.facet_queries
         ]
 
-    @property
-    def arguments(self) -> dict[str, Any] | None:
-        """Arguments of the search for the page; None if it is known to find nothing."""
-        filters = self.counted[0].filters
-        return None if filters.finds_nothing else {"q": self._request.q, **self._sorting, **filters.variables()}
+    def queries(self) -> list[Query]:
+        """Return the one query; none if it is known to find nothing."""
+        request, filters = self._request, self.counted[0].filters
+        if filters.finds_nothing:
+            return []
+        arguments = {"q": request.q, **self._sorting, **filters.variables()}
+        return [queries.search("supSearch", request.start, request.start + request.limit, arguments)]
 
-    def count_operations(
-        self, count: Callable[[frozenset[str]], Document], context: MappingContext
-    ) -> dict[int, EncodedOperation]:
+    def count_operations(self, count: mpn_search.Count, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
         under its filters, then separate counts, then the hits of facet queries. `count` makes the document for some
         aggregations. An operation that is known to find nothing is omitted."""
@@ -89,70 +92,15 @@ class SearchPlan:
             if not filters.finds_nothing and (position or aggregations)
         }
 
-    def details(self, hits: int, snippets: list[str | None], counted: Mapping[int, Any]) -> facets.SearchDetails:
+    def page(self, found: Sequence[Page]) -> Page:
+        """Return the page of what was found."""
+        return found[0] if found else Page([], 0)
+
+    def details(self, page: Page, counted: Mapping[int, Any]) -> facets.SearchDetails:
         """Return the details of the page, with all requested counts: of the result sets of the operations at these
         positions."""
         places = range(len(self.counted) + len(self._queried))
-        result_sets = [counted.get(place, SimpleNamespace(hits=0 if place else hits)) for place in places]
-        return self._details(result_sets, hits, snippets)
-
-    def page(self, projections: ProjectionCache, projection: Projection, known: frozenset[str] | None) -> CompiledParts:
-        """Return the document and mapping of the page, for a plan that is known to have some features."""
-        return projections.page(projection, self.aggregations[0].aggregations, known)
-
-    def operations(
-        self, projections: ProjectionCache, page: CompiledParts, context: MappingContext
-    ) -> list[PlannedOperation]:
-        """Return all operations; the page is fetched with its document."""
-        counting = [projections.count(each.aggregations) for each in self.aggregations[1:]]
-        return self.with_documents(page, counting, projections.count(frozenset()), context)
-
-    def with_documents(
-        self, page: CompiledParts, counting: list[Document], hits: Document, context: MappingContext
-    ) -> list[PlannedOperation]:
-        """Return the operations: the page first, then separate counts, then the hits of facet queries. Only the page
-        returns parts. An operation that is known to find nothing is omitted."""
-        request = self._request
-        market = {"q": request.q, "country": context.country, "currency": context.currency}
-        first = {**market, "start": request.start, "limit": request.limit, **self._sorting}
-        # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
-        count_only = {**market, "start": 0, "limit": 0}
-        planned = [
-            (document, {**shown, **aggregations.variables()}, each.filters)
-            for document, shown, aggregations, each in zip(
-                [page.document, *counting],
-                [first, *[count_only] * len(counting)],
-                self.aggregations,
-                self.counted,
-                strict=True,
-            )
-        ]
-        planned += [(hits, count_only, each) for each in self._queried]
-        return [
-            PlannedOperation(
-                document,
-                {**variables, **each.variables()},
-                int(variables["limit"]),
-                read,
-                (position,),
-                page.part.decode,
-            )
-            for position, (document, variables, each) in enumerate(planned)
-            if not each.finds_nothing
-        ]
-
-    def result(self, results: dict[int, OperationResult]) -> QueryResult:
-        """Return the parts of the page, with all requested counts as details."""
-        failure = next((each.failure for each in results.values() if each.failure is not None), None)
-        if failure is not None:
-            return QueryResult([], 0, failure.message, failure)
-        in_order = [results.get(position, NOTHING) for position in range(len(self.counted) + len(self._queried))]
-        page = in_order[0]
-        snippets = [result.description for result in getattr(page.result_set, "results", None) or []]
-        details = self._details([each.result_set for each in in_order], page.hits, snippets)
-        return QueryResult(page.parts, page.hits, details=details, records=page.records)
-
-    def _details(self, result_sets: list[Any], hits: int, snippets: list[str | None]) -> facets.SearchDetails:
+        result_sets = [counted.get(place, SimpleNamespace(hits=0 if place else page.hits)) for place in places]
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
@@ -172,11 +120,12 @@ class SearchPlan:
                 for field in each.stats
             }
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
-        queries = zip(self._request.facet_queries, result_sets[len(self.counted) :], strict=True)
-        counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in queries}
+        counting = zip(self._request.facet_queries, result_sets[len(self.counted) :], strict=True)
+        counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in counting}
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
-        details = facets.SearchDetails(snippets, hits, facet_results, measured, metadata)
+        snippets = [each.hit.description for each in page.elements]
+        details = facets.SearchDetails(snippets, facet_results, measured, metadata)
         return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
     def _page_counts(self) -> CountGroup:
@@ -271,10 +220,3 @@ def plan(
 def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
     drilldown = request.drilldown
     return drilldown if drilldown and drilldown.include and drilldown.exclude_filter is excluding else None
-
-
-def read(data: Any) -> list[OperationResult]:
-    """Read a result set: its parts and hits, and the whole of it for counts."""
-    result_set = data.supSearch
-    records = [bytes(result.part) for result in getattr(result_set, "results", None) or []]
-    return [OperationResult([], max(result_set.hits, 0), result_set=result_set, records=records)]

@@ -5,21 +5,15 @@ nothing.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 from proxy import errors, model
-from proxy.planning import match, mpn_search, parts
-from proxy.planning.operations import Document
+from proxy.planning import match, mpn_search, queries
 from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
 from proxy.v3.parameters import Parameters
 from proxy.v3.parsing import requests
-
-_NOWHERE = model.MappingContext("", "")  # country and currency do not change the cost
-_DOCUMENT = Document("", "", Any)  # nor does the projection
-_DOCUMENTS = match.Documents(_DOCUMENT, _DOCUMENT, _DOCUMENT, _DOCUMENT)
 
 
 class EndpointEstimate(msgspec.Struct, frozen=True):
@@ -78,7 +72,7 @@ def worst_case_parts(request: V3Request) -> int:
         uids = requests.parse_uids(parameters) if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     except errors.BadRequest:
         return 0
-    return len(parts.valid_uids(uids))
+    return len(queries.valid_uids(uids))
 
 
 def _search_parts(parameters: Parameters) -> int:
@@ -93,5 +87,4 @@ def _search_parts(parameters: Parameters) -> int:
 
 def _match_parts(parameters: Parameters) -> int:
     request = requests.parse_match(parameters).request
-    plan = match.MatchPlan(request, _DOCUMENTS, msgspec.json.decode, _NOWHERE, "supMultiMatch")
-    return sum(operation.parts_max for operation in plan.operations)
+    return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))

@@ -23,12 +23,12 @@ from proxy.graphql.documents import (
     InvalidDocumentError,
     KeptOfDocuments,
 )
-from proxy.next import queries
 from proxy.next.graphql import roots, selection
 from proxy.next.graphql.selection import Compiler, Field
-from proxy.next.queries import PassedOn, Query, Received
+from proxy.planning import queries
 from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.queries import PassedOn, Query, Received
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 

@@ -10,10 +10,10 @@ import msgspec
 
 from proxy import errors
 from proxy.model import PARTS_MAX
-from proxy.next import queries
 from proxy.next.graphql.selection import Tree
-from proxy.next.queries import Query
 from proxy.next.results import Answer
+from proxy.planning import queries
+from proxy.planning.queries import Query
 
 MULTI_MATCH, PARTS = "supMultiMatch", "supParts"
 SEARCHES: tuple[queries.SearchRoot, ...] = ("supSearch", "supSearchMpn")

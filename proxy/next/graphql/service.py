@@ -18,9 +18,9 @@ from proxy.next.free_operations import FreeOperations
 from proxy.next.graphql import roots, selection
 from proxy.next.graphql.preparation import Introspection, Preparation, Requested, SupplyField
 from proxy.next.pipeline import Pipeline
-from proxy.next.queries import Query
 from proxy.next.results import Answer
 from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.queries import Query
 
 NULL = b"null"
 PART_LIMIT = "You have exceeded your part limit"

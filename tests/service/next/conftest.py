@@ -10,7 +10,7 @@ from proxy.planning.projection_cache import ProjectionCache
 
 @pytest.fixture(scope="session")
 def projections() -> ProjectionCache:
-    return ProjectionCache(loader.load(shipped.path("mappings")), whole=True)
+    return ProjectionCache(loader.load(shipped.path("mappings")))
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import asyncio
 
 from service.next.world import Runs, Upstream, World, client, uid
 
-from proxy.next.queries import matching
+from proxy.planning.queries import matching
 
 
 def test_batches_are_counted_and_those_that_wait_for_a_connection(runs: Runs) -> None:

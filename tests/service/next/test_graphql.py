@@ -11,7 +11,7 @@ from support import random_documents
 
 from proxy import errors, model
 from proxy.graphql.documents import InvalidDocumentError
-from proxy.next.queries import matching, part
+from proxy.planning.queries import matching, part
 from proxy.v4.documents import V4DocumentReader
 
 ERP = client()

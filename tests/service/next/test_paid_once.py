@@ -4,7 +4,7 @@ import asyncio
 
 from service.next.world import HOUR, Runs, Upstream, World, client, uid, uids
 
-from proxy.next.queries import Query, matching, part, search
+from proxy.planning.queries import Query, matching, part, search
 
 NUMBERS = [f"N{n}" for n in range(60)]
 ERP = client()

@@ -8,7 +8,7 @@ from service.next.world import ALL, HOUR, REFUSED, SECONDS, BrokenStore, Runs, U
 
 from proxy import errors
 from proxy.next.applications import digest
-from proxy.next.queries import matching, part, search
+from proxy.planning.queries import matching, part, search
 
 NUMBERS = [f"N{n}" for n in range(40)]
 ERP = client()

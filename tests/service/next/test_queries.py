@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from proxy.model import PartsMatchQuery
-from proxy.next.match import of_match, shown
-from proxy.next.queries import Element, fold
+from proxy.planning.match import of_match, shown
+from proxy.planning.queries import Element, fold
 from proxy.store.protocol import Hit
 
 NUMBERS = ("BAV99", "BAV-99", "BAV99W", "BAV99")
@@ -48,5 +48,4 @@ def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, n
     asked = of_match(PartsMatchQuery(**query), exact_only)
     candidates = [Element(SimpleNamespace(mpn=each, akaMpns=[]), each.encode(), Hit(each)) for each in NUMBERS]
     matches = shown(PartsMatchQuery(**query), exact_only, 4, candidates[asked.start : asked.end])
-    assert ([part.mpn for part in matches.parts], matches.hits) == (numbers, hits)
-    assert matches.records == [number.encode() for number in numbers]
+    assert ([each.part.mpn for each in matches.elements], matches.hits) == (numbers, hits)

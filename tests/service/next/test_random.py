@@ -23,13 +23,13 @@ from proxy import errors
 from proxy.model import GraphQLError
 from proxy.next.applications import Client
 from proxy.next.features import TIER
-from proxy.next.operations import Documents, Fetch
 from proxy.next.pipeline import Pipeline
 from proxy.next.process import ProcessState
-from proxy.next.queries import PassedOn, Query, Received, document, matching, part, search
 from proxy.next.quota import EXHAUSTED
 from proxy.next.results import Answer
+from proxy.planning.fetches import Documents, Fetch
 from proxy.planning.operations import PartialData
+from proxy.planning.queries import PassedOn, Query, Received, document, matching, part, search
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 
 SEEDS, STEPS = 100, 60

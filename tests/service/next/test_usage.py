@@ -6,8 +6,8 @@ from proxy import config
 from proxy.next import usage
 from proxy.next.applications import Applications, Client
 from proxy.next.process import ProcessState
-from proxy.next.queries import matching
 from proxy.next.quota import Exhausted
+from proxy.planning.queries import matching
 from proxy.store.protocol import Usage
 
 TWO_KEYS = tuple(

@@ -20,10 +20,10 @@ from proxy.next.batches import Send
 from proxy.next.features import Features
 from proxy.next.pipeline import Pipeline
 from proxy.next.process import ProcessState
-from proxy.next.queries import Query
 from proxy.next.results import Answer
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.queries import Query
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store

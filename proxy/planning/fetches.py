@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.next.queries import Query
 from proxy.planning import documents
 from proxy.planning.operations import Document, EncodedOperation, FieldError, PartialData
+from proxy.planning.queries import Query
 from proxy.store.protocol import Hit, Result
 
 
@@ -74,10 +74,10 @@ class Documents:
 
     def __init__(self, selection: str) -> None:
         self._documents: dict[str, Document] = {
-            "supMultiMatch": documents.multi_match(selection, options=True),
+            "supMultiMatch": documents.multi_match(selection),
             "supParts": documents.parts(selection),
-            "supSearch": documents.found("supSearch", selection),
-            "supSearchMpn": documents.found("supSearchMpn", selection),
+            "supSearch": documents.search("supSearch", selection),
+            "supSearchMpn": documents.search("supSearchMpn", selection),
         }
 
     def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> EncodedOperation:

@@ -99,6 +99,13 @@ class Element(NamedTuple):
     hit: Hit
 
 
+class Page(NamedTuple):
+    """Elements on a page, and all hits."""
+
+    elements: list[Element]
+    hits: int
+
+
 def fold(number: str) -> str:
     """Return a part number as it is sent and stored: without outer blanks, ASCII letters in upper case."""
     return number.strip(" \t\r\n").translate(_UPPER)
@@ -133,6 +140,12 @@ def matching(
 def part(uid_or_id: str) -> Query:
     """Make the query for a part by its uid or id."""
     return _query("supParts", {"id": uid_or_id}, 0, 1)
+
+
+def valid_uids(uids: Iterable[str]) -> list[str]:
+    """Return the well-formed v3 uids, without duplicates, in order. Others are not sent: supParts accepts upstream
+    ids, too."""
+    return [uid for uid in dict.fromkeys(uids) if _UID.fullmatch(uid)]
 
 
 def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) -> Query:
