@@ -3,15 +3,17 @@
 from pathlib import Path
 
 import graphql
+import msgspec
 import pytest
 
 from proxy import config, model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import operations, projection_cache
+from proxy.planning import documents, fetches, match, projection_cache, queries
 
 COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
 EVERYTHING = frozenset(config.FEATURES)
+SEARCHES: tuple[queries.SearchRoot, ...] = ("supSearch", "supSearchMpn")
 
 
 @pytest.fixture(scope="session")
@@ -25,43 +27,25 @@ def shipped_schema() -> graphql.GraphQLSchema:
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
 
-def projections(mappings: loader.Mappings) -> list[model.Projection]:
-    """Every include[] alone and all together, all and nothing without features, and a few odd projections."""
-    includes = [
-        frozenset[str](),
-        *(frozenset({name}) for name in mappings.includable("Part")),
-        mappings.includable("Part"),
+def texts(projections: projection_cache.ProjectionCache) -> list[str]:
+    """The documents for whole parts with all and without features, for counts, and for lists."""
+    whole = [fetches.Documents(projections.whole(features).selection) for features in (frozenset[str](), EVERYTHING)]
+    asked = [queries.matching(0, 1, mpn="A"), queries.part("1"), *(queries.search(root, 0, 1, {}) for root in SEARCHES)]
+    fetched = [each.operation([fetches.Fetch(query, None)], "US", "USD") for each in whole for query in asked]
+    counts = [projections.count(names) for names in (frozenset[str](), frozenset(documents.AGGREGATIONS))]
+    counted = match.count(model.PartsMatchQuery(mpn="A"), model.MappingContext("US", "USD"))
+    return [
+        *(msgspec.json.decode(each.payload)["query"] for each in [*fetched, counted]),
+        *(each.text for each in [*counts, *(each.document for each in projections.list_definitions().values())]),
     ]
-    plain = [model.Projection(include, features=EVERYTHING) for include in includes]
-    plain += [model.Projection(include, features=frozenset()) for include in (includes[0], includes[-1])]
-    paths = (("offers",), ("offers", "sku"), ("brand", "name"), ("specs", "*", "value"), ("unknown",))
-    shown = [model.Projection(includes[-1], show=frozenset({path}), features=EVERYTHING) for path in paths]
-    hidden = [model.Projection(includes[-1], hide=frozenset({path}), features=EVERYTHING) for path in paths]
-    cut = [
-        model.Projection(cut=frozenset({paths[0]}), features=EVERYTHING),
-        model.Projection(emptied=frozenset({paths[0]}), features=EVERYTHING),
-    ]
-    return [*plain, *shown, *hidden, *cut]
-
-
-def every_document(mappings: loader.Mappings) -> list[operations.Document]:
-    """The documents of all of them."""
-    made = projection_cache.ProjectionCache(mappings)
-    found = []
-    for projection in projections(mappings):
-        for skus in (False, True):
-            match = made.match(projection, skus).documents
-            found += [match.multi_match, match.search_mpn, match.search, match.count]
-            found += [match.search_mpn.merged(3), match.search.merged(33)]
-    return found
 
 
 def test_every_document_is_valid_against_the_complete_schema(
     mappings: loader.Mappings, complete_schema: graphql.GraphQLSchema
 ) -> None:
-    texts = {document.text for document in every_document(mappings)}
-    assert len(texts) > 40
-    faults = {text: graphql.validate(complete_schema, graphql.parse(text)) for text in texts}
+    every = texts(projection_cache.ProjectionCache(mappings))
+    assert len(set(every)) == 15
+    faults = {text: graphql.validate(complete_schema, graphql.parse(text)) for text in every}
     assert {text: found for text, found in faults.items() if found} == {}
 
 
@@ -70,10 +54,9 @@ def test_validation_finds_an_invalid_document(complete_schema: graphql.GraphQLSc
 
 
 def test_plan_without_features_selects_none_of_their_fields(mappings: loader.Mappings) -> None:
-    projection = model.Projection(mappings.includable("Part"))
-    text = projection_cache.ProjectionCache(mappings).match(projection).documents.multi_match.text
+    selection = projection_cache.ProjectionCache(mappings).whole(frozenset()).selection
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
-    assert [name for name in gated if f" {name} " in text.replace("{", " ")] == []
+    assert [name for name in gated if f" {name} " in selection.replace("{", " ")] == []
 
 
 def types_of(schema: graphql.GraphQLSchema) -> dict[str, graphql.GraphQLNamedType]:

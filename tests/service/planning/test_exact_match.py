@@ -10,7 +10,8 @@ from support import cases
 
 from proxy.model import PartsMatchQuery
 from proxy.planning import exact_match
-from proxy.planning.operations import OperationResult
+from proxy.planning.queries import Element
+from proxy.store.protocol import Hit
 
 
 def part(mpn: str, *skus: str) -> Any:
@@ -75,15 +76,9 @@ def test_hits_count_matching_parts_only(
 ) -> None:
     query = PartsMatchQuery(mpn="A1", start=start, limit=limit)
     keep = exact_match.match_test(query, False)
-    found = OperationResult([part(mpn) for mpn in mpns], hits, records=[mpn.encode() for mpn in mpns])
-    narrowed = exact_match.filter_ranked(query, found, keep)
-    assert [record.decode() for record in narrowed.records] == [each.mpn for each in narrowed.parts]
-    assert (len(narrowed.parts), narrowed.hits, narrowed.certain) == (kept, counted, certain)
-
-
-def test_query_without_filter_keeps_everything() -> None:
-    query, found = PartsMatchQuery(q="x"), OperationResult([part("A"), part("B")], 7, records=[b"A", b"B"])
-    assert exact_match.filter_ranked(query, found, None) == (found.parts, found.records, 7, True)
+    elements = [Element(part(mpn), mpn.encode(), Hit(mpn)) for mpn in mpns]
+    narrowed = exact_match.filter_ranked(query, elements, hits, keep)
+    assert (len(narrowed.elements), narrowed.hits, narrowed.certain) == (kept, counted, certain)
 
 
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)

@@ -1,109 +1,74 @@
-"""Tests of match plans: operations, batches, and the assignment of results (contract graphql.md §2.1)."""
+"""Tests of the queries of parts/match: by which root field they go, and what is counted beside them (contract
+graphql.md §2.1)."""
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import cases
 
 from proxy import model
-from proxy.kit import shipped
-from proxy.mapping import loader
-from proxy.planning import match, projection_cache
-from proxy.planning.operations import OperationResult
+from proxy.planning import match
+from proxy.planning.queries import Element, Query
+from proxy.store.protocol import Hit
+
+MPN = {"mpn": "A100"}
 
 
-@pytest.fixture(scope="session")
-def documents() -> match.Documents:
-    return projection_cache.ProjectionCache(loader.load(shipped.path("mappings"))).match(model.Projection()).documents
+def planned(*queries: dict[str, Any], single: match.SingleQuery = "supSearchMpn") -> list[Query]:
+    request = model.PartsMatchRequest(tuple(model.PartsMatchQuery(**query) for query in queries))
+    return [asked for _, asked in match.of_request(request, single)]
 
 
-def plan(
-    documents: match.Documents,
-    *queries: dict[str, Any],
-    single: match.SingleQuery = "supSearchMpn",
-    exact: bool = False,
-) -> match.MatchPlan:
-    asked = tuple(model.PartsMatchQuery(**query) for query in queries)
-    request = model.PartsMatchRequest(asked, exact)
-    return match.MatchPlan(request, documents, json.loads, model.MappingContext("DE", "EUR"), single)
-
-
-def variables(ask: Any) -> dict[str, Any]:
-    decoded: dict[str, Any] = json.loads(ask.operation.payload)["variables"]
-    return decoded
-
-
-MPN, OTHER = {"mpn": "A100"}, {"mpn": "B200"}
-
-
-@cases.parametrize("queries, single, names")
-def test_query_uses_its_operation(
-    documents: match.Documents, queries: list[dict[str, Any]], single: match.SingleQuery, names: list[str]
+@cases.parametrize("queries, single, roots")
+def test_query_goes_by_its_root_field(
+    queries: list[dict[str, Any]], single: match.SingleQuery, roots: list[str]
 ) -> None:
-    asks = plan(documents, *queries, single=single).operations
-    assert [ask.operation.name for ask in asks] == names
-    good = [position for position, query in enumerate(queries) if "error" not in query]
-    assert sorted(position for ask in asks for position in ask.positions) == good
-
-
-def test_variables_hold_all_fields_of_a_query(documents: match.Documents) -> None:
-    query = {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"}
-    (together,) = plan(documents, query, {"mpn_or_sku": "E"}).operations
-    assert variables(together) == {
-        "country": "DE",
-        "currency": "EUR",
-        "queries": [
-            {"mpn": "A", "sku": "B", "seller": "C", "manufacturer": "D", "start": 2, "limit": 9},
-            {"mpnOrSku": "E", "start": 0, "limit": 3},
-        ],
-    }
-    assert together.operation.parts_max == 12
-    (search,) = plan(documents, {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1}).operations
-    assert variables(search) == {
-        "q": "flip", "start": 1, "limit": 3, "country": "DE", "currency": "EUR",
-        "filters": {"manufacturer_id": ["TI"], "distributor_id": ["Mouser"]},
-    }  # fmt: skip
-    (pattern,) = plan(documents, {"mpn": "*10*LONGER*"}).operations
-    assert variables(pattern)["q"] == "LONGER"
-
-
-limits = st.lists(st.integers(0, 20), max_size=150)
-
-
-@given(limits)
-def test_portions_keep_order_within_a_hundred_parts_and_queries(wanted: list[int]) -> None:
-    queries = [(position, model.PartsMatchQuery(), limit) for position, limit in enumerate(wanted)]
-    portions = list(match.chunks(queries, 100))
-    assert [entry for portion in portions for entry in portion] == queries
-    assert all(portion and len(portion) <= 100 for portion in portions)
-    assert all(sum(limit for _, _, limit in portion) <= 100 for portion in portions)
-
-
-def found(hits: int, *mpns: str, error: str | None = None) -> OperationResult:
-    parts = [SimpleNamespace(mpn=mpn, akaMpns=[]) for mpn in mpns]
-    return OperationResult(parts, hits, error, records=[b"{}"] * len(parts))
+    assert [asked.root for asked in planned(*queries, single=single)] == roots
 
 
 @pytest.mark.parametrize(
-    "query, answer, count",
+    "query, criteria, page",
     [
-        (MPN, found(9, "A100", "A-100", "a100"), [{"mpn": "A100", "start": 0, "limit": 0}]),
-        (MPN, found(3, "A100", "A-100", "a100"), []),
-        (MPN, found(9, "A100", "A1001"), []),
-        (MPN, found(9, error="refused"), []),
-        ({"mpn": "A10*"}, found(9, "A100", "A101", "A102"), []),
-        ({**MPN, "start": 3}, found(9, "A1001"), [{"mpn": "A100", "start": 3, "limit": 0}]),
-        ({**MPN, "brand": "TI"}, found(9, "A100"), []),
-        ({"q": "x"}, found(9, "A100"), []),
+        (
+            {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"},
+            {"mpn": "A", "sku": "B", "seller": "C", "manufacturer": "D"},
+            (2, 11),
+        ),
+        (
+            {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1},
+            {"q": "flip", "filters": {"manufacturer_id": ["TI"], "distributor_id": ["Mouser"]}},
+            (1, 4),
+        ),
+        ({"mpn": "*10*LONGER*"}, {"q": "LONGER"}, (0, 20)),
+    ],
+)
+def test_query_has_all_fields_that_v3_sent(
+    query: dict[str, Any], criteria: dict[str, Any], page: tuple[int, int]
+) -> None:
+    (asked,) = planned(query)
+    assert (asked.criteria, (asked.start, asked.end)) == (criteria, page)
+
+
+@pytest.mark.parametrize(
+    "query, hits, mpns, is_counted",
+    [
+        (MPN, 9, ["A100", "A-100", "a100"], True),
+        (MPN, 3, ["A100", "A-100", "a100"], False),
+        (MPN, 9, ["A100", "A1001"], False),
+        ({"mpn": "A10*"}, 9, ["A100", "A101", "A102"], False),
+        ({**MPN, "start": 3}, 9, ["A1001"], True),
+        ({**MPN, "brand": "TI"}, 9, ["A100"], False),
+        ({"q": "x"}, 9, ["A100"], False),
     ],
 )
 def test_hits_beyond_a_page_are_counted_without_cost(
-    documents: match.Documents, query: dict[str, Any], answer: OperationResult, count: list[Any]
+    query: dict[str, Any], hits: int, mpns: list[str], is_counted: bool
 ) -> None:
-    asks = plan(documents, query).count_operations({0: answer})
-    assert [entry for ask in asks for entry in variables(ask)["queries"]] == count
-    assert [(ask.operation.parts_max, ask.operation.name) for ask in asks] == [(0, "supMultiMatch")] * len(count)
+    (asked,), v3 = planned(query), model.PartsMatchQuery(**query)
+    elements = [Element(SimpleNamespace(mpn=mpn, akaMpns=[]), mpn.encode(), Hit(mpn)) for mpn in mpns]
+    assert match.needs_count(v3, asked, match.shown(v3, False, hits, elements)) is is_counted
+    counting = match.count(v3, model.MappingContext("DE", "EUR"))
+    assert (counting.parts_max, counting.name) == (0, "supMultiMatch")
+    assert [each["limit"] for each in msgspec.json.decode(counting.payload)["variables"]["queries"]] == [0]

@@ -11,8 +11,8 @@ from support import cases
 from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
-from proxy.model import Drilldown, FacetField, MappingContext, Projection, SearchRequest
-from proxy.planning import projection_cache, search, search_support
+from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
+from proxy.planning import projection_cache, queries, search, search_support
 
 MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
@@ -25,36 +25,31 @@ def plan_of(request: SearchRequest) -> search.Plan:
     return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, ALL)
 
 
-def planned(**request: Any) -> list[tuple[dict[str, Any], int, str]]:
-    """Variables, worst cost and document of every operation."""
+def planned(**request: Any) -> tuple[queries.Query, list[tuple[dict[str, Any], int, str]]]:
+    """The query, and variables, worst cost and document of every operation that counts."""
     plan = plan_of(SearchRequest(**{"q": "x", **request}))
-    assert isinstance(plan, search.SearchPlan)
-    page, *apart = (each.aggregations for each in plan.aggregations)
-    document = PROJECTIONS.page(Projection(show=frozenset({("mpn",)})), page)
-    asks = plan.with_documents(
-        document,
-        [PROJECTIONS.count(each) for each in apart],
-        PROJECTIONS.count(frozenset()),
-        MappingContext("US", "USD"),
-    )
-    assert [ask.positions for ask in asks] == [(n,) for n in range(len(asks))]
-    bodies = [json.loads(ask.operation.payload) for ask in asks]
-    return [(body["variables"], ask.operation.parts_max, body["query"]) for body, ask in zip(bodies, asks, strict=True)]
+    (query,) = plan.queries()
+    counting = list(plan.count_operations(PROJECTIONS.count, MappingContext("US", "USD")).values())
+    bodies = [json.loads(each.payload) for each in counting]
+    return query, [
+        (body["variables"], each.parts_max, body["query"]) for body, each in zip(bodies, counting, strict=True)
+    ]
 
 
-MARKET = {"q": "x", "country": "US", "currency": "USD"}
+COUNTED = {"q": "x", "country": "US", "currency": "USD", "start": 0, "limit": 0}
 TI = (("brand.name", ("Texas Instruments",)),)
 FILTERED = {"filters": {"manufacturer_id": ["370"]}}
 OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
 
 
 @cases.parametrize(
-    "request_, first, others",
-    ({"filters": TI}, {"start": 0, "limit": 10, **FILTERED}, []),
+    "request_, page, criteria, counts",
+    ({"filters": TI}, (0, 10), FILTERED, []),
     (
         {"facets": (FacetField("brand.name", include=True),), "filters": TI},
-        {"start": 0, "limit": 10, "size": 10, **FILTERED},
-        [],
+        (0, 10),
+        FILTERED,
+        [{"size": 10, **FILTERED}],
     ),
     (
         {
@@ -62,22 +57,35 @@ OF_R = {"filtered": ["resistance"]}  # described for spec_metadata
             "filters": TI,
             "sortby": "mpn asc",
         },
-        {"start": 0, "limit": 10, "sort": "mpn", "sortDir": "asc", **FILTERED},
-        [{"start": 0, "limit": 0, "size": 10}],
+        (0, 10),
+        {"sort": "mpn", "sortDir": "asc", **FILTERED},
+        [{"size": 10}],
     ),
     (
         {"stats": ((R, True),), "filter_queries": (f"{R}:[1 TO 2]",), "filters": TI},
-        {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
-        [{"start": 0, "limit": 0, "size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED}],
+        (0, 10),
+        {"filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
+        [
+            {**OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["(1.0__2.0)"]}},
+            {"size": 1000, "attributes": ["resistance"], "selection": "EXPLICIT", **FILTERED},
+        ],
     ),
     (
         {"drilldown": Drilldown(include=True, exclude_filter=True), "filters": (*TI, (R, ("5",)))},
-        {"start": 0, "limit": 10, **OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
-        [{"start": 0, "limit": 0, "size": 100, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED}],
+        (0, 10),
+        {"filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
+        [
+            {**OF_R, "filters": {"manufacturer_id": ["370"], "resistance": ["5"]}},
+            {"size": 100, "attributes": [], "selection": "WITH_SUGGESTED", **FILTERED},
+        ],
     ),
 )
-def test_page_and_counts_are_separate_operations(request_: Any, first: Any, others: Any) -> None:
-    assert [variables for variables, _, _ in planned(**request_)] == [{**MARKET, **each} for each in [first, *others]]
+def test_page_and_counts_are_separate(
+    request_: Any, page: tuple[int, int], criteria: dict[str, Any], counts: list[Any]
+) -> None:
+    query, counted = planned(**request_)
+    assert ((query.start, query.end), query.criteria) == (tuple(page), {"q": "x", **criteria})
+    assert [variables for variables, _, _ in counted] == [{**COUNTED, **each} for each in counts]
 
 
 fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
@@ -92,17 +100,15 @@ facets = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers
     st.sampled_from([(), ((R, False),), ((R, True),)]),
     st.none() | st.builds(Drilldown, st.booleans(), st.booleans(), st.integers(0, 100)),
 )
-def test_only_the_page_costs_parts_within_upstream_ranges(
+def test_counts_cost_nothing_within_upstream_ranges(
     start: int, limit: int, facets: Any, queries: Any, stats: Any, drilldown: Any
 ) -> None:
-    operations = planned(
+    query, counted = planned(
         start=start, limit=limit, facets=tuple(facets), facet_queries=tuple(queries), stats=stats, drilldown=drilldown
     )
-    assert [cost for _, cost, _ in operations] == [limit, *[0] * (len(operations) - 1)]
-    assert ["part {" in document for _, _, document in operations] == [True, *[False] * (len(operations) - 1)]
-    for variables, _, document in operations:
-        assert 0 <= variables["start"] <= 1000
-        assert 0 <= variables["limit"] <= 100
+    assert (query.start, query.end) == (start, start + limit)
+    for variables, cost, document in counted:
+        assert (cost, "part {" in document) == (0, False)
         assert 10 <= variables.get("size", 10) <= 1000
         signature = document.partition(")")[0]
         assert all(f"${name}:" in signature for name in variables)

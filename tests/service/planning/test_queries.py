@@ -1,11 +1,14 @@
-"""Queries of the core: which requests of v3 need the same list, and what v3 shows of it."""
+"""Queries of the core: which requests of v3 need the same list, what v3 shows of it, and which go together."""
 
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from proxy.model import PartsMatchQuery
+from proxy.planning import queries
 from proxy.planning.match import of_match, shown
 from proxy.planning.queries import Element, fold
 from proxy.store.protocol import Hit
@@ -49,3 +52,24 @@ def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, n
     candidates = [Element(SimpleNamespace(mpn=each, akaMpns=[]), each.encode(), Hit(each)) for each in NUMBERS]
     matches = shown(PartsMatchQuery(**query), exact_only, 4, candidates[asked.start : asked.end])
     assert ([each.part.mpn for each in matches.elements], matches.hits) == (numbers, hits)
+
+
+uids = st.text("0123456789abcdef", min_size=16, max_size=16)
+
+
+@given(st.lists(uids | st.text(max_size=20), max_size=30))
+def test_valid_uids_are_asked_for_once_in_order(given_uids: list[str]) -> None:
+    asked = queries.valid_uids(given_uids)
+    assert len(set(asked)) == len(asked)
+    assert asked == [uid for uid in sorted(set(given_uids), key=given_uids.index) if uid in asked]
+    assert all(len(uid) == 16 and set(uid) <= set("0123456789abcdef") for uid in asked)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=150))
+def test_what_goes_together_has_no_number_twice_and_at_most_a_hundred_parts(wanted: list[tuple[int, int]]) -> None:
+    asked = [queries.matching(0, limit, mpn=f"A{number}") for number, limit in wanted]
+    groups = queries.grouped(asked, 100)
+    assert [query for group in groups for query in group] == asked
+    for group in groups:
+        assert len({query.key for query in group}) == len(group) <= 100
+        assert sum(query.end for query in group) <= 100
