@@ -1,17 +1,15 @@
 """Indexes of a list: the words of its names, and the values of its fields (contract v3-rest.md §3.6).
 
-A set of objects is a mask: an integer with one byte for each object, 1 where it is in the set. So sets are intersected
-and counted at once, however many filters there are. Work over all values is done in slices: a function that yields is
-driven by its caller, so that other requests are served in between.
+Objects are numbers. Work over all values is done in slices: a function that yields is driven by its caller, so that
+other requests are served in between.
 """
 
 import re
 import statistics
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
-from itertools import chain, compress, filterfalse, pairwise
+from collections.abc import Callable, Iterable, Set
+from itertools import chain, filterfalse, pairwise
 from typing import Any
 
 from proxy import errors
@@ -39,9 +37,9 @@ class WordIndex:
                 self._words[word].append(number)
         self._sorted = sorted(self._words)
 
-    def beginning(self, text: str) -> Slices[frozenset[int]]:
+    def beginning(self, text: str) -> Slices[Set[int]]:
         """Return the numbers of all objects that have, for each word of a text, a word that begins with it."""
-        matching = self._every
+        matching: Set[int] = self._every
         for start in _longest(WORD.findall(text)):
             first, last = bisect_left(self._sorted, start), bisect_left(self._sorted, start + LAST)
             matching &= frozenset(chain.from_iterable(map(self._words.__getitem__, self._sorted[first:last])))
@@ -50,14 +48,14 @@ class WordIndex:
                 break
         return matching
 
-    def like(self, pattern: str) -> Slices[frozenset[int]]:
+    def like(self, pattern: str) -> Slices[Set[int]]:
         """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
         matches, matching = wildcards.matcher(pattern), set[int]()
         for holders in (self._names, self._words):
             for batch in slices.sliced(holders):
                 matching.update(chain.from_iterable(map(holders.__getitem__, filter(matches, batch))))
                 yield
-        return frozenset(matching)
+        return matching
 
 
 class Column:
@@ -66,48 +64,41 @@ class Column:
     def __init__(self, values: list[Any]) -> None:
         self._values = values
         self._each = [_each(value) for value in values]
-        self._holders: dict[Any, list[int]] = defaultdict(list)
+        holders: dict[Any, list[int]] = defaultdict(list)
         for number, elements in enumerate(self._each):
             for value in elements:
-                self._holders[value].append(number)
-        self._texts: dict[str, list[Any]] = defaultdict(list)  # in order of the texts
-        for value in sorted(self._holders, key=_text):
-            self._texts[_text(value)].append(value)
-        self._numbers = [(value, _number(value), text) for text, equal in self._texts.items() for value in equal]
-        self._missing = mask(number for number, elements in enumerate(self._each) if not elements)
-        self._present = mask(number for number, value in enumerate(values) if value is not None)
-        self._measured = mask(number for number, value in enumerate(values) if _is_number(value))
+                holders[value].append(number)
+        self._holders = {value: holders[value] for value in sorted(holders, key=_text)}
         self._ranks = _ranks(values)
 
-    def passing(self, condition: Condition) -> Slices[int]:
-        """Return the mask of the objects that meet a condition; for a list, one element must meet it."""
-        numbers: set[int] = set()
-        for values in self._fitting(condition):
-            numbers.update(chain.from_iterable(self._holders[value] for value in values))
+    def passing(self, condition: Condition) -> Slices[Set[int]]:
+        """Return the objects that meet a condition; for a list, one element must meet it."""
+        passes, numbers = _test(condition), set[int]()
+        for batch in slices.sliced(self._holders):
+            numbers.update(chain.from_iterable(map(self._holders.__getitem__, filter(passes, batch))))
             yield
-        return mask(numbers)
+        return numbers
 
-    def facet(self, options: FacetField, objects: int) -> dict[str, Any]:
-        """Return one entry of facet_results.fields, the most frequent value first."""
-        counts = Counter(chain.from_iterable(compress(self._each, self._bytes(objects))))
-        # Both sorts are stable: values with the same count stay in the order of their texts.
-        distinct = list(filter(counts.__contains__, self._ordered))
-        distinct.sort(key=counts.__getitem__, reverse=True)
+    def facet(self, options: FacetField, objects: Set[int]) -> dict[str, Any]:
+        """Return one entry of facet_results.fields, the most frequent value first, then in the order of texts."""
+        counts = Counter(chain.from_iterable(map(self._each.__getitem__, objects)))
+        distinct = sorted(filter(counts.__contains__, self._holders), key=counts.__getitem__, reverse=True)
         return {
             "__class__": "SearchFacetResult",
             "facets": [
                 {"value": value, "count": counts[value]}
                 for value in distinct[options.start : options.start + options.limit]
             ],
-            "missing": (objects & self._missing).bit_count(),
+            "missing": sum(not self._each[number] for number in objects),
             "spec_drilldown_rank": None,
         }
 
-    def stats(self, field: str, objects: int) -> dict[str, Any]:
+    def stats(self, field: str, objects: Set[int]) -> dict[str, Any]:
         """Return one entry of stats_results; null if no object has a number. Raises BadRequest for text values."""
-        numbers = list(compress(self._values, self._bytes(objects & self._measured)))
+        present = [value for number in objects if (value := self._values[number]) is not None]
+        numbers = list(filter(_is_number, present))
         # Values, but no number: a text field. Without any value at all the statistics are null.
-        if not numbers and objects & self._present:
+        if present and not numbers:
             raise errors.BadRequest(f"stats: {field} holds no numbers")
         return {
             "__class__": "SearchStatsResult",
@@ -116,7 +107,7 @@ class Column:
             "mean": statistics.fmean(numbers) if numbers else None,
             "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
             "count": len(numbers),
-            "missing": objects.bit_count() - len(numbers),
+            "missing": len(objects) - len(numbers),
             "spec_drilldown_rank": None,
         }
 
@@ -124,33 +115,6 @@ class Column:
         """Sort objects by value, numbers by size and texts alphabetically; those without a value come last. Stable."""
         having = sorted(filter(self._ranks.__contains__, numbers), key=self._ranks.__getitem__, reverse=descending)
         return having + list(filterfalse(self._ranks.__contains__, numbers))
-
-    @cached_property
-    def _ordered(self) -> list[Any]:
-        """All distinct values in the order of their texts."""
-        return list(chain.from_iterable(self._texts.values()))
-
-    def _fitting(self, condition: Condition) -> Iterator[list[Any]]:
-        """Yield the distinct values that meet a condition, in slices."""
-        if condition.is_range:
-            between = _between(condition)
-            yield from ([each[0] for each in batch if between(*each)] for batch in slices.sliced(self._numbers))
-            return
-        plain = dict.fromkeys(value for value in condition.values if wildcards.ANY not in value)
-        yield [value for text in plain for value in self._texts.get(text, ())]
-        for pattern in dict.fromkeys(value for value in condition.values if wildcards.ANY in value):
-            like = wildcards.matcher(pattern)
-            for batch in slices.sliced(self._texts):
-                yield [value for text in filter(like, batch) for value in self._texts[text]]
-
-    def _bytes(self, objects: int) -> bytes:
-        return objects.to_bytes(len(self._values), "little")
-
-
-def mask(numbers: Iterable[int]) -> int:
-    """Return the mask of these objects."""
-    members = set(numbers)
-    return int.from_bytes(bytes(map(members.__contains__, range(max(members, default=-1) + 1))), "little")
 
 
 def check_field(field: str, example: dict[str, Any]) -> None:
@@ -182,18 +146,26 @@ def _each(value: Any) -> list[Any]:
     ]
 
 
-def _between(condition: Condition) -> Callable[[Any, float | None, str], bool]:
-    """Return the test whether a value is in a range: numbers are compared as numbers, other values as text."""
+def _test(condition: Condition) -> Callable[[Any], bool]:
+    """Return the test whether a value meets a condition; in a range numbers are compared as numbers, others as text."""
+    plain = frozenset(value for value in condition.values if wildcards.ANY not in value)
+    like = [wildcards.matcher(value) for value in dict.fromkeys(condition.values) if wildcards.ANY in value]
     low, high = condition.low, condition.high
     minimum, maximum = _number(low), _number(high)
     numeric = (low is None or minimum is not None) and (high is None or maximum is not None)
 
-    def between(_: Any, number: float | None, text: str) -> bool:
-        if not numeric or number is None:
+    def is_equal(value: Any) -> bool:
+        text = _text(value)
+        return text in plain or any(matches(text) for matches in like)
+
+    def is_between(value: Any) -> bool:
+        number = _number(value) if numeric else None
+        if number is None:
+            text = _text(value)
             return (low or "") <= text and (high is None or text <= high)
         return (minimum is None or minimum <= number) and (maximum is None or number <= maximum)
 
-    return between
+    return is_between if condition.is_range else is_equal
 
 
 def _is_number(value: Any) -> bool:

@@ -6,7 +6,7 @@ indexed, and a search yields between its slices, so that a long list delays no o
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -87,8 +87,8 @@ class Listing:
         for condition in filters.conditions:
             self._check(condition.field)
         ordered = yield from self._matching(request.q)
-        masks = yield from self._masks([each.condition for each in filters.filter_conditions])
-        filtered = _FilterMasks(list_index.mask(ordered), masks)
+        sets = yield from self._sets([each.condition for each in filters.filter_conditions])
+        filtered = _Filtered(frozenset(ordered), sets)
         passing = filtered.excluding(None)
         fields, stats = yield from self._counts(request, filtered)
         queries = yield from self._queries(filters.facet_queries, passing)
@@ -120,16 +120,16 @@ class Listing:
             yield
         return list(chain.from_iterable(ranked))
 
-    def _masks(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, int]]]:
-        """Return the field of each condition with the mask of the objects that meet it."""
-        masks = []
+    def _sets(self, conditions: Iterable[Condition]) -> Slices[list[tuple[str, Set[int]]]]:
+        """Return the field of each condition with the objects that meet it."""
+        sets = []
         for each in conditions:
-            mask = yield from self._column(each.field).passing(self._with_current_uids(each))
-            masks.append((each.field, mask))
-        return masks
+            passing = yield from self._column(each.field).passing(self._with_current_uids(each))
+            sets.append((each.field, passing))
+        return sets
 
     def _counts(
-        self, request: model.SearchRequest, filtered: "_FilterMasks"
+        self, request: model.SearchRequest, filtered: "_Filtered"
     ) -> Slices[tuple[dict[str, Any], dict[str, Any]]]:
         """Return the facets and the stats."""
         fields, stats = {}, {}
@@ -143,20 +143,18 @@ class Listing:
             yield
         return fields, stats
 
-    def _queries(self, counted: dict[str, list[Condition]], passing: int) -> Slices[dict[str, dict[str, int]]]:
+    def _queries(self, counted: dict[str, list[Condition]], passing: Set[int]) -> Slices[dict[str, dict[str, int]]]:
         """Return the counts of facet queries."""
         counts = {}
         for text, conditions in counted.items():
-            masks = yield from self._masks(conditions)
-            counts[text] = {"count": _FilterMasks(passing, masks).excluding(None).bit_count()}
+            sets = yield from self._sets(conditions)
+            counts[text] = {"count": len(_Filtered(passing, sets).excluding(None))}
         return counts
 
-    def _sorted(self, ordered: list[int], passing: int, sortby: str) -> Slices[list[int]]:
+    def _sorted(self, ordered: list[int], passing: Set[int], sortby: str) -> Slices[list[int]]:
         """Return the passing objects, sorted by one or several fields, missing values last; `score desc` keeps the
         order of the matches."""
-        # One byte for each object: a filter by index, without a set.
-        inside = passing.to_bytes(len(self._entries), "little")
-        hits = list(filter(inside.__getitem__, ordered))
+        hits = list(filter(passing.__contains__, ordered))
         for field, direction in reversed(_orders(sortby)):  # stable sorts, the least significant key first
             if field != "score":
                 hits = self._column(field).ordered(hits, direction == "desc")
@@ -219,19 +217,18 @@ def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.casefold() for name in names))
 
 
-class _FilterMasks(NamedTuple):
-    """Mask of the objects that match the text, and for each condition its field and the mask of the objects that meet
-    it."""
+class _Filtered(NamedTuple):
+    """Objects that match the text, and for each condition its field and the objects that meet it."""
 
-    matching: int
-    masks: list[tuple[str, int]]
+    matching: Set[int]
+    sets: list[tuple[str, Set[int]]]
 
-    def excluding(self, field: str | None) -> int:
-        """Return the mask of the objects that meet all conditions except those on a field."""
+    def excluding(self, field: str | None) -> Set[int]:
+        """Return the objects that meet all conditions except those on a field."""
         passing = self.matching
-        for name, mask in self.masks:
+        for name, numbers in self.sets:
             if name != field:
-                passing &= mask
+                passing &= numbers
         return passing
 
 
