@@ -1,22 +1,20 @@
 """GraphQL documents: root fields with a selection of part fields, aggregations over the hits of a search, and the types
 that responses are decoded into, except parts (contract graphql.md §1.2).
 
-Made by projection_cache.py; facets.py turns aggregations into v3's facets and stats. The meaning of errors beside data
-is decided here, because it depends on which fields of a document are nullable.
+Made by projection_cache.py; facets.py turns aggregations into v3's facets and stats. Whether errors leave anything of
+the data is decided here, because it depends on which fields of a document are nullable.
 """
 
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
-from proxy import model
 from proxy.mapping import compiler
-from proxy.planning.operations import Document, ErrorMarker, FieldError, PartialData
+from proxy.planning.operations import Document
 
-REASON_MAX = 500  # characters of the upstream's messages that are passed on
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
 SEARCH = (
@@ -171,93 +169,54 @@ def count(counted: frozenset[str]) -> Document:
     chosen = [AGGREGATIONS[name] for name in sorted(counted)]
     declared = dict.fromkeys(name for each in chosen for name in each.variables)
     fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
-    below = " ".join(["hits", *(each.text for each in chosen)])
-    return _search("supSearch", declared, below, fields).document()
+    return _search("supSearch", declared, " ".join(["hits", *(each.text for each in chosen)]), fields)
 
 
 def search(name: str, selection: str) -> Document:
     """Return the document of supSearch or supSearchMpn for a page; variables without a value leave arguments out."""
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
     results = ("results", types.GenericAlias(list, (FoundPart,)) | None, None)
-    return _search(name, (), below, [results]).document(_partial(_require_results))
+    return _search(name, (), below, [results], lambda data: getattr(data, name).results is None)
 
 
 def parts(selection: str) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
     arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
-    root = Root("supParts", f"$ids: [String!]!, {MARKET}", arguments, selection, list[msgspec.Raw])
-    return root.document(_partial(_mark_lost_parts))
+    signature = f"$ids: [String!]!, {MARKET}"
+    return _document("supParts", signature, arguments, selection, record=list[msgspec.Raw], is_lost=_has_no_part)
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
     """Return the document of a query that lists all objects of a kind, such as supSellers; free of charge."""
-    return Root(name, "", "", object_.selection, types.GenericAlias(list, (object_.record,))).document(
-        mark_errors=_partial()
-    )
+    return _document(name, "", "", object_.selection, record=types.GenericAlias(list, (object_.record,)))
 
 
 def attributes() -> Document:
     """Return the document that lists all specs of the upstream; free of charge."""
-    record = types.GenericAlias(list, (SpecAttribute,))
-    return Root("supAttributes", "", "", "name shortname", record).document(mark_errors=_partial())
-
-
-class Root(NamedTuple):
-    """Root field: the variables that it declares and passes on, as text, the selection below it, and its type."""
-
-    name: str
-    signature: str
-    arguments: str
-    below: str
-    record: Any
-
-    def document(self, mark_errors: ErrorMarker | None = None) -> Document:
-        """Return the document that selects the field."""
-        declared, passed = (f"({text})" if text else "" for text in (self.signature, self.arguments))
-        text = f"query {self.name}{declared} {{ {self.name}{passed} {{ {self.below} }} }}"
-        return Document(self.name, text, msgspec.defstruct("Data", [(self.name, self.record)], gc=False), mark_errors)
-
-
-def _search(name: str, declared: Iterable[str], below: str, fields: list[Any]) -> Root:
-    result_set = msgspec.defstruct("SupPartResultSet", [("hits", int), *fields], gc=False)
-    return Root(name, ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, result_set)
+    return _document("supAttributes", "", "", "name shortname", record=list[SpecAttribute])
 
 
 def _multi_match(below: str, record: type) -> Document:
     signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
     arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
-    root = Root("supMultiMatch", signature, arguments, below, types.GenericAlias(list, (record,)))
-    return root.document(_partial())
+    return _document("supMultiMatch", signature, arguments, below, record=types.GenericAlias(list, (record,)))
 
 
-def _partial(mark_lost: ErrorMarker | None = None) -> ErrorMarker:
-    """Return the error marker of a document; `mark_lost` finds out whether anything is left."""
-
-    def mark(data: Any, reported: list[model.GraphQLError]) -> PartialData | None:
-        left = data if mark_lost is None else mark_lost(data, reported)
-        return None if left is None else PartialData(left, reported)
-
-    return mark
+def _search(
+    name: str, declared: Iterable[str], below: str, fields: list[Any], is_lost: Callable[[Any], bool] | None = None
+) -> Document:
+    result_set = msgspec.defstruct("SupPartResultSet", [("hits", int), *fields], gc=False)
+    return _document(name, ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, record=result_set, is_lost=is_lost)
 
 
-def _require_results(data: Any, _: list[model.GraphQLError]) -> Any:
-    """Return the data, or None if its only result set has no results."""
-    return data if all(getattr(data, name).results is not None for name in data.__struct_fields__) else None
+def _document(
+    name: str, signature: str, arguments: str, below: str, *, record: Any, is_lost: Callable[[Any], bool] | None = None
+) -> Document:
+    """Return the document that selects one root field, with the variables that it declares and passes on."""
+    declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
+    text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
+    return Document(name, text, msgspec.defstruct("Data", [(name, record)], gc=False), is_lost)
 
 
-def _mark_lost_parts(data: Any, graphql_errors: list[model.GraphQLError]) -> Any:
-    """Replace each part that is null with an error by the error; null without an error means that it is unknown."""
-    # Nothing is left: the response counts as failed, so that its errors are raised.
-    if all(bytes(part) == NULL for part in data.supParts):
-        return None
-    paths = [error.path for error in graphql_errors if isinstance(error.path, list) and len(error.path) > 1]
-    for place in {path[1] for path in paths if isinstance(path[1], int)}:
-        if 0 <= place < len(data.supParts) and bytes(data.supParts[place]) == NULL:
-            data.supParts[place] = FieldError(_reason(graphql_errors, ["supParts", place]))
-    return data
-
-
-def _reason(graphql_errors: list[model.GraphQLError], at: list[str | int]) -> str:
-    """Return the messages of the errors at a path, or of all errors if none is."""
-    about = [error.message for error in graphql_errors if isinstance(error.path, list) and error.path[: len(at)] == at]
-    return "; ".join(dict.fromkeys(about or [error.message for error in graphql_errors]))[:REASON_MAX]
+def _has_no_part(data: Any) -> bool:
+    return all(bytes(part) == NULL for part in data.supParts)

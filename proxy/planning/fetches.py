@@ -11,9 +11,11 @@ import msgspec
 
 from proxy import errors, model
 from proxy.planning import documents
-from proxy.planning.operations import Document, EncodedOperation, FieldError, PartialData
+from proxy.planning.operations import Document, EncodedOperation, PartialData
 from proxy.planning.queries import Query
 from proxy.store.protocol import Hit, Result
+
+REASON_MAX = 500  # characters of the upstream's messages that are passed on
 
 
 class Fetch(NamedTuple):
@@ -103,7 +105,10 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
     if root == "supMultiMatch":
         read_ = [_read(each.hits, each.parts, error=each.error) for each in found]
     elif root == "supParts":
-        read_ = [_read_part(each) for each in found]
+        read_ = [
+            _read_part(part, [each.message for each in reported if _place(each, root) == place])
+            for place, part in enumerate(found)
+        ]
     else:
         results = found.results or []
         read_ = [_read(found.hits, [each.part for each in results], results)]
@@ -128,10 +133,11 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     return Fetched(max(hits, 0), items, bodies, ids, error, (), lost, maker.name if maker else None)
 
 
-def _read_part(part: Any) -> Fetched:
-    if isinstance(part, FieldError):
-        return Fetched(0, error=part.message, lost=1)
-    return Fetched(0) if bytes(part) == documents.NULL else _read(1, [part])
+def _read_part(part: Any, reasons: Sequence[str]) -> Fetched:
+    """Read a part by its id: null without a reason means that it is unknown."""
+    if bytes(part) != documents.NULL:
+        return _read(1, [part])
+    return Fetched(0, error="; ".join(dict.fromkeys(reasons))[:REASON_MAX], lost=1) if reasons else Fetched(0)
 
 
 def uid(body: bytes) -> str:

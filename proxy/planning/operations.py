@@ -27,23 +27,11 @@ class PartialData(NamedTuple):
     reported: Sequence[model.GraphQLError]
 
 
-class FieldError(NamedTuple):
-    """Replaces data that the upstream set to null, with the reason (a GraphQL field error)."""
-
-    message: str
-
-
-ErrorMarker = Callable[[Any, list[model.GraphQLError]], Any]
-
-
 class Document:
-    """GraphQL document with the decoder of its responses.
+    """GraphQL document with the decoder of its responses. `is_lost` says whether errors beside the data of a response
+    leave nothing of it: then they count as errors without data."""
 
-    `mark_errors` gets the data and the errors of a partial response: it puts FieldError in place of nulled data, or
-    returns None if no data is left.
-    """
-
-    def __init__(self, name: str, text: str, data: Any, mark_errors: ErrorMarker | None = None) -> None:
+    def __init__(self, name: str, text: str, data: Any, is_lost: Callable[[Any], bool] | None = None) -> None:
         self.name = name
         self.text = text
         # Encoded once: a document is long, the variables of a request are short.
@@ -53,22 +41,16 @@ class Document:
             [("data", data | None, None), ("errors", list[model.GraphQLError] | None, None)],
             gc=False,
         )
-        decode = msgspec.json.Decoder(envelope).decode
-        self._decode = decode if mark_errors is None else _marking_errors(decode, mark_errors)
+        self._envelope = msgspec.json.Decoder(envelope).decode
+        self._is_lost = is_lost
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> EncodedOperation:
         """Encode the document with its variables."""
         return EncodedOperation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
 
-
-def _marking_errors(decode: Callable[[bytes], Any], mark_errors: ErrorMarker) -> Callable[[bytes], Any]:
-    """Return a decoder that marks the errors in responses with both data and errors."""
-
-    def decoded(body: bytes) -> Any:
-        envelope = decode(body)
-        # Errors without data are the business of upstream/classify.py.
+    def _decode(self, body: bytes) -> Any:
+        envelope: Any = self._envelope(body)
         if envelope.errors and envelope.data is not None:
-            envelope.data = mark_errors(envelope.data, envelope.errors)
+            is_lost = self._is_lost is not None and self._is_lost(envelope.data)
+            envelope.data = None if is_lost else PartialData(envelope.data, envelope.errors)
         return envelope
-
-    return decoded

@@ -11,7 +11,7 @@ from service.next.world import client
 from proxy import errors
 from proxy.kit.clock import ManualClock
 from proxy.next.free_operations import FreeOperations
-from proxy.planning.operations import Document, EncodedOperation
+from proxy.planning.operations import Document, EncodedOperation, PartialData
 from proxy.upstream.auth.identity import Credentials
 
 COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])
@@ -65,6 +65,7 @@ async def free(upstream: _Upstream, clock: ManualClock) -> Any:
 
 async def hits(free: FreeOperations, q: str, application: Any = APPLICATION, deadline: float = math.inf) -> int:
     data = await free.execute(application, operation(q), deadline)
+    data = data.data if isinstance(data, PartialData) else data
     assert data["supSearch"]["q"] == q
     return int(data["supSearch"]["hits"])
 
