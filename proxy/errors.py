@@ -252,8 +252,10 @@ class TokenLimit(ServerError):
 
 
 class QueryRefused(ServerError):
-    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query; `reported`
-    are its errors as it sent them."""
+    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
+
+    `reported` are its errors as it sent them.
+    """
 
     status = 502
 

@@ -45,22 +45,3 @@ COUNTS = Bound(("facet[fields]", "facet[queries][]", "stats"), 20, "counts toget
 PATTERNS = Bound((VALUES, *FILTER_TEXTS), 10, "values with * together")
 MATCHES = Bound((VALUES, *FILTER_TEXTS), 1_000, "names for a value with *")
 CALLBACK = Bound(("callback",), 128, "characters")
-
-ALL = (
-    PARAMETERS,
-    PROJECTION,
-    UIDS,
-    Q,
-    SORT_KEYS,
-    FILTERS,
-    FILTER_VALUES,
-    FILTER_LENGTH,
-    FILTER_QUERIES,
-    QUERY_LENGTH,
-    QUERIES_LENGTH,
-    CONDITIONS,
-    COUNTS,
-    PATTERNS,
-    MATCHES,
-    CALLBACK,
-)

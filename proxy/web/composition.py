@@ -1,18 +1,11 @@
 """The handler that serves a configuration to clients, around its gateway."""
 
-import functools
 from typing import NamedTuple
-
-import msgspec
-from aiohttp import web
 
 from proxy.gateway.core import Gateway, GraphQLService
 from proxy.graphql import schema
-from proxy.mapping.loader import Mappings
 from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests
-from proxy.v3.description import openapi
-from proxy.v3.endpoints import PREFIXES
 from proxy.v4 import wrapper
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, client_address, graphql, middleware, operator_endpoints, routing
@@ -49,7 +42,6 @@ def compose(
     v3_routes.add_to(paths)
     view = gateway.mappings.views[wrapper.MATCH.object]
     v4_routes.add_wrapper(paths, v3_routes, wrapper.WrapperActions(gateway.objects, view, clock))
-    _add_description(paths, gateway.mappings)
     _add_graphql(paths, gateway, authenticator)
     operator_endpoints.add_health(paths)
     if settings.listen.metrics:
@@ -65,19 +57,3 @@ def _add_graphql(paths: routing.Routes, gateway: Gateway, authenticator: authent
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
     v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents, upstream.site))
-
-
-def _add_description(paths: routing.Routes, mappings: Mappings) -> None:
-    """Serve the OpenAPI document under both prefixes; no API key needed."""
-
-    @functools.cache
-    def body() -> bytes:  # made on the first request: few services ever serve it
-        return msgspec.json.encode(openapi.document(mappings))
-
-    async def description(_: web.BaseRequest) -> web.Response:
-        response = web.Response(body=body(), content_type="application/json")
-        response.enable_compression()
-        return response
-
-    for prefix in PREFIXES:
-        routes.add(paths, f"{prefix}{openapi.PATH}", description)

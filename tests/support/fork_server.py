@@ -26,7 +26,7 @@ from typing import Any
 
 IMPORTED = (
     # Not what imports prometheus_client: `serve` sets its folder before.
-    *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache", "proxy.v3.description.openapi"),
+    *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache"),
     *("proxy.graphql.schema", "proxy.upstream.session"),
     *(
         "nexar_sandbox.command",

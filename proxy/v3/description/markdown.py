@@ -1,6 +1,5 @@
-"""Pages as Markdown, from templates: JSON schemas in a few words, tables and links."""
+"""Pages as Markdown, from templates: tables and links."""
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,37 +7,7 @@ from typing import Any
 
 import jinja2
 
-from proxy.v3.description.response_schemas import Schema, ref
-
 CODE_OR_TAG = re.compile(r"(`[^`]*`)|<")
-
-
-def kind(schema: Schema) -> str:
-    """Return a schema in a few words; objects on the page are links."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})"
-    if "const" in schema:
-        return f"`{json.dumps(schema['const'], ensure_ascii=False)}`"
-    if "enum" in schema:
-        return " or ".join(f"`{json.dumps(value)}`" for value in schema["enum"])
-    if "anyOf" in schema:
-        return " or ".join(dict.fromkeys(kind(choice) for choice in schema["anyOf"]))
-    return _plain(schema)
-
-
-def _plain(schema: Schema) -> str:
-    match schema.get("type"):
-        case "array":
-            return f"list of {kind(schema['items'])}"
-        case "object" if "additionalProperties" in schema:
-            return f"object of {kind(schema['additionalProperties'])}"
-        case list(names):
-            return " or ".join(names)
-        case None:
-            return "any"
-        case name:
-            return "uid" if schema.get("pattern") == "^[0-9a-f]{16}$" else str(name)
 
 
 class _Table(str):
@@ -57,9 +26,13 @@ def render(template: str, **values: Any) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if isinstance(value, _Table) else _cell(value),
     )
-    filters = {"code": code, "joined": joined, "kind": kind, "reference": lambda name: kind(ref(name))}
-    environment.filters |= filters
+    environment.filters |= {"code": code, "joined": joined, "reference": reference}
     return environment.get_template(template).render(table=table, **values).rstrip("\n") + "\n"
+
+
+def reference(name: str) -> str:
+    """Return a link to an object on the page."""
+    return f"[{name}](#{name.lower()})"
 
 
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:

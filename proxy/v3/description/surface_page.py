@@ -1,68 +1,67 @@
-"""Page docs/reference/v3-surface.md: every path, parameter, field and error, from the OpenAPI description; from the
-mappings, which it leaves out, the source of each field and what searches support.
+"""Page docs/reference/v3-surface.md: paths, parameters, fields with their sources, what searches support, and errors.
 
 `python -m docs.v3_surface` prints it. Its words and tables are in surface.md.j2.
 """
 
-import itertools
 import json
-import operator
-import re
+import types
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from proxy import model
-from proxy.mapping import coverage, loader
+from proxy import errors, model
+from proxy.mapping import coverage, loader, paths, reading, selection
+from proxy.mapping.rules import FieldRule
+from proxy.mapping.schema import SCALARS
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, headers
-from proxy.v3.description import field_names, markdown, openapi, spec_keys
-from proxy.v3.description.response_schemas import Schema
-from proxy.v3.endpoints import PREFIXES
+from proxy.v3.description import markdown, spec_keys
+from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 from proxy.v3.parameters import FALSE, TRUE
-from proxy.v3.parsing.v3_parameters import FIELD
+from proxy.v3.parsing import v3_parameters
+from proxy.v3.parsing.v3_parameters import Parameter
 
-REFERENCE = re.compile(r'"#/components/schemas/(\w+)"')
-LIKE_PARTS = re.compile("(Brand|Category|Seller)Search")  # schemas like those of parts
-SEARCHED = re.compile(r"(?:part|brand|category|seller)(search(?:response|result))\b", re.IGNORECASE)  # anchors, too
-JSON = {"type": "JSON"}  # shown type of a parameter with JSON content
-
-Operations = dict[str, Any]
-"""Operations of the description by path."""
-
-
-class ParameterRow(NamedTuple):
-    """A parameter, or a key of a query, in a table."""
-
-    parameter: str
-    value: str
-    meaning: str
-    source: str
+SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
+KINDS = {"text": "string", "texts": "list of string", "flag": "boolean", "slice": "range", "queries": "JSON"}
+NAMES = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+    list: "list",
+    dict: "object",
+}
+LISTS = ("Brand", "Category", "Seller")
+RESPONSES = {"match": "a result for each query", "search": "a page of {}", "get_multi": "object of {}", "get": "{}"}
 
 
-class EndpointGroup(NamedTuple):
-    """Endpoints that do the same with different objects, and the parameters that not all endpoints have."""
+class ParameterGroup(NamedTuple):
+    """Endpoints that do the same with different objects, and their parameters."""
 
     title: str
-    paths: list[str]
-    rows: list[ParameterRow]
-    query_keys: list[ParameterRow]
+    action: str
+    parameters: tuple[Parameter, ...]
+
+    @property
+    def paths(self) -> list[str]:
+        return [endpoint.path for endpoint in ENDPOINTS if endpoint.action == self.action]
+
+
+GROUPS = (
+    ParameterGroup("Match part numbers", "match", v3_parameters.MATCH),
+    ParameterGroup("Search", "search", (*v3_parameters.SEARCH, *v3_parameters.DRILLDOWN)),
+    ParameterGroup("Several by uid", "get_multi", v3_parameters.GET_MULTI),
+    ParameterGroup("One by uid", "get", v3_parameters.GET),
+)
 
 
 def page(mappings: loader.Mappings) -> str:
-    document = openapi.document(mappings)
-    components = document["components"]
-    schemas: dict[str, Schema] = components["schemas"]
-    operations = {path: item["get"] for path, item in document["paths"].items()}
-    names = _order(schemas, ["Part", *mappings.rules])
-    shared = _shared(operations.values())
     fields = coverage.of_mappings(mappings)
-    around = [name for name in _order(schemas, schemas) if name not in {*names, "Trace"} and not LIKE_PARTS.match(name)]
-    specs = search_filters.field_support(mappings.tables, field_names.A_SPEC)
+    specs = search_filters.field_support(mappings.tables, A_SPEC)
 
-    def class_note(name: str) -> str:
-        class_name = schemas[name]["properties"].get("__class__", {}).get("const")
-        return "" if class_name in (None, SEARCHED.sub(r"\1", name)) else f"Its `__class__` is `{class_name}`. "
+    def kind(row: coverage.FieldCoverage) -> str:
+        return _kind(mappings, row.object, mappings.rules[row.object].rule(row.field))
 
     def how(row: coverage.FieldCoverage) -> str:
         rule = mappings.rules[row.object].rule(row.field)
@@ -70,142 +69,118 @@ def page(mappings: loader.Mappings) -> str:
         reasons = {"exact": row.note, "derived": row.note, "constant": rule.why or "", "no source": rule.none or ""}
         return reasons[row.kind] if row.kind == "exact" else f"{row.kind}: {reasons[row.kind]}"
 
-    text = markdown.render(
+    return markdown.render(
         "surface.md.j2",
         prefixes=PREFIXES,
-        operations=operations,
+        endpoints=[(each, RESPONSES[each.action].format(markdown.reference(each.object))) for each in ENDPOINTS],
         true_words=sorted(TRUE - {""}),
         false_words=sorted(FALSE),
-        columns=["parameter", "value", "meaning"],
-        cells=lambda rows: [row[:3] for row in rows],
+        rows=lambda parameters: [(f"`{each.name}`", _value(each), each.meaning) for each in parameters],
         sources=_sources,
-        merged=_merged,
-        shared=[_apikey(components["securitySchemes"]["apikey"]), *shared],
-        included={operation["tags"][0]: _included(operation) for operation in operations.values()},
-        groups=list(_groups(operations, shared)),
-        bounds=bounds,
+        shared=(v3_parameters.APIKEY, *v3_parameters.GLOBALS),
+        included={name: sorted(mappings.includable(name)) for name in ("Part", *LISTS)},
+        groups=GROUPS,
+        query=v3_parameters.QUERY,
+        bounds=[each for each in vars(bounds).values() if isinstance(each, bounds.Bound)],
+        request_line=bounds.REQUEST_LINE,
+        patterns_max=bounds.PATTERNS.maximum,
         headers=headers,
         mpns_max=mpn_search.MPNS_MAX,
         candidates=match.CANDIDATES,
         parts_max=model.PARTS_MAX,
-        search_fields=mappings.tables.search | ({field_names.SPECS: specs} if specs else {}),
-        specs=field_names.SPECS,
-        list_searches={
-            operation["tags"][0]: _parameters(operation)
-            for path, operation in operations.items()
-            if "/search" in path and operation["tags"][0] != "Part"
-        },
+        search_fields=mappings.tables.search | ({SPECS: specs} if specs else {}),
+        specs=SPECS,
+        list_fields={name: list(mappings.rules[name].fields) for name in LISTS},
         counts=Counter(row.kind for row in fields),
-        objects={name: [row for row in fields if row.object == name] for name in names},
-        around=around,
-        schemas=schemas,
-        class_note=class_note,
-        without_class=[name for name in around if "__class__" not in schemas[name]["properties"]],
+        objects={name: [row for row in fields if row.object == name] for name in _order(mappings)},
+        class_of={name: rules.class_ for name, rules in mappings.rules.items()},
+        kind=kind,
         how=how,
-        responses=components["responses"],
+        errors=_errors(),
         **spec_keys.tables(mappings),
     )
-    return SEARCHED.sub(r"\1", text)
 
 
-def _sources(rows: Iterable[ParameterRow]) -> str:
+def _sources(parameters: Iterable[Parameter]) -> str:
     """Return the sections of the contract that parameters are from."""
-    return "v3-rest.md " + ", ".join(dict.fromkeys(row.source.removeprefix("v3-rest.md ") for row in rows))
+    return "v3-rest.md " + ", ".join(dict.fromkeys(each.source for each in parameters))
 
 
-def _merged(properties: dict[str, Schema]) -> list[tuple[list[str], Schema]]:
-    """Return the schemas of fields, each once for neighbors that it is the same for."""
-    fields = ((name, schema) for name, schema in properties.items() if name != "__class__")
-    return [
-        ([name for name, _ in same], schema) for schema, same in itertools.groupby(fields, key=operator.itemgetter(1))
-    ]
+def _value(parameter: Parameter) -> str:
+    shown = KINDS.get(parameter.kind, "any") if parameter.maximum is None else f"0 to {parameter.maximum}"
+    if parameter.required:
+        return f"{shown}, required"
+    is_shown = parameter.default is not None and parameter.default is not False and parameter.default != ""
+    return f"{shown}, default `{json.dumps(parameter.default)}`" if is_shown else shown
 
 
-def _order(schemas: dict[str, Schema], first: Iterable[str]) -> list[str]:
-    """Return schemas in reading order: each is followed by those that it refers to."""
+def _order(mappings: loader.Mappings) -> list[str]:
+    """Return the objects in reading order: each is followed by those in its fields."""
     ordered: list[str] = []
-    waiting = list(first)
+    waiting = ["Part", *mappings.rules]
     while waiting:
         name = waiting.pop(0)
         if name not in ordered:
             ordered.append(name)
-            waiting[:0] = REFERENCE.findall(json.dumps(schemas[name]))
+            rules = mappings.rules[name]
+            waiting[:0] = [target for field in rules.fields if (target := rules.rule(field).target)]
     return ordered
 
 
-def _shared(operations: Iterable[dict[str, Any]]) -> list[ParameterRow]:
-    """Return the parameters that all operations have."""
-    first, *others = (list(_rows(operation)) for operation in operations)
-    return [row for row in first if all(row in rows for rows in others)]
+def _kind(mappings: loader.Mappings, name: str, rule: FieldRule) -> str:
+    """Return the type of a field in a few words; objects on the page are links."""
+    if rule.constant:
+        value = rule.blank if rule.none is not None else rule.always
+        return "null" if value is None else f"`{json.dumps(value)}`"
+    if rule.target and not rule.is_:
+        return f"{'list' if rule.each else 'object'} of {markdown.reference(rule.target)}"
+    kind, may_be_blank = _read(mappings, name, rule)
+    blank = _named(type(rule.blank))
+    return f"{kind} or {blank}" if (may_be_blank or rule.feature) and blank not in kind.split() else kind
 
 
-def _apikey(key: dict[str, Any]) -> ParameterRow:
-    return _row(key["name"], {**key, "type": "string"}, required=True)
+def _read(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[str, bool]:
+    """Return the type of what a rule reads, and whether it may be null."""
+    returned = _named(get_type_hints(mappings.transforms[rule.through])["return"]) if rule.through else ""
+    if not isinstance(rule.paths, str):
+        return returned, False
+    rules = mappings.rules[name]
+    # Only the types are wanted: no expression is written, so it may be empty.
+    here, above = (reading.Cursor("", selection.Node(each)) for each in (rules.reads, rules.under or rules.reads))
+    around, reader, route = reading.Scope(here, above), reading.PathReader(mappings.schema), paths.parse(rule.paths)
+    is_list = route.origin != "context" and reader.is_list(route.steps, around.origin(route).node)
+    read = reader.read(rule.paths, around)
+    if rule.is_:
+        return markdown.reference(rule.is_), bool(read.nulls or rule.only)
+    plain = returned or _named(SCALARS[read.node.type_name])
+    return f"list of {plain}" if is_list and not rule.through else plain, bool(read.nulls)
 
 
-def _included(operation: dict[str, Any]) -> list[str]:
-    """Return the fields that include[] can name."""
-    names: list[str] = _parameters(operation)["include[]"]["schema"]["items"].get("anyOf", [{"enum": []}])[0]["enum"]
-    return names
+def _named(hint: Any) -> str:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _named(get_args(hint)[0])
+    if origin in (Union, types.UnionType):
+        return " or ".join(map(_named, get_args(hint)))
+    if origin is Literal:
+        return " or ".join(f"`{json.dumps(value)}`" for value in get_args(hint))
+    if origin is list:
+        return f"list of {_named(get_args(hint)[0])}"
+    return NAMES.get(origin or hint, "any")
 
 
-def _parameters(operation: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the parameters of an operation by name, without those in headers."""
-    return {parameter["name"]: parameter for parameter in operation["parameters"] if "name" in parameter}
+def _errors() -> list[tuple[int, str]]:
+    """Return the status of every error that a client can get, with its meaning."""
+    leaves = [*_leaves(errors.ClientError), *_leaves(errors.ServerError)]
+    leaves += [errors.UpstreamUnreadable, errors.ServerError]
+    leaves.remove(errors.UpstreamLoop)  # of GraphQL paths only
+    meanings: dict[int, list[str]] = {}
+    for kind in leaves:
+        meanings.setdefault(kind.status, []).append((kind.__doc__ or "").partition("\n")[0])
+    return [(status, " ".join(texts)) for status, texts in sorted(meanings.items())]
 
 
-def _groups(operations: Operations, shared: list[ParameterRow]) -> Iterator[EndpointGroup]:
-    groups: dict[str, Operations] = {}
-    for path, operation in operations.items():
-        groups.setdefault(operation["summary"].partition(":")[0], {})[path] = operation
-    for title, group in groups.items():
-        paths: dict[ParameterRow, list[str]] = {}
-        for path, operation in group.items():
-            for row in _rows(operation):
-                if row not in shared:
-                    paths.setdefault(row, []).append(path)
-        rows = [
-            row if len(having) == len(group) else row._replace(meaning=f"{row.meaning}; only {markdown.code(having)}")
-            for row, having in paths.items()
-        ]
-        yield EndpointGroup(title, list(group), rows, [row for each in group.values() for row in _query_keys(each)])
-
-
-def _query_keys(operation: dict[str, Any]) -> list[ParameterRow]:
-    """Return the keys of a query, for an operation that has queries."""
-    queries = _parameters(operation).get("queries")
-    if queries is None:
-        return []
-    keys = queries["content"]["application/json"]["schema"]["items"]["properties"]
-    return [_row(name, schema) for name, schema in keys.items()]
-
-
-def _rows(operation: dict[str, Any]) -> Iterator[ParameterRow]:
-    for name, parameter in _parameters(operation).items():
-        if parameter.get("style") == "deepObject":
-            yield from _by_field(name, parameter["schema"])
-        else:
-            yield _row(name, {**parameter.get("schema", JSON), **parameter}, required=parameter["required"])
-
-
-def _by_field(name: str, schema: Schema) -> Iterator[ParameterRow]:
-    """Yield the parameters of a field, which are the same for each field; none where no field can be named."""
-    values = [*schema["properties"].values(), *schema.get("patternProperties", {}).values()]
-    value = values[0] if values else schema["additionalProperties"]
-    if value:
-        for option, described in value.get("properties", {"": value}).items():
-            end = f"[{option}]" if option else "[]" * (described["type"] == "array")
-            yield _row(f"{name}[{FIELD}]{end}", described)
-
-
-def _row(name: str, schema: Schema, *, required: bool = False) -> ParameterRow:
-    value = schema.get("anyOf", [schema])[0]  # the other choice of a key of a query is null
-    if "maximum" in value:
-        shown = f"0 to {value['maximum']}"
-    else:
-        shown = "list of string" if value.get("type") == "array" else markdown.kind(value)
-    if required:
-        shown += ", required"
-    elif (default := json.dumps(value.get("default", ""))) not in ('""', "false"):
-        shown += f", default `{default}`"
-    return ParameterRow(markdown.code([name]), shown, schema["description"], schema[openapi.CONTRACT])
+def _leaves(kind: type[errors.BridgeError]) -> list[type[errors.BridgeError]]:
+    # A leaf is what a client can tell: the classes above it only group. An expired key is refused like an unknown one.
+    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__ and each != errors.ExpiredKey]
+    return [leaf for each in below for leaf in _leaves(each)] if below else [kind]

@@ -1,4 +1,4 @@
-"""Parameters of v3's endpoints as data, for the OpenAPI description and the documentation.
+"""Parameters of v3's endpoints as data, for explanations and the documentation.
 
 Limits and defaults are the constants that their readers use; a test compares names and kinds with the parameters that
 handlers read.
