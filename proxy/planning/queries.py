@@ -5,6 +5,7 @@ list, whatever dialect, projection or page they come from.
 """
 
 import hashlib
+import re
 import string
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from proxy.store.protocol import Hit, Result, Want
 SearchRoot = Literal["supSearch", "supSearchMpn"]
 Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 
+_UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
 

@@ -8,7 +8,6 @@ from urllib.parse import quote
 import pytest
 from support import running_proxy, scripted_upstream
 
-
 ENTRIES = 10_000
 KEY = f"apikey={running_proxy.KEY}"
 
@@ -154,4 +153,4 @@ async def test_long_list_search_does_not_block_other_requests(client: running_pr
         long = min([await turns_of(f"/v3/brands/search?{KEY}&{patterns}&limit={n}") for n in range(3)])
     finally:
         counting.cancel()
-    assert long - short >= 10 * ENTRIES / 1_000
+    assert long - short >= 9 * ENTRIES / 1_000  # about one for each slice of each of ten patterns

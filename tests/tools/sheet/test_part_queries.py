@@ -16,7 +16,7 @@ from proxy.tools.sheet.part_queries import SIMILAR, VIEW, PartQueries
 from proxy.tools.sheet.parts import Offer, Part, PartQuery, PartSpec, Price, SimilarPart
 
 ALL = frozenset(config.FEATURES)
-PROJECTIONS = ProjectionCache(loader.load(shipped.path("mappings")), whole=True)
+PROJECTIONS = ProjectionCache(loader.load(shipped.path("mappings")))
 OFFER = dict.fromkeys(("factoryLeadDays", "moq", "orderMultiple", "packaging"))
 BODY = {
     "bestImage": None,
