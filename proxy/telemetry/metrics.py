@@ -112,7 +112,7 @@ class Metrics(Collector):
             "livesum", "v3bridge_event_loop_tasks", "Unfinished tasks of the event loop"
         )
         self.cache_entries = self._gauge(
-            "livesum", "v3bridge_cache_entries", "Entries of the caches in memory: queries or responses", "cache"
+            "livesum", "v3bridge_cache_entries", "Entries of the caches in memory: encoded responses", "cache"
         )
         self.cache_bytes = self._gauge("livesum", "v3bridge_cache_bytes", "Memory that these entries take", "cache")
         self.log_lines_dropped = self._counter("v3bridge_log_lines_dropped", "Log lines that could not be written")
