@@ -7,7 +7,6 @@ Runs at start and once for every new projection, never per part. The mapping fun
 import dataclasses
 import itertools
 import keyword
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, get_origin, get_type_hints
 
@@ -30,8 +29,8 @@ class CompiledObject:
     """Compiled mapping of one object in one projection: selection set, record type, and function from record to v3
     object.
 
-    `fields` are the selected paths; `decode` reads a record of the type `record` from JSON that has at least these,
-    `decode_list` a list of them. `source` is the text of the mapping function, for documentation.
+    `fields` are the selected paths; `decode` reads a record of the type `record` from JSON that has at least these.
+    `source` is the text of the mapping function, for documentation.
     """
 
     selection: str
@@ -40,12 +39,9 @@ class CompiledObject:
     map: MappingFunction
     source: str
     decode: Callable[[bytes], Any] = dataclasses.field(init=False)
-    decode_list: Callable[[bytes], list[Any]] = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "decode", msgspec.json.Decoder(self.record).decode)
-        listed = types.GenericAlias(list, (self.record,))
-        object.__setattr__(self, "decode_list", msgspec.json.Decoder(listed).decode)
 
 
 def compile_object(

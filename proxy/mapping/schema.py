@@ -62,10 +62,6 @@ class Schema:
             if not name.startswith("__") and not isinstance(kind, graphql.GraphQLScalarType)
         }
 
-    def validate(self, document: str) -> list[str]:
-        """Return the messages of all errors in a document; none if it is valid."""
-        return [error.message for error in graphql.validate(self._schema, graphql.parse(document))]
-
 
 # Building is slow, and tests and commands load the same file again.
 @lru_cache(maxsize=1)

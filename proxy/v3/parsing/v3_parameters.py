@@ -37,11 +37,6 @@ class Parameter:
         head, bracket, _ = self.name.partition(f"[{FIELD}]")
         return head if bracket else None
 
-    @property
-    def option(self) -> str:
-        """The option of a field, such as `include`; empty if the parameter is the field's value itself."""
-        return self.name.partition(f"[{FIELD}]")[2].strip("[]")
-
 
 def of(endpoint: Endpoint) -> tuple[Parameter, ...]:
     """Return the parameters of an endpoint, without the global ones."""
