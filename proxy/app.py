@@ -11,11 +11,11 @@ import msgspec
 import structlog
 
 from proxy import config, redaction, sockets
+from proxy.gateway import assembly as gateways
+from proxy.gateway.process import ProcessState
+from proxy.gateway.recording import Recorder
 from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
-from proxy.next import gateway as gateways
-from proxy.next.process import ProcessState
-from proxy.next.recording import Recorder
 from proxy.telemetry import metrics as metering
 from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests

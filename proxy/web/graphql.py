@@ -14,8 +14,9 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, Gateway, GraphQLService, ResponseMetadata, error_of
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
+from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
 from proxy.v3.encoding import EncodedBody, compress

@@ -38,15 +38,14 @@ LEGACY_SERVICE = "The legacy v3 service is independent of GraphQL"
 
 OFFENCES = [
     ("kit", "import proxy.errors", LAYERS),
-    ("upstream", "import proxy.stores", LAYERS),  # beside it
+    ("upstream", "import proxy.gateway", LAYERS),  # above it
     ("v3.parameters", "import proxy.v3.endpoints", LAYERS),
     ("gateway", "import proxy.tools.compare", LAYERS),
     ("cli", "import proxy.tools.conform", LAYERS),  # but its commands
     ("web", "import proxy.tools.compare.loader", LAYERS),  # but its report
     ("newpackage", "", LAYERS),
     ("doctor", "import proxy.store", DOOR),
-    ("cli", "import proxy.next", DOOR),
-    ("next", "import proxy.gateway", LAYERS),  # above it
+    ("cli", "import proxy.gateway.pipeline", DOOR),
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("server", "import nexar_sandbox", SANDBOX),
@@ -60,8 +59,8 @@ OFFENCES = [
     ("tools.compare.newpackage", "", COMPARISON),
     ("tools.conform", "import proxy.upstream", CONFORMANCE),
     ("stores", "from redis import asyncio", REDIS),
-    ("stores.sqlite", "import proxy.stores.redis", BACKENDS),
-    ("stores.redis", "import proxy.stores.sqlite", BACKENDS),
+    ("store.sqlite", "import proxy.store.redis", BACKENDS),
+    ("store.redis", "import proxy.store.sqlite", BACKENDS),
     ("store.redis", "import proxy.store.sqlite", BACKENDS),
     ("nexar_sandbox.catalog", "from graphql import build_schema", CATALOG),
     ("nexar_sandbox.legacy_v3", "import nexar_sandbox.graphql", LEGACY_SERVICE),
@@ -160,7 +159,7 @@ def test_packages_within_their_boundaries_pass(skeleton: Any, lint: Lint) -> Non
     assert code == 0, output
 
 
-@pytest.mark.parametrize("package", ["nexar_sandbox.graphql", "proxy.stores"])
+@pytest.mark.parametrize("package", ["nexar_sandbox.graphql", "proxy.store"])
 def test_cycle_within_a_package_is_reported(skeleton: Any, lint: Lint, package: str) -> None:
     module = package.removeprefix("proxy.")
     _write(skeleton, f"{module}.first", f"import {package}.second")
@@ -172,7 +171,7 @@ def test_cycle_within_a_package_is_reported(skeleton: Any, lint: Lint, package: 
 
 def test_redis_store_may_import_redis_and_be_imported(skeleton: Any, lint: Lint) -> None:
     _write(skeleton, "stores.redis", "import redis.asyncio")
-    _write(skeleton, "gateway", "import proxy.stores.redis")
+    _write(skeleton, "gateway", "import proxy.store.redis")
     code, output = lint(skeleton)
     assert code == 0, output
 

@@ -12,8 +12,8 @@ from together import service_manager, strict_load
 
 import nexar_sandbox
 from proxy.config import loader
+from proxy.gateway.stored_state import StoredState
 from proxy.kit import clock
-from proxy.next.stored_state import StoredState
 
 LOAD_SECONDS = 0.6  # of load before and after the replacement
 

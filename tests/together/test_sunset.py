@@ -11,7 +11,7 @@ from together.environment import StartEnvironment, target
 
 import nexar_sandbox
 from proxy import config
-from proxy.next import applications
+from proxy.gateway import applications
 
 PAGE = "https://wiki.example/v3"
 SUNSET = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), PAGE)  # the tests begin on that day, at 22:13:20

@@ -15,9 +15,10 @@ from functools import partial
 from typing import TypeVar
 
 from proxy import errors
-from proxy.gateway.core import Answer, Client, Gateway, Query
+from proxy.gateway.core import Answer, Client, Gateway
 from proxy.kit.wording import counted
 from proxy.model import PARTS_MAX
+from proxy.planning.queries import Query
 from proxy.tools.sheet.offers import is_named
 from proxy.tools.sheet.part_queries import PartQueries
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult, Refresh

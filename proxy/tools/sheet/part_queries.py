@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from proxy.gateway.core import Answer, queries
+from proxy.gateway.core import Answer
 from proxy.mapping.compiler import CompiledObject
 from proxy.mapping.loader import VIEWS
 from proxy.model import PARTS_MAX, MappingContext, Projection
-from proxy.planning import documents
+from proxy.planning import documents, queries
 from proxy.planning.operations import PartialData
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.tools.sheet.parts import Part, PartOfSource, PartQuery, PartResult

@@ -8,8 +8,8 @@ from support import cases
 
 from proxy import config, errors
 from proxy.doctor import plan
-from proxy.next import usage
-from proxy.next.applications import Applications
+from proxy.gateway import usage
+from proxy.gateway.applications import Applications
 from proxy.store.protocol import LIFETIME, Usage
 from proxy.upstream import classify, http_post
 

@@ -14,12 +14,12 @@ from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.kit import clock as clocks
-from proxy.next.sending import Sender
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
 from proxy.upstream import policies
 from proxy.upstream import tokens as tokens_
 from proxy.upstream.auth import identity
+from proxy.upstream.sending import Sender
 
 GOOD = (200, {"data": graphql_responses.GOOD})
 EXPIRED = (200, {"errors": [graphql_responses.coded("AuthExpiredToken")]})

@@ -6,10 +6,11 @@ import msgspec
 import pytest
 
 from proxy import config
-from proxy.gateway.core import Answer, queries
+from proxy.gateway.core import Answer
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.model import Projection
+from proxy.planning import queries
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store.protocol import Hit, Result
 from proxy.tools.sheet.part_queries import SIMILAR, VIEW, PartQueries

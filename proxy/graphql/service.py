@@ -1,0 +1,198 @@
+"""Execution of a GraphQL request: prepare it, resolve its root fields, put the response together (contract graphql.md
+§3).
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import graphql
+import msgspec
+
+from proxy import errors, model
+from proxy.gateway import core
+from proxy.gateway.core import Answer, Client, Gateway
+from proxy.graphql import roots, selection
+from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
+from proxy.graphql.preparation import Introspection, Preparation, Requested, SupplyField
+from proxy.planning.queries import Query
+
+NULL = b"null"
+PART_LIMIT = "You have exceeded your part limit"
+# Codes of the upstream where it has one (contract graphql.md §3.2).
+CODES: Mapping[type[errors.BridgeError], str] = {
+    errors.MissingKey: "AuthInvalidToken",
+    errors.ForbiddenKey: "AuthInvalidToken",
+    errors.ExpiredKey: "AuthExpiredToken",
+}
+
+
+class Value(NamedTuple):
+    """Value of a root field as JSON, the errors beside it, and the answers that it is made of; `failure` is why it has
+    none."""
+
+    json: bytes = NULL
+    reported: Sequence[dict[str, Any]] = ()
+    answers: Sequence[Answer] = ()
+    failure: errors.BridgeError | None = None
+
+
+class GraphQLResponse(NamedTuple):
+    """Body of a response, the answers that it is made of, and the error of a root field that has no value."""
+
+    body: bytes
+    answers: Sequence[Answer]
+    failure: errors.BridgeError | None = None
+
+
+class GraphQLService:
+    """Executes the documents of clients by a gateway."""
+
+    def __init__(self, gateway: Gateway, schema: graphql.GraphQLSchema) -> None:
+        self.documents = DocumentReader(schema)
+        self._preparation = Preparation(schema, gateway.translation.projections)
+        self._gateway = gateway
+        self._schema = schema
+
+    async def execute(self, request: DocumentRequest, client: Client, deadline: float) -> GraphQLResponse:
+        """Return the response, which the client waits for until `deadline` (monotonic seconds). Raises
+        InvalidDocumentError before anything is sent."""
+        try:
+            prepared = self._preparation.prepare(request)
+        except InvalidDocumentError as error:
+            for each in error.errors:
+                each.message = request.document.message(each.message)
+            raise
+        resolving = (self._value(request, client, each, deadline) for each in prepared)
+        return _response(request.document, prepared, await asyncio.gather(*resolving))
+
+    async def _value(
+        self, request: DocumentRequest, client: Client, field: Introspection | Requested, deadline: float
+    ) -> Value:
+        """Return the value of a root field, or why it has none."""
+        if isinstance(field, Introspection):
+            schema = request.document.introspected or self._schema  # that the client knows
+            result = graphql.execute_sync(schema, field.single, variable_values=dict(request.variables))
+            return Value(msgspec.json.encode(next(iter((result.data or {}).values()), None)))
+        try:
+            return await self._supplied(client, field, deadline)
+        except errors.BridgeError as error:
+            return Value(NULL, [error_of(error, [field.key])], failure=error)
+
+    async def _supplied(self, client: Client, requested: Requested, deadline: float) -> Value:
+        """Return the value of a root field. Raises BridgeErrors."""
+        supply, arguments, parts_max, _ = requested
+        asked = roots.of_root(supply.field.name, arguments) if parts_max else None
+        # Where parts and results do not have all that is selected, the response to the field itself says why.
+        if asked and supply.features is not None and supply.features <= self._gateway.features.of(client.application):
+            at_market = client.in_market(arguments["country"], arguments["currency"])
+            answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
+            if all(_has_all(answer, supply.features) for answer in answers):
+                return _found(requested, asked, answers)
+        answer = await self._passed_on(client, requested, deadline)
+        answers = [answer] if parts_max else []
+        if isinstance(answer.error, errors.QueryRefused):
+            return Value(NULL, [_placed(supply.key, each) for each in answer.error.reported], answers)
+        if answer.result is None:
+            raise _failure(answer)
+        value = answer.result.details or NULL
+        if supply.other_names:
+            value = _shown(msgspec.json.decode(value), supply, as_sent=True)
+        return Value(value, [_placed(supply.key, each) for each in answer.reported], answers)
+
+    async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
+        """Return the answer to a root field as it stands. Raises BridgeErrors."""
+        supply, arguments, parts_max, variables = requested
+        is_private = roots.is_private(arguments)
+        query, passed_on = supply.own.query(variables, parts_max, is_private=is_private)
+        if supply.depth > 1 and any(account.limit is not None for account in client.charged):
+            raise errors.BadRequest(f"{supply.field.name}: parts within parts are not served under a limit of parts")
+        if parts_max or is_private:
+            (answer,) = await self._gateway.pipeline.resolve(client, [query], deadline)
+            return answer
+        try:
+            data = await self._gateway.free.execute(client.application, passed_on.operation, deadline)
+        except errors.QueryRefused as error:
+            return Answer(None, error)
+        return core.passed_on(query, passed_on.read(data), 0)
+
+
+def _response(
+    document: ClientDocument, fields: Sequence[Introspection | Requested], values: Sequence[Value]
+) -> GraphQLResponse:
+    """Put the values of root fields together. A field without a value is null, and so is all data where it must not
+    be null (GraphQL October 2021 §6.4.4)."""
+    members: list[bytes] = []
+    reported: list[dict[str, Any]] = []
+    for field, value in zip(fields, values, strict=True):
+        reported += value.reported
+        members.append(b"%b:%b" % (msgspec.json.encode(field.key), value.json))
+        if value.json == NULL and isinstance(field, Requested) and not field.supply.is_nullable:
+            data = NULL
+            break  # errors of further fields would be about data that is null already
+    else:
+        data = b"{%b}" % b",".join(members)
+    for each in reported:
+        each["message"] = document.message(each["message"])
+    listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""
+    answers = [answer for value in values for answer in value.answers]
+    failure = next((value.failure for value in values if value.failure), None)
+    return GraphQLResponse(b'{%b"data":%b}' % (listed, data), answers, failure)
+
+
+def _has_all(answer: Answer, features: frozenset[str]) -> bool:
+    """Return whether nothing is missing of an answer that the upstream would have for the field itself."""
+    if isinstance(answer.error, errors.QueryRefused):
+        return not answer.error.reported  # the error of one query
+    if answer.error is not None:
+        return not isinstance(answer.error, errors.OversizedOperation)
+    return features <= answer.features and not answer.is_partial
+
+
+def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
+    """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
+    cannot stand without."""
+    key, name, reported = requested.key, requested.supply.field.name, []
+    is_any = any(answer.result for answer in answers)
+    for place, answer in enumerate(answers):
+        is_refused = isinstance(answer.error, errors.QueryRefused)
+        if answer.error is None or (is_refused and name == roots.MULTI_MATCH):
+            continue
+        if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
+            raise _failure(answer)
+        reported.append(error_of(answer.error, [key, place]))
+    value = roots.value(name, requested.arguments, asked, answers)
+    return Value(_shown(value, requested.supply), reported, answers)
+
+
+def _shown(value: Any, supply: SupplyField, *, as_sent: bool = False) -> bytes:
+    try:
+        return msgspec.json.encode(selection.select(value, supply.field.below, as_sent=as_sent))
+    except (KeyError, TypeError) as error:
+        message = f"the upstream sent {supply.field.name} in another form: {error}"
+        raise errors.UpstreamUnreadable(message) from error
+
+
+def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:
+    """Return an error of this service as one of the response. That of exhausted parts begins as the upstream's does:
+    clients recognize it by that (contract graphql.md §3.2)."""
+    message, code = error.message, CODES.get(type(error))
+    if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
+        message = f"{PART_LIMIT}: {message}"
+    placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
+    return placed | {"extensions": {"code": code or type(error).__name__}}
+
+
+def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
+    """Return an error of the upstream with the path that the client knows."""
+    placed: dict[str, Any] = {"message": error.message}
+    if isinstance(error.path, list) and error.path:
+        placed["path"] = [key, *error.path[1:]]
+    if error.extensions:
+        placed["extensions"] = error.extensions
+    return placed
+
+
+def _failure(answer: Answer) -> errors.BridgeError:
+    assert answer.error is not None  # noqa: S101 - an answer without a result has one
+    return answer.error.shared()

@@ -1,0 +1,68 @@
+"""Clients of a configuration: their accounts, limits, rates and ends."""
+
+import datetime
+
+import pytest
+from service.gateway.world import START
+
+from proxy import config, errors
+from proxy.gateway.applications import Applications
+from proxy.store.protocol import Account, Refused
+
+DEMO = config.ApplicationSettings(
+    apikeys=(
+        config.ApiKeySettings(config.digest("a"), name="erp", parts="20%", rate=0),
+        config.ApiKeySettings(config.digest("b"), expires=datetime.date(2026, 12, 9)),
+    ),
+    client_id=config.ClientId("id"),
+    parts=200,
+    rate=5,
+)
+
+
+def test_accounts_are_digests_in_the_periods_of_a_moment() -> None:
+    client = Applications({"demo": DEMO}).client("a")
+    application, key = config.digest("id").reveal(), config.digest("a").reveal()
+    assert client.accounts(START) == (
+        Account(application, "2026-12-10"),
+        Account(application, "2026-12", 200),
+        Account(application, "lifetime"),
+        Account(key, "2026-12-10"),
+        Account(key, "2026-12", 40),
+        Account(key, "lifetime"),
+    )
+
+
+def test_a_renamed_application_and_one_with_the_same_client_id_have_its_account() -> None:
+    entry = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("c")),), client_id=DEMO.client_id)
+    served = Applications({"demo": DEMO, "other": entry, "embedded": config.ApplicationSettings(apikeys=())})
+    assert served.client("c").application.account == served.client("a").application.account
+    assert list(served.by_name) == ["demo", "other"]
+
+
+def test_what_is_said_where_parts_do_not_fit_names_account_period_and_reset() -> None:
+    client = Applications({"demo": DEMO}).client("a")
+    error = client.exceeded(Refused(client.charged[1].in_period(START), 3, 1), 5, START)
+    assert error.message == (
+        "demo/erp has 3 of 40 parts left, its share of 20 % of demo (2026-12), and this request may cost 5; it is "
+        "reset on 2027-01-01"
+    )
+    assert error.retry_after == 22 * 86_400
+
+
+def test_a_key_has_its_own_rate_or_that_of_its_application_and_an_end() -> None:
+    served = Applications({"demo": DEMO})
+    first, second = served.client("a"), served.client("b")
+    assert [first.rate, second.rate] == [0, 5]
+    assert (first.name, second.name) == ("demo/erp", "demo/2")
+    assert first.refusal(START) is None
+    assert isinstance(second.refusal(START), errors.ExpiredKey)
+    assert second.refusal(START - 1.0) is None
+
+
+def test_without_a_key_or_with_a_wrong_one_nobody_is_served() -> None:
+    served = Applications({"demo": DEMO})
+    with pytest.raises(errors.MissingKey):
+        served.client(None)
+    with pytest.raises(errors.ForbiddenKey):
+        served.client("A")

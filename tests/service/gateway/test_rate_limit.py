@@ -1,0 +1,57 @@
+"""Tests of the rate limit of an API key: off by default, exact, and divided between workers."""
+
+from typing import Any
+
+import pytest
+
+from proxy import config, errors
+from proxy.gateway import applications, rate_limit
+from proxy.kit import clock
+
+KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
+
+
+@pytest.fixture
+def served() -> Any:
+    apikeys = tuple(config.ApiKeySettings(config.digest(key), rate=rate) for key, rate in KEYS)
+    return applications.Applications({"demo": config.ApplicationSettings(apikeys=apikeys, rate=1)})
+
+
+def test_api_key_is_limited_in_any_second(served: Any, time: clock.ManualClock) -> None:
+    limits, client = rate_limit.RateLimits(1, time), served.client("a")
+    for _ in range(3):
+        limits.admit(client)
+        time.advance(0.2)
+    with pytest.raises(errors.TooManyRequests, match="demo/1 may make no more than 3 requests") as refused:
+        limits.admit(client)
+    assert refused.value.retry_after == 1
+    limits.admit(served.client("b"))
+    time.advance(0.4)
+    limits.admit(client)
+
+
+@pytest.mark.parametrize("workers, admitted", [(2, 2), (3, 1), (9, 1)])
+def test_each_worker_admits_its_part(served: Any, time: clock.ManualClock, workers: int, admitted: int) -> None:
+    limits = rate_limit.RateLimits(workers, time)
+    for _ in range(admitted):
+        limits.admit(served.client("a"))
+    with pytest.raises(errors.TooManyRequests):
+        limits.admit(served.client("a"))
+
+
+def test_api_key_without_own_rate_has_that_of_its_application(served: Any, time: clock.ManualClock) -> None:
+    limits = rate_limit.RateLimits(1, time)
+    limits.admit(served.client("c"))
+    with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
+        limits.admit(served.client("c"))
+
+
+def test_rate_limit_is_off_with_0(served: Any, time: clock.ManualClock) -> None:
+    limits = rate_limit.RateLimits(1, time)
+    for _ in range(50):
+        limits.admit(served.client("d"))

@@ -1,0 +1,110 @@
+"""Recording of requests: written at intervals and at the end, kept while the store is unavailable."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from support import log_lines
+
+from proxy import errors
+from proxy.gateway import recording
+from proxy.kit import clock
+from proxy.store.protocol import CLIENT, DAY_SECONDS
+from proxy.store.sqlite import SqliteStore
+from proxy.telemetry.seen import SeenRequests
+
+
+class UnreliableStore:
+    """A store that fails while `fails`, before or after the work is done."""
+
+    fails = ""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.seen = store.seen
+        self._add_seen = store.add_seen
+
+    async def add_seen(self, *arguments: Any) -> None:
+        if self.fails == "before":
+            raise errors.StoreUnavailable("not there")
+        await self._add_seen(*arguments)
+        if self.fails == "after":
+            raise errors.StoreUnavailable("the confirmation was lost")
+
+
+@pytest.fixture
+def time() -> clock.ManualClock:
+    return clock.ManualClock()
+
+
+@pytest.fixture
+async def store(time: clock.ManualClock) -> AsyncIterator[UnreliableStore]:
+    opened = await SqliteStore.open(None, time, "worker", 2**20)
+    yield UnreliableStore(opened)
+    await opened.aclose()
+
+
+class Counting:
+    """Counts, and the recorder that writes them."""
+
+    def __init__(self, store: Any, time: clock.ManualClock, days: int = 396) -> None:
+        self._time = time
+        self.counts = SeenRequests()
+        self.recorder = recording.Recorder(self.counts, store, days, time, interval=3600.0)
+
+    def request(self, number: int = 1) -> None:
+        """Count some requests, now."""
+        for _ in range(number):
+            self.counts.add_client(self._time.now(), "/v3/parts/match", "curl/8", application="demo", key="erp")
+
+
+async def requests(store: UnreliableStore) -> dict[int, int]:
+    """Requests of each day in the store."""
+    return {count.day: count.requests for count in await store.seen(CLIENT, 0)}
+
+
+@pytest.mark.parametrize("failure", ["before", "after"])
+async def test_counts_wait_for_a_store_that_is_unavailable_and_are_added_once(
+    store: UnreliableStore, time: clock.ManualClock, failure: str
+) -> None:
+    counting = Counting(store, time)
+    store.fails = failure
+    counting.request(3)
+    for _ in range(3):
+        counting.request(1)
+        with pytest.raises(errors.StoreUnavailable):
+            await counting.recorder.write()
+    store.fails = ""
+    await counting.recorder.write()
+    assert list((await requests(store)).values()) == [6]
+
+
+async def test_counts_that_cannot_be_written_at_the_end_are_logged(
+    store: UnreliableStore, time: clock.ManualClock
+) -> None:
+    counting = Counting(store, time)
+    counting.recorder.start()
+    counting.request(4)
+    store.fails = "before"
+    with log_lines.collected() as stream:
+        await counting.recorder.close()
+    (line,) = map(json.loads, stream.getvalue().splitlines())
+    assert (line["event"], line["level"], line["requests"]) == ("caller counts lost", "warning", 4)
+
+
+async def test_counts_are_kept_for_so_many_days(store: UnreliableStore, time: clock.ManualClock) -> None:
+    counting = Counting(store, time, days=30)
+    first = int(time.now() // DAY_SECONDS)
+    for _ in range(40):
+        counting.request()
+        await counting.recorder.write()
+        time.advance(DAY_SECONDS)
+    assert sorted(await requests(store)) == list(range(first + 10, first + 40))
+
+
+async def test_zero_days_delete_what_is_stored(store: UnreliableStore, time: clock.ManualClock) -> None:
+    counting = Counting(store, time)
+    counting.request()
+    await counting.recorder.write()
+    await Counting(store, time, days=0).recorder.write()
+    assert await requests(store) == {}

@@ -1,0 +1,90 @@
+"""State of a service as commands and checks use it: usage, and what they change."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from proxy import config, errors
+from proxy.gateway.quota import EXHAUSTED
+from proxy.gateway.stored_state import StoredState
+from proxy.gateway.usage import UsageRow
+from proxy.kit import clock
+from proxy.store.sqlite import SqliteStore
+
+KEYS = (config.ApiKeySettings(config.digest("a"), name="erp", parts=50), config.ApiKeySettings(config.digest("b")))
+APPLICATIONS = {
+    "demo": config.ApplicationSettings(apikeys=KEYS, parts=200),
+    "trial": config.ApplicationSettings(
+        apikeys=(config.ApiKeySettings(config.digest("c")),), period="lifetime", parts=100
+    ),
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> config.Config:
+    return config.Config(applications=APPLICATIONS, store=config.StoreUrl(f"sqlite:{tmp_path / 'state.sqlite'}"))
+
+
+@pytest.fixture
+async def store() -> AsyncIterator[SqliteStore]:
+    opened = await SqliteStore.open(None, clock.ManualClock(), "worker", 1_000_000)
+    yield opened
+    await opened.aclose()
+
+
+@pytest.fixture
+def state(settings: config.Config, store: SqliteStore) -> StoredState:
+    return StoredState(store, settings, clock.ManualClock())
+
+
+async def rows(state: StoredState) -> dict[str, UsageRow]:
+    return {row.name: row for row in await state.usage()}
+
+
+async def test_usage_is_set_for_applications_of_both_periods_and_for_their_keys(state: StoredState) -> None:
+    assert (await state.set_usage("demo", 150)).used == 0
+    assert (await state.set_usage("demo", 160)).used == 150
+    await state.set_usage("demo/erp", 20)
+    await state.set_usage("trial", 30)
+    assert {name: (row.period, row.used, row.remaining) for name, row in (await rows(state)).items()} == {
+        "demo": ("2023-11", 160, 40),
+        "demo/erp": ("2023-11", 20, 30),
+        "demo/2": ("2023-11", 0, None),
+        "trial": ("lifetime", 30, 70),
+        "trial/1": ("lifetime", 0, None),
+    }
+    with pytest.raises(LookupError):
+        await state.set_usage("other", 1)
+
+
+async def test_setting_usage_has_requests_sent_again(store: SqliteStore, state: StoredState) -> None:
+    account = config.digest("trial").reveal()
+    refused = '["the part limit of 100 is exceeded", 1700000060.0]'
+    await store.put_value(f"{EXHAUSTED}{account}", refused, 60.0)
+    assert (await rows(state))["trial"].exhausted_until == "2023-11-14T22:14:20Z"
+    await state.set_usage("trial", 40)
+    assert (await rows(state))["trial"].exhausted_until is None
+
+
+async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(state: StoredState) -> None:
+    async with state.booked("demo", 120) as book:
+        assert (await rows(state))["demo"].reserved == 120
+        with pytest.raises(errors.QuotaExhausted, match="demo has 80 of 200 parts left"):
+            async with state.booked("demo", 81):
+                pass
+        await book(70, 5)
+    with pytest.raises(RuntimeError):
+        async with state.booked("demo", 100):
+            raise RuntimeError
+    row = (await rows(state))["demo"]
+    assert (row.used, row.uncertain, row.reserved) == (70, 105, 0)
+
+
+async def test_only_a_store_that_is_there_is_opened(settings: config.Config) -> None:
+    assert await StoredState.open_existing(settings, clock.ManualClock()) is None
+    await (await StoredState.open(settings, clock.ManualClock())).aclose()
+    state = await StoredState.open_existing(settings, clock.ManualClock())
+    assert state is not None
+    await state.aclose()
+    assert {row.used for row in StoredState.unused(settings, clock.ManualClock())} == {0}

@@ -1,0 +1,73 @@
+"""Usage of accounts: rows of commands, and the status that responses show."""
+
+from service.gateway.world import START, Runs, Upstream, World, client, uid
+
+from proxy import config
+from proxy.gateway import usage
+from proxy.gateway.applications import Applications, Client
+from proxy.gateway.process import ProcessState
+from proxy.gateway.quota import Exhausted
+from proxy.planning.queries import matching
+from proxy.store.protocol import Usage
+
+TWO_KEYS = tuple(
+    config.ApiKeySettings(config.digest(key), name=name, parts=parts)
+    for key, name, parts in (("a", "erp", 50), ("b", None, "unlimited"))
+)
+APPLICATIONS = Applications(
+    {
+        "demo": config.ApplicationSettings(apikeys=TWO_KEYS, parts=200),
+        "other": config.ApplicationSettings(
+            apikeys=(config.ApiKeySettings(config.digest("c")),), period="lifetime", client_id=config.ClientId("x")
+        ),
+    }
+)
+
+
+def account(place: int, name: str = "a") -> str:
+    return APPLICATIONS.client(name).charged[place].id
+
+
+def test_the_row_of_an_application_precedes_those_of_its_keys() -> None:
+    used = [Usage(account(0), "2026-12", 60, 30, 5), Usage(account(1), "2026-12", 40, 0, 0)]
+    rows = usage.rows(APPLICATIONS, {row[:2]: row for row in used}, {}, START)
+    assert [
+        (row.application, row.key, row.period, row.used, row.uncertain, row.reserved, row.limit, row.remaining)
+        for row in rows
+    ] == [
+        ("demo", None, "2026-12", 60, 30, 5, 200, 110),
+        ("demo", "erp", "2026-12", 40, 0, 0, 50, 10),
+        ("demo", "2", "2026-12", 0, 0, 0, None, None),
+        ("other", None, "lifetime", 0, 0, 0, None, None),
+        ("other", "1", "lifetime", 0, 0, 0, None, None),
+    ]
+    assert [row.percent for row in rows] == [45.0, 80.0, None, None, None]
+    assert [row.resets_at for row in rows] == ["2027-01-01T00:00:00Z"] * 3 + [None] * 2
+
+
+def test_an_exhausted_application_shows_its_end_and_the_limit_that_the_upstream_named() -> None:
+    message = "You have exceeded your part limit of 100."
+    rows = usage.rows(APPLICATIONS, {}, {account(0): Exhausted(message, START + 60)}, START)
+    assert [(row.limit, row.part_limit, row.exhausted_until) for row in rows[:2]] == [
+        (100, 100, "2026-12-10T00:01:00Z"),
+        (50, None, None),
+    ]
+
+
+def test_the_status_is_exact_for_what_the_process_booked_and_read_for_what_others_did(runs: Runs) -> None:
+    async def main(world: World) -> None:
+        erp, other = client(limit=10), client("other", limit=5)
+        own, another = world.state(), world.state()
+        for state, caller, number in ((own, erp, "A"), (another, other, "B")):
+            process = world.process(state=state)
+            await world.resolve(process, caller, [matching(0, 1, mpn=number)])
+        assert used(own, erp) == used(another, other) == 1
+        assert used(own, other) == 0
+        await own.usage.refresh([*erp.charged, *other.charged], START)
+        assert used(own, other) == 1
+        assert own.usage.status(client(), START) == (2, None, 22 * 86_400)
+
+    def used(state: ProcessState, caller: Client) -> int:
+        return state.usage.status(caller, START).used
+
+    runs(Upstream({"A": [uid(1)], "B": [uid(2)]}), main)
