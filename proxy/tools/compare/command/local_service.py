@@ -1,7 +1,7 @@
 """Service that a comparison starts on loopback.
 
-It runs with the given configuration, but without stored results, so that each response is computed for its own
-request. The clients' keys are valid; each application has an additional key, for requests without a key.
+It runs with the given configuration. The clients' keys are valid; each application has an additional key, for requests
+without a key.
 """
 
 import secrets
@@ -65,7 +65,6 @@ def _made(settings: config.Config) -> tuple[config.Config, dict[str, str]]:
         # The run has received all of its responses when it ends, so there is nothing to wait for.
         listen=config.ListenSettings(port=0, stop_seconds=0.0),
         admin=False,
-        cache=config.CacheSettings(bytes=0),
     )
     return local, keys
 
