@@ -55,11 +55,6 @@ def usable_file(url: StoreUrl) -> Path | None:
     return file
 
 
-def core_file(file: Path) -> Path:
-    """Return the file of usage and reservations, beside that of the store."""
-    return file.with_name(f"{file.name}.core")
-
-
 def missing_folder(file: Path) -> Path | None:
     """Return the folder of an SQLite store that the user has to make; None where it exists."""
     try:

@@ -68,10 +68,6 @@ def log_uncaught_exceptions() -> None:
     )
 
 
-def log_ignored_signal(name: str, reason: str) -> None:
-    structlog.get_logger().info("signal ignored", signal=name, reason=reason)
-
-
 def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Add `request`, the id of the current request, if there is one."""
     if request := REQUEST_ID.get():
