@@ -150,10 +150,13 @@ class Pipeline:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, work: Work) -> None:
-        """End all flights, whatever happens. The first operations of an application have one query each."""
+    async def _run(self, work: Work, busy: Begin | None = None) -> None:
+        """End all flights, whatever happens, after what was `busy`: what is stored then is new. The first operations of
+        an application have one query each."""
         flights = work.flights
         try:
+            if busy is not None:
+                await self._waiting.until_free(busy)
             is_known = any(flight.query.passed_on for flight in flights)
             while work.flights and not is_known and (lock := self._features.first(work.client.application)):
                 async with lock:
@@ -192,7 +195,7 @@ class Pipeline:
                 self._end([flight], answer)
             elif isinstance(outcome, protocol.Busy):
                 one = begin._replace(id="", wants=[want])  # with its id, a free key would be busy until its end
-                self._spawn(self._wait(work._replace(flights=[flight]), one))
+                self._spawn(self._run(work._replace(flights=[flight], anew=False), one))
             elif isinstance(outcome, errors.StoreUnavailable):
                 self._end([flight], Answer(None, outcome))
             elif blocked:
@@ -289,15 +292,6 @@ class Pipeline:
         stale = await self._lookups.stale(work.client, queries) if is_stale else [None] * len(queries)
         for flight, answer in zip(work.flights, stale, strict=True):
             self._end([flight], answer or Answer(None, error, "miss"))
-
-    async def _wait(self, work: Work, begin: Begin) -> None:
-        """Look a busy key up once more when it is free: what is stored then is new."""
-        try:
-            await self._waiting.until_free(begin)
-        except errors.StoreUnavailable as error:
-            self._end(work.flights, Answer(None, error))
-        else:
-            await self._run(work._replace(anew=False))
 
     def _blocked(self, application: Application) -> errors.BridgeError | None:
         """Return why nothing is begun that costs parts."""

@@ -45,6 +45,9 @@ class Gathered(Generic[T, R]):
             for (_, future), result in zip(values, results, strict=True):
                 if not future.done():
                     future.set_result(result)
+        finally:
+            for _, future in values:
+                future.cancel()  # has an effect only where the task was cancelled, or has a mistake
 
 
 async def quiet(size: Callable[[], int]) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 
-from proxy import errors
 from proxy.store.protocol import Begin, Busy
 from proxy.store.store import Store
 
@@ -32,15 +31,13 @@ class Waiting:
             waiting = [*self._waiting]
             try:
                 outcomes = await self._store.quote([begin for begin, _ in waiting])
-            except errors.StoreUnavailable as error:
+            except Exception as error:
                 self._end(waiting, error)
                 continue
             free = [any(not isinstance(each, Busy) for each in of_begin) for of_begin in outcomes]
             self._end([each for each, is_free in zip(waiting, free, strict=True) if is_free], None)
 
-    def _end(
-        self, waiting: Sequence[tuple[Begin, asyncio.Future[None]]], error: errors.StoreUnavailable | None
-    ) -> None:
+    def _end(self, waiting: Sequence[tuple[Begin, asyncio.Future[None]]], error: Exception | None) -> None:
         for each in waiting:
             self._waiting.remove(each)
             if not each[1].done():
