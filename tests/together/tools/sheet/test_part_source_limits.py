@@ -106,6 +106,7 @@ async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
     serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gateway_source, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(gateway_source, "WAIT_SECONDS_MAX", 1.0)  # the circuit breaker is open for longer
     async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
         inject(sandbox, "5xx status=500 body=json")
         results, error = await collect(source, *numbers(900))
