@@ -1,6 +1,6 @@
-"""GraphQL dialect of the gateway: programs of today's API behind the same address, with the same records as v3.
+"""GraphQL dialect: programs of today's API behind the same address, with the same parts as v3.
 
-A document is parsed, validated and compiled once (documents.py). Its root fields for parts become queries of the
-pipeline (roots.py, queries.py), whose records a compiled function renders in the shape of the selection (selection.py).
-What records do not hold is an operation of its own (own_operation.py).
+A document is parsed and validated once (documents.py) and its operation prepared once (preparation.py). Root fields for
+parts become queries of the pipeline (roots.py), and their data is selected from parts and results (selection.py). What
+these do not hold is sent as it stands.
 """

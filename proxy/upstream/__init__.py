@@ -1,1 +1,1 @@
-"""Clients of the Nexar GraphQL API and its identity service: batching, retries, circuit breaker and access tokens."""
+"""Clients of the Nexar GraphQL API and its identity service: one request, its retry, circuit breaker and tokens."""

@@ -3,8 +3,9 @@ what a client gets, and what is booked."""
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -74,6 +75,12 @@ class Lists:
 
 
 Starts = Callable[..., Service]
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path) as started:
+        yield started
 
 
 @pytest.fixture
