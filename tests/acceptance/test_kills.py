@@ -82,10 +82,9 @@ def is_used_up(service: running.Service, load: Load) -> bool:
 
 
 def is_booked(service: running.Service, billed: dict[str, int]) -> bool:
-    """Return whether the bill is booked. What a killed process has reserved in Redis is booked when its lease ends;
-    without a limit, `usage` does not show it as reserved until then."""
-    usage = bills.usage(service)
-    return all(parts <= usage[name].used + usage[name].uncertain for name, parts in billed.items())
+    """Return whether the bill is booked: what a killed process has reserved is, when its deadline has passed."""
+    rows = bills.usage(service)
+    return all(parts <= rows[name].used + rows[name].uncertain for name, parts in billed.items())
 
 
 def check_booked_after_kills(processes: running.Processes, store: str, workers: int) -> None:

@@ -218,3 +218,20 @@ def test_one_question_is_one_price_in_all_dialects(start: Starts) -> None:
     service.restart()
     ask()
     assert lists.billed == counted(service) == 60
+
+
+def test_fields_that_the_plan_turns_out_to_lack_are_named(processes: Processes) -> None:
+    upstream = processes.upstream()
+    part: dict[str, Any] = {"v3uid": "4f1c0a9e5b1d7c33", "id": "1", "mpn": "N1", "akaMpns": [], "specs": None}
+    lacking = {"message": "not in your plan", "path": ["supMultiMatch", 0, "parts", 0, "specs"]}
+    found = {"data": {"supMultiMatch": [{"hits": 1, "parts": [part]}]}, "errors": [lacking]}
+    upstream.answer = lambda _: found
+    own = "applications: {shop: {apikeys: [a-key], client_id: shop, client_secret: a-secret}}"
+    service = processes.service(f"{upstream.upstream}\n{own}")
+    specs = "show[]=uid&include[]=specs&show[]=specs"
+    for shown, further, named in ((specs, {"specs": {}}, "include[]=specs, show[]=specs"), ("show[]=uid", {}, None)):
+        for _ in range(2):
+            reply = service.get(f"/v3/parts/match?apikey=a-key&{shown}&queries=[{{%22mpn%22:%22N1%22}}]")
+            assert reply.json["results"][0]["items"] == [{"uid": "4f1c0a9e5b1d7c33", **further}]
+            assert reply.headers.get("x-v3-unsupported") == named
+    assert len(upstream.operations) == 1
