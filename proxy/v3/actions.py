@@ -1,9 +1,6 @@
-"""Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response.
+"""Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response."""
 
-The web calls them for each request that no cache serves as a whole (web/v3/routes.py).
-"""
-
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -32,21 +29,13 @@ class AuthenticatedRequest(NamedTuple):
     path: str = ""
     uid: str = ""
 
-    @property
-    def scope(self) -> tuple[frozenset[str], str]:
-        """What a field name means depends on: the features of the client's plan, and the object."""
-        return self.client.application.allowed_features, self.endpoint.object
-
-
-ActionHandler = Callable[[AuthenticatedRequest], Awaitable[Any]]
-
 
 class V3Actions:
     def __init__(self, objects: V3Objects, mappings: Mappings, clock: Clock) -> None:
         self._objects = objects
         self._mappings = mappings
         self._clock = clock
-        self._actions: dict[str, ActionHandler] = {
+        self._actions = {
             "match": self._match,
             "search": self._search,
             "get_multi": self._get_multi,
@@ -58,15 +47,17 @@ class V3Actions:
 
         Raises the errors that become error responses.
         """
-        parameters, scope = received.parameters, received.scope
-        response_format = parameters.once("format", parameters.response_format)
-        received.metadata.sourceless = parameters.once(("sourceless", scope), lambda: self._sourceless_fields(received))
+        metadata, features = received.metadata, received.client.application.allowed_features
+        response_format = received.parameters.response_format()
+        sourceless = self._sourceless(received, features)
+        metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         result = await self._actions[received.endpoint.action](received)
-        if received.metadata.lacking:
-            received.metadata.unsupported += tuple(self._lacking_fields(received))
+        if metadata.lacking:
+            fetched = self._sourceless(received, features - metadata.lacking)
+            metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
-        if received.metadata.unsupported:
-            body = body._replace(headers=body.headers | headers.unsupported(received.metadata.unsupported))
+        if metadata.unsupported:
+            body = body._replace(headers=body.headers | headers.unsupported(metadata.unsupported))
         return body
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
@@ -90,7 +81,7 @@ class V3Actions:
             return _search_response(request, items, listed.hits, listed, self._msec(received))
         page = await self._objects.search_parts(caller, request)
         return {
-            **_parts_response(request, page, self._msec(received)),
+            **_search_response(request, page.items, page.hits, page.details, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
@@ -116,29 +107,18 @@ class V3Actions:
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        parameters, (features, name) = received.parameters, received.scope
-        projection = parameters.once(
-            ("projection", received.scope), lambda: parameters.projection(features, self._mappings, name)
-        )
-        return GatewayRequest.of(received.client, projection.projection, projection.slices, received.metadata)
+        features = received.client.application.allowed_features
+        projection = received.parameters.projection(features, self._mappings, received.endpoint.object)
+        return GatewayRequest.of(received.client, *projection, received.metadata)
 
-    def _sourceless_fields(self, received: AuthenticatedRequest) -> tuple[str, ...]:
-        """Fields without source that the client names, with the reasons. Others of the default response do not count,
-        or every request would fail."""
-        features, name = received.scope
-        return tuple(
-            f"{parameter} ({reason})"
+    def _sourceless(self, received: AuthenticatedRequest, features: frozenset[str]) -> dict[str, str]:
+        """Return the parameters that name a field without source under a plan with `features`, with the reasons. Others
+        of the default response do not count, or every request would fail."""
+        return {
+            parameter: reason
             for parameter, field in received.parameters.named_fields()
-            if (reason := coverage.missing_source(self._mappings, name, field, features))
-        )
-
-    def _lacking_fields(self, received: AuthenticatedRequest) -> Iterator[str]:
-        """Yield the parameters that name a field of a feature which the application has turned out to lack."""
-        features, name = received.scope
-        for parameter, field in received.parameters.named_fields():
-            reason = coverage.missing_source(self._mappings, name, field, features - received.metadata.lacking)
-            if reason and coverage.missing_source(self._mappings, name, field, features) is None:
-                yield parameter
+            if (reason := coverage.missing_source(self._mappings, received.endpoint.object, field, features))
+        }
 
     def _msec(self, received: AuthenticatedRequest) -> int:
         return int((self._clock.monotonic() - received.started) * 1000)
@@ -200,10 +180,6 @@ def _search_response(
     }
 
 
-def _parts_response(request: model.SearchRequest, result: Rendered, msec: int) -> dict[str, Any]:
-    return _search_response(request, result.items, result.hits, result.details, msec)
-
-
 def _search_echo(request: model.SearchRequest) -> dict[str, Any]:
     """Return the SearchRequest of a response, with defaults."""
     echo = {
@@ -217,7 +193,7 @@ def _search_echo(request: model.SearchRequest) -> dict[str, Any]:
             "queries": list(request.filter_queries),
         },
         "facet": {
-            "fields": {facet.field: _facet_echo(facet) for facet in request.facets},
+            "fields": {options.pop("field"): options for options in map(msgspec.structs.asdict, request.facets)},
             "queries": list(request.facet_queries),
         },
         "stats": {field: {"include": True, "exclude_filter": exclude} for field, exclude in request.stats},
@@ -225,12 +201,3 @@ def _search_echo(request: model.SearchRequest) -> dict[str, Any]:
     if request.drilldown is not None:
         echo["spec_drilldown"] = msgspec.structs.asdict(request.drilldown)
     return echo
-
-
-def _facet_echo(facet: model.FacetField) -> dict[str, Any]:
-    return {
-        "include": facet.include,
-        "exclude_filter": facet.exclude_filter,
-        "start": facet.start,
-        "limit": facet.limit,
-    }

@@ -5,16 +5,14 @@ Targets arrive raw or percent-encoded, arrays in four spellings, booleans in sev
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Self
 
 from proxy import errors
 from proxy.v3 import bounds
 
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
-
-T = TypeVar("T")
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
@@ -58,7 +56,6 @@ class Parameters:
         query = target.partition("?")[2]
         bounds.PARAMETERS.check(len(query) and query.count("&") + 1)
         self._values: dict[str, list[str]] = {}
-        self._derived: dict[Hashable, Any] = {}
         self._decode: Callable[[str], str] = decoded
         self._take(_split(query))
 
@@ -69,26 +66,6 @@ class Parameters:
         made._decode = str
         made._take(given)
         return made
-
-    def including(self, query: str) -> Self:
-        """Return these parameters and those of a query string, which has none of these. What is derived from these is
-        shared by both."""
-        made = type(self).__new__(type(self))  # copy.copy takes three times as long as all of this
-        made._values, made._derived, made._decode = dict(self._values), self._derived, self._decode
-        made._take(_split(query))
-        return made
-
-    def once(self, key: Hashable, derive: Callable[[], T]) -> T:
-        """Return what `derive` returns, or has returned for these parameters and this key before."""
-        try:
-            derived: T = self._derived[key]
-        except KeyError:
-            derived = self._derived[key] = derive()
-        return derived
-
-    def has(self, name: str) -> bool:
-        """Return whether there is a value of this name, or of an array."""
-        return name in self._values
 
     def text(self, name: str) -> str | None:
         """Return the last value, as PHP and Python servers alike read it; None where there is none."""

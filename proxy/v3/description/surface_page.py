@@ -6,7 +6,6 @@
 import json
 import types
 from collections import Counter
-from collections.abc import Iterable
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from proxy import errors, model
@@ -76,7 +75,6 @@ def page(mappings: loader.Mappings) -> str:
         true_words=sorted(TRUE - {""}),
         false_words=sorted(FALSE),
         rows=lambda parameters: [(f"`{each.name}`", _value(each), each.meaning) for each in parameters],
-        sources=_sources,
         shared=(v3_parameters.APIKEY, *v3_parameters.GLOBALS),
         included={name: sorted(mappings.includable(name)) for name in ("Part", *LISTS)},
         groups=GROUPS,
@@ -99,11 +97,6 @@ def page(mappings: loader.Mappings) -> str:
         errors=_errors(),
         **spec_keys.tables(mappings),
     )
-
-
-def _sources(parameters: Iterable[Parameter]) -> str:
-    """Return the sections of the contract that parameters are from."""
-    return "v3-rest.md " + ", ".join(dict.fromkeys(each.source for each in parameters))
 
 
 def _value(parameter: Parameter) -> str:

@@ -23,13 +23,7 @@ DEFAULTS: dict[str, Any] = {
     "limit": model.MATCH_LIMIT_DEFAULT,
     "reference": None,
 }
-
-
 KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
-
-
-class _NoFiltersError(errors.BadRequest):
-    """A query without anything to search for."""
 
 
 def decode(queries: str | None) -> list[Any]:
@@ -63,13 +57,9 @@ def parse(raw: Any) -> model.PartsMatchQuery:
     if not isinstance(raw, dict):
         return model.PartsMatchQuery(error=f"a query must be an object, not {_described(raw)}")
     fields = non_null(raw)
-    reference = fields.get("reference")
-    try:
-        return model.PartsMatchQuery(**_checked(fields))
-    except _NoFiltersError as error:
-        return model.PartsMatchQuery(reference=reference, error=f"{error.message}{_suggestion(raw)}")
-    except errors.BadRequest as error:
-        return model.PartsMatchQuery(reference=reference, error=error.message)
+    if error := _mistake(raw, fields):
+        return model.PartsMatchQuery(reference=fields.get("reference"), error=error)
+    return model.PartsMatchQuery(**fields)
 
 
 def unknown_keys(raws: Iterable[Any]) -> list[str]:
@@ -98,62 +88,62 @@ def _suggestion(raw: dict[str, Any]) -> str:
     return f": unknown key {key[:40]!r}; {hint}"
 
 
-def _checked(fields: dict[str, Any]) -> dict[str, Any]:
+def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
     texts = {name: value for name, value in fields.items() if name in TEXTS}
     for name, value in texts.items():
         if not isinstance(value, str):
-            raise errors.BadRequest(f"{name} must be a string, not {_described(value)}")
+            return f"{name} must be a string, not {_described(value)}"
     if not any(map(str.strip, texts.values())):
-        # v3's words (contract v3-rest.md §4).
-        raise _NoFiltersError("Missing search filters")
+        return f"Missing search filters{_suggestion(raw)}"  # v3's words (contract v3-rest.md §4)
     numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
-    _check_together(texts.get("q"), numbers)
-    start, limit = (_non_negative(fields, name) for name in ("start", "limit"))
-    if limit > model.MATCH_LIMIT_MAX:
-        raise errors.BadRequest(f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_described(limit)}")
-    if start + limit > model.MATCH_WINDOW_MAX:
-        raise errors.BadRequest(f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_described(start)}")
-    for name, number in numbers.items():
-        _check_number(name, number)
-    return fields
+    return _mistake_together(texts.get("q"), numbers) or _mistake_in_page(fields) or _mistake_in_numbers(numbers)
 
 
-def _check_together(q: str | None, numbers: dict[str, str]) -> None:
-    """Raise BadRequest for filters that cannot be combined: none is silently dropped."""
+def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:
+    """Return what is wrong with filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
     text = exact_match.normalize(q) if q else ""
     if text and any(text != exact_match.normalize(number) for number in numbers.values()):
-        raise errors.BadRequest(f"q and {names[0]} cannot be combined")
+        return f"q and {names[0]} cannot be combined"
     if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
-        raise errors.BadRequest(f"{names[0]} and {names[1]} cannot be combined with wildcards")
+        return f"{names[0]} and {names[1]} cannot be combined with wildcards"
+    return None
 
 
-def _check_number(name: str, number: str) -> None:
-    """Raise BadRequest for a number without letters or digits, or with unsupported wildcards."""
-    if not any(map(str.isalnum, number)):
-        raise errors.BadRequest(f"{name} has no letters or digits")
-    if exact_match.WILDCARD not in number:
-        return
-    if name == "sku":
-        raise errors.BadRequest("sku takes no wildcards; the service finds whole SKUs only")
-    if len(exact_match.normalize(number)) < exact_match.LITERALS_MIN:
-        raise errors.BadRequest(f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits beside its *")
-    # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
-    if len(exact_match.normalize(exact_match.literal(number))) < exact_match.LITERALS_MIN:
-        raise errors.BadRequest(
-            f"{name} needs at least {exact_match.LITERALS_MIN} letters or digits in a row beside its *: "
-            "the service finds no numbers by shorter pieces"
-        )
+def _mistake_in_page(fields: dict[str, Any]) -> str | None:
+    start, limit = page = [fields.get(name, DEFAULTS[name]) for name in ("start", "limit")]
+    for name, value in zip(("start", "limit"), page, strict=True):
+        # Not isinstance: a JSON true would pass as 1.
+        if type(value) is not int:
+            return f"{name} must be a whole number, not {_described(value)}"
+        if value < 0:
+            return f"{name} must not be negative, but is {_described(value)}"
+    if limit > model.MATCH_LIMIT_MAX:
+        return f"limit must be between 0 and {model.MATCH_LIMIT_MAX}, not {_described(limit)}"
+    if start + limit > model.MATCH_WINDOW_MAX:
+        return f"start + limit must be at most {model.MATCH_WINDOW_MAX}; start is {_described(start)}"
+    return None
 
 
-def _non_negative(fields: dict[str, Any], name: str) -> int:
-    value = fields.get(name, DEFAULTS[name])
-    # Not isinstance: a JSON true would pass as 1.
-    if type(value) is not int:
-        raise errors.BadRequest(f"{name} must be a whole number, not {_described(value)}")
-    if value < 0:
-        raise errors.BadRequest(f"{name} must not be negative, but is {_described(value)}")
-    return value
+def _mistake_in_numbers(numbers: dict[str, str]) -> str | None:
+    """Return what is wrong with numbers without letters or digits, or with unsupported wildcards."""
+    shortest = exact_match.LITERALS_MIN
+    for name, number in numbers.items():
+        if not any(map(str.isalnum, number)):
+            return f"{name} has no letters or digits"
+        if exact_match.WILDCARD not in number:
+            continue
+        if name == "sku":
+            return "sku takes no wildcards; the service finds whole SKUs only"
+        if len(exact_match.normalize(number)) < shortest:
+            return f"{name} needs at least {shortest} letters or digits beside its *"
+        # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
+        if len(exact_match.normalize(exact_match.literal(number))) < shortest:
+            return (
+                f"{name} needs at least {shortest} letters or digits in a row beside its *: "
+                "the service finds no numbers by shorter pieces"
+            )
+    return None
 
 
 def _described(value: Any) -> str:

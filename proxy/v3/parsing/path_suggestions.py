@@ -19,23 +19,23 @@ PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com
 UID = re.compile(r"[0-9a-f]{16}")
 PATH_MAX = 200  # characters that are compared
 WORD_MAX = 24  # letters of a word that are compared
-ACTIONS = {each.path.rpartition("/")[2] for each in ENDPOINTS} - {"{uid}"}
 SIMILARITY_MIN = 0.75  # difflib's ratio
+PATHS = [each.path for each in ENDPOINTS if each.alias_of is None]
 SYNONYMS = {"manufacturers": "brands", "distributors": "sellers", "suppliers": "sellers"}
+OBJECTS = [*{path.split("/")[1] for path in PATHS}, *SYNONYMS]
+ACTIONS = {path.rpartition("/")[2] for path in PATHS} - {"{uid}"}
 
 
 def message(path: str) -> str:
     """Return the message for a path, which is decoded and has no query."""
     text = path[:PATH_MAX].lower()
-    prefix_match = PREFIX.match(text)
-    api, version = prefix_match.groups() if prefix_match else (None, None)
-    words = [word[:WORD_MAX] for word in text[prefix_match.end() if prefix_match else 0 :].split("/") if word]
-    paths = _similar_paths(words)
+    prefix = PREFIX.match(text)
+    api, version = prefix.groups() if prefix else (None, None)
+    words = [word[:WORD_MAX] for word in text[prefix.end() if prefix else 0 :].split("/") if word]
     reason = REASONS.get(version, f"v{version} is not served here, only v3 and v4")
-    if not paths:
-        return f"{reason}; {V3_PREFIXES}"
-    prefix = PREFIXES[1] if api else PREFIXES[0]
-    return f"{reason}; use {' or '.join(prefix + each for each in paths)}"
+    if paths := _similar_paths(words):
+        return f"{reason}; use {' or '.join(PREFIXES[api is not None] + each for each in paths)}"
+    return f"{reason}; {V3_PREFIXES}"
 
 
 def instead_of_uid(path: str, uid: str) -> str | None:
@@ -46,21 +46,16 @@ def instead_of_uid(path: str, uid: str) -> str | None:
 
 
 def _similar_paths(words: list[str]) -> list[str]:
-    """Paths without prefix that are similar to some words; none if the first is not similar to an object of v3."""
-    if not words:
-        return []
-    paths = [each.path for each in ENDPOINTS if each.alias_of is None]
-    objects = {path.split("/")[1] for path in paths}
-    name = _closest(words[0], [*objects, *SYNONYMS])
+    """Return the paths that are similar to some words; none if the first is not similar to an object of v3."""
+    name = _closest(words[0], OBJECTS) if words else None
     if name is None:
         return []
-    below = [path for path in paths if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
-    if len(words) == 1:
-        return below
-    action = _closest(words[1], [path.rpartition("/")[2] for path in below])
-    matching = [path for path in below if path.endswith(f"/{action}") or (action is None and path.endswith("{uid}"))]
+    below = [path for path in PATHS if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
+    action = _closest(words[1], [path.rpartition("/")[2] for path in below]) if len(words) > 1 else None
     # A uid behind an object is right where it is; other words are a misspelt action.
-    return matching if action or UID.fullmatch(words[1]) else below
+    if action is None and len(words) > 1 and UID.fullmatch(words[1]):
+        action = "{uid}"
+    return [path for path in below if path.endswith(f"/{action}")] if action else below
 
 
 def _closest(word: str, words: Iterable[str]) -> str | None:

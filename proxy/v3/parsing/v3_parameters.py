@@ -18,15 +18,12 @@ FIELD = "<field>"  # stands for the name of a field
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter, by the name it is sent under. `source` is a section of contract v3-rest.md.
-
-    `default` is its value if absent; `maximum` is the end of a whole number's range, which begins with 0.
-    """
+    """One parameter, by the name it is sent under (contract v3-rest.md §1.1, §2, §4). `default` is its value if absent;
+    `maximum` is the end of a whole number's range, which begins with 0."""
 
     name: str
     kind: Kind
     meaning: str
-    source: str
     default: Any = None
     maximum: int | None = None
     required: bool = False
@@ -46,39 +43,35 @@ def of(endpoint: Endpoint) -> tuple[Parameter, ...]:
 
 
 APIKEY = Parameter(
-    "apikey", "text", "identifies the client: a key of an application in the configuration", "§2", required=True
+    "apikey", "text", "identifies the client: a key of an application in the configuration", required=True
 )
 
 GLOBALS = (
-    Parameter("include[]", "texts", "adds fields that are hidden otherwise; unknown names are ignored", "§2.3"),
-    Parameter("show[]", "texts", "keeps only these fields; dotted paths such as `offers.sku` reach inside", "§2.4"),
-    Parameter("hide[]", "texts", "drops these fields; dotted paths too", "§2.4"),
-    Parameter(
-        f"slice[{FIELD}]", "slice", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too", "§2"
-    ),
-    Parameter("pretty_print", "flag", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII", "§2", False),
+    Parameter("include[]", "texts", "adds fields that are hidden otherwise; unknown names are ignored"),
+    Parameter("show[]", "texts", "keeps only these fields; dotted paths such as `offers.sku` reach inside"),
+    Parameter("hide[]", "texts", "drops these fields; dotted paths too"),
+    Parameter(f"slice[{FIELD}]", "slice", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too"),
+    Parameter("pretty_print", "flag", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII", False),
     Parameter(
         "callback",
         "text",
         "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
         f"A name, dotted at will, of at most {bounds.CALLBACK.maximum} letters",
-        "§2",
     ),
-    Parameter("suppress_status_codes", "flag", "errors come with status 200", "§2", False),
-    Parameter("userkey", "text", "ignored, as every unknown parameter", "§2"),
+    Parameter("suppress_status_codes", "flag", "errors come with status 200", False),
+    Parameter("userkey", "text", "ignored, as every unknown parameter"),
 )
 
-GET = (Parameter("uid", "text", "in the path: 16 hex digits", "§1", required=True),)
+GET = (Parameter("uid", "text", "in the path: 16 hex digits", required=True),)
 
 GET_MULTI = (
     Parameter(
         "uid[]",
         "texts",
         f"the uids, {bounds.UIDS.maximum} different ones at most; what is not known is left out of the reply",
-        "§1",
         required=True,
     ),
-    Parameter("uids[]", "texts", "read as `uid[]`", "§2.2"),
+    Parameter("uids[]", "texts", "read as `uid[]`"),
 )
 
 MATCH = (
@@ -86,10 +79,9 @@ MATCH = (
         "queries",
         "queries",
         f"a JSON list of at most {model.MATCH_QUERIES_MAX} queries, see below",
-        "§4",
         required=True,
     ),
-    Parameter("exact_only", "flag", "punctuation and case count", "§4", False),
+    Parameter("exact_only", "flag", "punctuation and case count", False),
 )
 
 _NAMED = {
@@ -102,17 +94,16 @@ _NAMED = {
 }
 
 QUERY = (
-    *(Parameter(name, "text", meaning, "§4", match_queries.DEFAULTS[name]) for name, meaning in _NAMED.items()),
+    *(Parameter(name, "text", meaning, match_queries.DEFAULTS[name]) for name, meaning in _NAMED.items()),
     Parameter(
         "start",
         "whole",
         f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
-        "§4",
         match_queries.DEFAULTS["start"],
         model.MATCH_WINDOW_MAX,
     ),
-    Parameter("limit", "whole", "parts at most", "§4", match_queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
-    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type", "§4"),
+    Parameter("limit", "whole", "parts at most", match_queries.DEFAULTS["limit"], model.MATCH_LIMIT_MAX),
+    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type"),
 )
 
 # Shared by facets and stats, whose options mean the same.
@@ -120,36 +111,30 @@ _APART = "counts without the filters on its own field"
 _TOGETHER = f"; {bounds.COUNTS.maximum} facets, facet queries and stats a request at most"
 
 SEARCH = (
-    Parameter("q", "text", "words; empty finds everything", "§1.1", model.SearchRequest().q),
-    Parameter("start", "whole", "results to leave out", "§1.1", model.SearchRequest().start, model.SEARCH_START_MAX),
-    Parameter(
-        "limit", "whole", "results at most; more is a 400", "§1.1", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX
-    ),
-    Parameter(
-        "sortby", "text", "`<field> asc` or `<field> desc`, several by comma", "§1.1", model.SearchRequest().sortby
-    ),
-    Parameter(f"filter[fields][{FIELD}][]", "texts", "only what has one of these values", "§1.1"),
+    Parameter("q", "text", "words; empty finds everything", model.SearchRequest().q),
+    Parameter("start", "whole", "results to leave out", model.SearchRequest().start, model.SEARCH_START_MAX),
+    Parameter("limit", "whole", "results at most; more is a 400", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
+    Parameter("sortby", "text", "`<field> asc` or `<field> desc`, several by comma", model.SearchRequest().sortby),
+    Parameter(f"filter[fields][{FIELD}][]", "texts", "only what has one of these values"),
     Parameter(
         "filter[queries][]",
         "texts",
         "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
         f"{bounds.FILTER_QUERIES.maximum} a request at most, of {bounds.QUERY_LENGTH.maximum} characters",
-        "§1.1",
     ),
-    Parameter(f"facet[fields][{FIELD}][include]", "flag", f"counts the field's values{_TOGETHER}", "§1.1", False),
-    Parameter(f"facet[fields][{FIELD}][exclude_filter]", "flag", _APART, "§1.1", False),
-    Parameter(f"facet[fields][{FIELD}][start]", "whole", "values to leave out", "§1.1", 0, model.SEARCH_START_MAX),
+    Parameter(f"facet[fields][{FIELD}][include]", "flag", f"counts the field's values{_TOGETHER}", False),
+    Parameter(f"facet[fields][{FIELD}][exclude_filter]", "flag", _APART, False),
+    Parameter(f"facet[fields][{FIELD}][start]", "whole", "values to leave out", 0, model.SEARCH_START_MAX),
     Parameter(
         f"facet[fields][{FIELD}][limit]",
         "whole",
         "values at most",
-        "§1.1",
         model.FacetField("").limit,
         model.SEARCH_LIMIT_MAX,
     ),
-    Parameter("facet[queries][]", "texts", "counts the hits of a filter query", "§1.1"),
-    Parameter(f"stats[{FIELD}][include]", "flag", "smallest, largest and more of a field's numbers", "§1.1", False),
-    Parameter(f"stats[{FIELD}][exclude_filter]", "flag", _APART, "§1.1", False),
+    Parameter("facet[queries][]", "texts", "counts the hits of a filter query"),
+    Parameter(f"stats[{FIELD}][include]", "flag", "smallest, largest and more of a field's numbers", False),
+    Parameter(f"stats[{FIELD}][exclude_filter]", "flag", _APART, False),
 )
 
 DRILLDOWN = (
@@ -157,11 +142,8 @@ DRILLDOWN = (
         "spec_drilldown[include]",
         "flag",
         "facets of the specs that narrow the search best, of 10 values each",
-        "§1.1",
         False,
     ),
-    Parameter("spec_drilldown[exclude_filter]", "flag", "counts without filters on specs", "§1.1", False),
-    Parameter(
-        "spec_drilldown[limit]", "whole", "specs at most", "§1.1", model.Drilldown().limit, model.SEARCH_LIMIT_MAX
-    ),
+    Parameter("spec_drilldown[exclude_filter]", "flag", "counts without filters on specs", False),
+    Parameter("spec_drilldown[limit]", "whole", "specs at most", model.Drilldown().limit, model.SEARCH_LIMIT_MAX),
 )

@@ -14,7 +14,6 @@ from proxy.v3.encoding import EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.headers import X_V3_UNSUPPORTED
 from proxy.v3.parsing.request_parameters import RequestParameters
-from proxy.v3.parsing.request_shapes import RequestShapes
 from proxy.web import routing
 from proxy.web.authentication import Authenticator
 from proxy.web.v3 import responses
@@ -66,7 +65,6 @@ class V3Routes:
         cache: EncodedResponseCache,
     ) -> None:
         self._cache = cache
-        self._shapes = RequestShapes()
         self._authenticator = authenticator
         self._gateway = gateway
         self._v3 = Dialect(V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute, KeyPlaces())
@@ -100,7 +98,7 @@ class V3Routes:
     ) -> EncodedResponse:
         """Parse, authenticate and execute a request."""
         started = self._clock.monotonic()
-        parameters = self._shapes.parse(request.raw_path)
+        parameters = RequestParameters(request.raw_path)
         client = dialect.keys.client(self._authenticator, request, parameters)
         self._identify(request, client)
         self._gateway.admit(client)
