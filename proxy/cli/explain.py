@@ -36,9 +36,6 @@ class ExplainOptions:
         str | None,
         typer.Option(metavar="NAME", help="Execute as this application, or application/key; else as their API key's."),
     ] = None
-    kind: Annotated[
-        str | None, typer.Option(help="What kind of file INPUT is, where it is not detected, such as log, json, har.")
-    ] = None
     queries: Annotated[
         bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
     ] = False
@@ -77,9 +74,9 @@ def _explain(explainer: "Explainer", given: str, options: ExplainOptions) -> Non
     text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if given == STDIN else given
     explained: Explanation | ExplainedFile
     if _is_file(text):
-        explained = explained_input.explain_file(explainer, Path(text), options.application, options.kind)
+        explained = explained_input.explain_file(explainer, Path(text), options.application)
     else:
-        explained = explained_input.explain_text(explainer, text, options.application, options.kind)
+        explained = explained_input.explain_text(explainer, text, options.application)
     if options.as_json:
         shown.print_json(explained)
     elif isinstance(explained, Explanation):

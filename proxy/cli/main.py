@@ -38,7 +38,6 @@ _OPTION = re.compile(r"'(-[\w-]+)'")  # typer quotes options, in its own message
 
 EXTRAS = {
     "nexar_sandbox": "sandbox",
-    "proxy.traffic": "compare",
     "proxy.tools.sheet": "sheet",
     "proxy.tools.conform": "conform",
     "proxy.store": "redis",

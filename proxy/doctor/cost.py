@@ -10,9 +10,9 @@ import msgspec
 from proxy import config, errors
 from proxy.doctor.findings import CheckResult, found, passed
 from proxy.doctor.inspection import Inspection
-from proxy.kit import extras
 from proxy.kit.wording import counted
-from proxy.traffic import estimate
+from proxy.traffic import estimate, reading
+from proxy.traffic.clients import Clients
 from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
 
 _QUERY: dict[str, object] = {"mpn": "SN74S74N"}
@@ -62,35 +62,28 @@ def _covered(limit: int) -> str:
 
 def _recorded(file: Path, inspection: Inspection) -> Iterator[CheckResult]:
     try:
-        from proxy.traffic.sources import clients, source
-
-        opened = source.open_source(file, clients.Clients())
-        requests, parts = _worst_case(opened.requests())
+        times: list[float] = []
+        requests, parts = _worst_case(reading.read_requests(file, Clients(), {}), times)
     except errors.SourceError as error:
         yield found("requests_unreadable", error.message)
-        return
-    except ModuleNotFoundError as error:
-        yield found(
-            "package_missing",
-            f"reading {file} needs the package {error.name}",
-            advice=extras.install_line("compare,xlsx"),
-        )
         return
     total = parts.total()
     shares = ", ".join(f"{endpoint} {cost}" for endpoint, cost in parts.most_common() if cost)
     text = f"{file}: {counted(requests, 'request')}, {_parts(total)} without a cache"
     yield passed("recorded_cost", f"{text}: {shares}" if shares else text)
-    if opened.seconds is None:
+    seconds = max(times) - min(times) if times else 0.0
+    if not seconds:
         yield passed("month_unknown", f"{file} has no timestamps, so the cost of a month is unknown")
     else:
-        yield _month(math.ceil(total * MONTH_SECONDS / opened.seconds), opened.seconds, inspection.settings)
+        yield _month(math.ceil(total * MONTH_SECONDS / seconds), seconds, inspection.settings)
 
 
-def _worst_case(recorded: Iterable[V3Request]) -> tuple[int, Counter[str]]:
-    """Return the number of requests, and the parts that they cost at most by endpoint."""
+def _worst_case(recorded: Iterable[V3Request], times: list[float]) -> tuple[int, Counter[str]]:
+    """Return the number of requests, and the parts that they cost at most by endpoint; list their times."""
     requests, parts = 0, Counter[str]()
     for request in recorded:
         requests += request.times
+        times += [request.at] if request.at is not None else []
         parts[request.endpoint] += estimate.worst_case_parts(request) * request.times
     return requests, parts
 

@@ -1,6 +1,5 @@
 """Explanations of what `v3bridge explain` is given: a text, or a file of requests by its kinds of requests."""
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,9 +13,8 @@ from proxy.explain import inputs
 from proxy.explain.explainer import Explainer
 from proxy.explain.explanation import ExplainedFile, Explanation, RequestKind
 from proxy.redaction import Redaction
-from proxy.traffic import estimate
-from proxy.traffic.sources import source as sources
-from proxy.traffic.sources.clients import Clients
+from proxy.traffic import estimate, reading
+from proxy.traffic.clients import Clients
 from proxy.traffic.v3_request import V3Request, redact_request
 from proxy.v3 import parameters
 from proxy.v3.parsing import match_queries
@@ -111,12 +109,10 @@ def _query_keys(request: V3Request) -> tuple[tuple[str, ...], bool]:
     return tuple(sorted(keys)), len(raws) > 1
 
 
-KEYLESS = ("csv", "xlsx", "recording")  # kinds of files without API keys
+KEYLESS = (".csv", ".tsv")  # files without API keys
 
 
-def explain_text(
-    explainer: Explainer, text: str, application: str | None, kind: str | None
-) -> Explanation | ExplainedFile:
+def explain_text(explainer: Explainer, text: str, application: str | None) -> Explanation | ExplainedFile:
     """Explain a request, or the content of a file, such as lines of an access log. Raises ConfigError, SourceError."""
     try:
         return explainer.explain_input(inputs.read_request(text), application)
@@ -125,18 +121,14 @@ def explain_text(
             file = Path(folder, "input")
             file.write_bytes(text.encode("utf-8", "surrogateescape"))
             try:
-                return explain_file(explainer, file, application, kind)
+                return explain_file(explainer, file, application)
             except errors.SourceError:
                 raise error from None
 
 
-def explain_file(explainer: Explainer, file: Path, application: str | None, kind: str | None) -> ExplainedFile:
-    """Explain the requests of a file, whose `kind` is detected where it is None. Raises ConfigError, SourceError."""
-    clients = Clients()
-    source = sources.open_source(file, clients, kind=kind)
-    requests = ((each, clients.key(each.client, "baseline")) for each in source.requests())
-    explained = explain_kinds(file.name, requests, explainer, application, source.kind in KEYLESS)
-    skipped: Counter[str] = Counter()
-    for count in (*source.junk, *source.skipped):
-        skipped[count.reason] += count.times
-    return msgspec.structs.replace(explained, skipped=dict(skipped))
+def explain_file(explainer: Explainer, file: Path, application: str | None) -> ExplainedFile:
+    """Explain the requests of a file. Raises ConfigError, SourceError."""
+    clients, skipped = Clients(), reading.Skipped()
+    requests = ((each, clients.key(each.client, "baseline")) for each in reading.read_requests(file, clients, skipped))
+    explained = explain_kinds(file.name, requests, explainer, application, file.suffix in KEYLESS)
+    return msgspec.structs.replace(explained, skipped={reason: count.times for reason, count in skipped.items()})

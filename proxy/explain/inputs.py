@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from proxy import errors
-from proxy.traffic.sources import entries
+from proxy.traffic import logs
 from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3.parsing import path_suggestions
 
@@ -40,7 +40,7 @@ def read_request(text: str) -> InputRequest:
         raise errors.SourceError(_NO_REQUEST)
     if "\n" in stripped:
         raise errors.SourceError("the input has several lines, but no request that could be read")
-    method, target = entries.request_line(stripped)
+    method, target = logs.request_line(stripped)
     try:
         path, query, apikey = parse_target(target)
     except ValueError:

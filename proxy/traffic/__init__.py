@@ -1,1 +1,1 @@
-"""v3 traffic as recorded: requests and responses, the sources that they are read from, recordings, estimates."""
+"""v3 traffic as recorded: requests and responses, the files that they are read from, recordings, estimates."""

@@ -19,7 +19,8 @@ class V3Request(msgspec.Struct, frozen=True):
     """v3 request. `path` has no prefix; `query` holds the decoded parameters in the order sent, without the apikey.
 
     `client` is a name that replaces the key, never the key; `times` is the number of occurrences in the source;
-    `origin` locates the first one, such as `access.log:17`.
+    `origin` locates the first one, such as `access.log:17`, `at` is its time in seconds since 1970 and `agent` its
+    User-Agent, where the source has them.
     """
 
     path: str
@@ -27,6 +28,8 @@ class V3Request(msgspec.Struct, frozen=True):
     client: str = "default"
     times: int = 1
     origin: str = ""
+    at: float | None = None
+    agent: str = ""
 
     @property
     def id(self) -> str:

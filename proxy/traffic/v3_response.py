@@ -5,7 +5,7 @@ import re
 import textwrap
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -17,8 +17,6 @@ DIGITS = 4000  # below Python's default limit for conversions between int and st
 FAST = msgspec.json.Decoder(float_hook=Decimal)
 WRITER = msgspec.json.Encoder(decimal_format="number")
 SPACED = re.compile(rb"[\[{,:]\s")
-
-SideName = Literal["baseline", "candidate"]
 
 KEY_STATUSES = (401, 403)
 KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name

@@ -17,7 +17,7 @@ from proxy.kit import located_yaml, shipped
 from proxy.tools.compare.judging import thresholds
 from proxy.tools.compare.judging.settings import ComparisonSettings, IgnoreRule, ShippedRule
 from proxy.tools.compare.judging.tolerances import Tolerance
-from proxy.traffic.sources.clients import ClientKeys
+from proxy.traffic.clients import ClientKeys
 
 SHIPPED = "compare.yaml"
 SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")

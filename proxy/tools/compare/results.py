@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.kit import json_texts
 from proxy.tools.compare.judging.findings import Cause, Kind
-from proxy.traffic.sources.clients import UnnamedKey
+from proxy.traffic.clients import UnnamedKey
 
 SCHEMA = 2
 _SURROGATE = re.compile("[\ud800-\udfff]")

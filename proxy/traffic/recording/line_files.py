@@ -14,9 +14,8 @@ from typing import IO, Self
 import msgspec
 
 from proxy.kit import zstd
-from proxy.traffic.sources import files
+from proxy.traffic import files
 
-ZSTD = files.ZSTD
 CHUNK = 1 << 18
 LINE_MAX = 256 << 20  # bytes; this program writes no longer lines
 

@@ -14,7 +14,7 @@ from proxy.tools.compare.judging.settings import (
     IgnoreRule,
     ReadinessSettings,
 )
-from proxy.traffic.sources.clients import ClientKeys
+from proxy.traffic.clients import ClientKeys
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "compare.yaml"

@@ -18,7 +18,6 @@ from proxy.tools.compare.judging import rules, thresholds
 from proxy.tools.compare.judging.settings import ComparisonSettings
 from proxy.traffic import http_side
 from proxy.traffic.http_side import SideLimits
-from proxy.traffic.sources import bom
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 READ = ("requests", "rules", "config", "baseline_file")
@@ -38,8 +37,6 @@ def checked(chosen: ComparisonOptions) -> ComparisonOptions:
         raise typer.BadParameter("give either a URL, or a configuration to start here", param_hint="--candidate")
     _check_source(chosen)
     _check_values(chosen)
-    if columns(chosen) and chosen.requests is None:
-        raise typer.BadParameter("names columns of the parts list in --requests", param_hint="--column")
     if chosen.baseline != SANDBOX or chosen.config is not None:
         return chosen
     if chosen.candidate is not None:
@@ -48,19 +45,6 @@ def checked(chosen: ComparisonOptions) -> ComparisonOptions:
             param_hint="--baseline",
         )
     return dataclasses.replace(chosen, config=shipped.path("config.yaml"))
-
-
-def columns(chosen: ComparisonOptions) -> dict[str, str]:
-    """Return the columns of a parts list, by v3's keys. Raises BadParameter."""
-    pairs = [text.partition("=")[::2] for text in chosen.column or ()]
-    keys = [key.strip().lower() for key, _ in pairs]
-    for text, (_, name), key in zip(chosen.column or (), pairs, keys, strict=True):
-        if key not in bom.KEYS or not name.strip():
-            known = ", ".join(f"{each}=NAME" for each in bom.KEYS)
-            raise typer.BadParameter(f"{text!r} is none of {known}", param_hint="--column")
-        if keys.count(key) > 1:
-            raise typer.BadParameter(f"{key}= is given more than once", param_hint="--column")
-    return {bom.KEYS[key]: name.strip() for key, (_, name) in zip(keys, pairs, strict=True)}
 
 
 def baseline_limits(chosen: ComparisonOptions) -> SideLimits:

@@ -32,11 +32,6 @@ class ComparisonOptions:
     requests: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Requests to send: access log, HAR, URLs, parts list, …")
     ] = None
-    kind: Annotated[str | None, typer.Option(help="Format of the requests file, where it is not recognized.")] = None
-    column: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=NAME", help="A column of a parts list: mpn=, sku=, manufacturer= or seller=NAME."),
-    ] = None
     rules: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Settings: ignore rules, keys, thresholds; default: the shipped file."),

@@ -1,15 +1,16 @@
 """Requests of a run: those of a file or a recording."""
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from proxy.kit.wording import counted
-from proxy.tools.compare.command import checks, options
+from proxy.tools.compare.command import options
 from proxy.tools.compare.running import plan
+from proxy.traffic import reading
+from proxy.traffic.clients import Clients, UnnamedKey
 from proxy.traffic.recording.recorded import Recording
-from proxy.traffic.sources import source as sources
-from proxy.traffic.sources.clients import Clients, UnnamedKey
+from proxy.traffic.v3_request import V3Request
 
 
 class RequestsToSend(NamedTuple):
@@ -31,12 +32,18 @@ def read_requests(chosen: options.ComparisonOptions, clients: Clients, recorded:
     """Read the requests of the chosen source. Raises SourceError for a file without requests."""
     rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
     if chosen.requests is not None:
-        opened = sources.open_source(chosen.requests, clients, kind=chosen.kind, named=checks.columns(chosen))
-        request_plan = plan.make_plan(opened.requests(), chosen.sample, rng)
-        notes = (*_counted(opened.junk), *_counted(opened.skipped), *_held(request_plan))
-        return RequestsToSend(
-            request_plan, opened.name, str(chosen.requests.resolve()), opened.seconds, notes, clients.unnamed()
-        )
+        skipped, times = reading.Skipped(), list[float]()
+
+        def timed(request: V3Request) -> V3Request:
+            times[:] = [*(times[:1] or [request.at]), request.at] if request.at is not None else times
+            return request
+
+        found = map(timed, reading.read_requests(chosen.requests, clients, skipped))
+        request_plan = plan.make_plan(found, chosen.sample, rng)
+        notes = (*_counted(skipped), *_held(request_plan))
+        seconds = times[-1] - times[0] if times and times[-1] > times[0] else None
+        file = chosen.requests
+        return RequestsToSend(request_plan, file.name, str(file.resolve()), seconds, notes, clients.unnamed())
     if recorded is None:
         raise AssertionError("checked before: there are requests or recorded responses")
     request_plan = plan.make_plan(recorded.requests(), chosen.sample, rng)
@@ -60,6 +67,6 @@ def _held(request_plan: plan.RequestPlan) -> Iterator[str]:
         yield f"{dropped} not held in memory: the others are a fair sample, and the cost per month counts all"
 
 
-def _counted(counts: Iterable[sources.SkipCount]) -> Iterator[str]:
-    for count in counts:
-        yield f"{count.times} × no request: {count.reason} (first: {count.first})"
+def _counted(skipped: reading.Skipped) -> Iterator[str]:
+    for reason, count in skipped.items():
+        yield f"{count.times} × no request: {reason} (first: {count.first})"

@@ -151,8 +151,6 @@ def _usual(header: ProgressHeader, chosen: options.ComparisonOptions) -> Path:
             header.baseline,
             header.candidate,
             header.source,
-            chosen.kind,
-            checks.columns(chosen),
             chosen.sample,
             chosen.seed,
         )

@@ -24,8 +24,8 @@ from proxy.tools.compare.running import exchange, run
 from proxy.tools.compare.running.exchange import ComparisonBudget
 from proxy.tools.compare.running.progress import ProgressFile
 from proxy.traffic import estimate, http_side
+from proxy.traffic.clients import Clients
 from proxy.traffic.recording.recorded import Recording
-from proxy.traffic.sources.clients import Clients
 from proxy.traffic.v3_request import V3Request
 from proxy.traffic.v3_response import ComparedSide
 

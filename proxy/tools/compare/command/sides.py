@@ -10,9 +10,9 @@ from proxy.kit.clock import Clock
 from proxy.tools.compare.command import checks, local_service, options
 from proxy.tools.compare.running.exchange import Sides
 from proxy.traffic import http_side
+from proxy.traffic.clients import Clients, SideName
 from proxy.traffic.recording.recorded import RecordedSide, Recording
-from proxy.traffic.sources.clients import Clients
-from proxy.traffic.v3_response import ComparedSide, SideName
+from proxy.traffic.v3_response import ComparedSide
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 

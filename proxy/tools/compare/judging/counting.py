@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from proxy.tools.compare.judging.findings import Cause, Kind
+from proxy.traffic.clients import SideName
 from proxy.traffic.v3_request import MONTH_SECONDS, V3Request
-from proxy.traffic.v3_response import SideName
 
 V = TypeVar("V")
 

@@ -12,7 +12,7 @@ from proxy.config.base import Settings as Block
 from proxy.tools.compare.judging.findings import KINDS, Kind
 from proxy.tools.compare.judging.thresholds import Threshold
 from proxy.tools.compare.judging.tolerances import FORMS, NORMAL_FORMS, Form, NormalForm, Tolerance
-from proxy.traffic.sources.clients import ClientKeys
+from proxy.traffic.clients import ClientKeys
 from proxy.v3 import endpoints
 
 ENDPOINTS = tuple(each.path for each in endpoints.ENDPOINTS if each.alias_of is None)

@@ -27,7 +27,7 @@ from proxy.tools.compare.results import (
     LatencyDistribution,
     SideInfo,
 )
-from proxy.traffic.sources.clients import UnnamedKey
+from proxy.traffic.clients import UnnamedKey
 
 DAY = 86_400.0
 UNCOUNTED = frozenset(("moved", "uid not known"))  # causes of differences that are reported and do not count

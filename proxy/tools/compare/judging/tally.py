@@ -23,7 +23,7 @@ from proxy.tools.compare.judging.counting import (
     smallest,
 )
 from proxy.tools.compare.judging.findings import ABSENT, Comparison, Finding
-from proxy.traffic.v3_response import SideName
+from proxy.traffic.clients import SideName
 
 ROWS, GROUPS, GROUPS_OF_A_SORT, FAILURES = 500, 1000, 100, 100
 LONGEST_TARGET, LONGEST_VALUE = 8000, 2000  # characters; v3 rejected longer request targets

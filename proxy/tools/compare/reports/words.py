@@ -12,7 +12,7 @@ from proxy.tools.compare.results import (
     RuleUse,
     Verdict,
 )
-from proxy.traffic.sources.clients import UnnamedKey
+from proxy.traffic.clients import UnnamedKey
 
 RULES = 4  # maximum number of rules in the headline
 GAP = "\u00a0"  # between a number and its unit

@@ -15,8 +15,9 @@ import msgspec
 from proxy.redaction import Redaction
 from proxy.tools.compare.judging.judge import Judge
 from proxy.traffic import v3_response
+from proxy.traffic.clients import SideName
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import ComparedSide, SideName, SideResponse
+from proxy.traffic.v3_response import ComparedSide, SideResponse
 
 
 class ComparisonBudget:

@@ -39,7 +39,7 @@ _WORDS = {
     "candidate": "the candidate was {}",
     "source": "the requests were of {}",
     "settings": "the rules were others",
-    "requests": "other requests were chosen: the file of requests has changed, or --sample, --seed or --kind",
+    "requests": "other requests were chosen: the file of requests has changed, or --sample or --seed",
 }
 
 

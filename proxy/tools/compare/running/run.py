@@ -22,9 +22,10 @@ from proxy.tools.compare.judging.judge import Judge, ResponsePair
 from proxy.tools.compare.redaction import redact_comparison
 from proxy.tools.compare.running import exchange as exchanging
 from proxy.traffic import v3_response
+from proxy.traffic.clients import SideName
 from proxy.traffic.recording.recorder import RecordedExchange, Recorder
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import SideName, SideResponse
+from proxy.traffic.v3_response import SideResponse
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
 

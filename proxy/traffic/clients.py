@@ -1,10 +1,10 @@
-"""Clients by API key: sources replace keys by client names, and a run gets the keys to send by these names.
+"""Clients by API key: files of requests have names in place of keys, and a run gets the keys to send by these names.
 
 Keys are in memory only: no repr and no name shows one, and none is written.
 """
 
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -12,10 +12,11 @@ from msgspec import Meta
 from proxy import errors
 from proxy.config import secret
 from proxy.config.base import Settings as Block
-from proxy.traffic.v3_response import SideName
 
 NO_KEY = "no key"
 OTHERS = secret.digest("*")  # a `source` that applies to all keys without an entry of their own
+
+SideName = Literal["baseline", "candidate"]
 
 
 class ClientKeys(Block, frozen=True):
@@ -57,60 +58,46 @@ class Clients:
         """Raise ConfigError where two entries have the same source."""
         self._known: dict[str, ClientKeys] = {}
         self._by_source: dict[secret.Digest | None, ClientKeys] = {}
-        self._names: dict[str, str] = {}
-        self._seen: dict[str, str] = {}
-        self._seen_at: dict[str, UnnamedKey] = {}
-        self._numbered = 0
+        self._keys: dict[str, str] = {}  # by client name, as seen in the source
+        self._unnamed: dict[str, UnnamedKey] = {}
         for entry in known:
-            self._add(entry)
+            if entry.source in self._by_source:
+                other = self._by_source[entry.source].name
+                raise errors.ConfigError(f"the clients {other} and {entry.name} have the same source")
+            self._by_source[entry.source] = self._known[entry.name] = entry
+        self._names: dict[str, str] = {}
 
     def __repr__(self) -> str:
-        return f"Clients({', '.join(dict.fromkeys([*self._known, *self._seen]))}; keys hidden)"
+        return f"Clients({', '.join(dict.fromkeys([*self._known, *self._keys]))}; keys hidden)"
 
-    def name(self, apikey: str | None) -> str:
-        """Return the client's name for a key, creating one if necessary."""
+    def register(self, apikey: str | None, origin: str = "", agent: str = "") -> str:
+        """Return the client's name for a key, creating one if necessary; of an unnamed key, note the position and the
+        User-Agent."""
         if not apikey:
             return self._by_source[None].name if None in self._by_source else NO_KEY
-        name = self._names.get(apikey)
-        if name is None:
+        if apikey not in self._names:
             known = self._by_source.get(secret.digest(apikey))
-            name = self._names[apikey] = known.name if known else self._next()
-            self._seen[name] = apikey
-        return name
-
-    def register(self, apikey: str | None, origin: str, agent: str | None) -> str:
-        """Return the client's name, and note the position and User-Agent of a request with an unnamed key."""
-        name = self.name(apikey)
-        if apikey and name not in self._known:
-            first = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
-            known = self._seen_at.get(name, first)
-            self._seen_at[name] = msgspec.structs.replace(known, last=origin, agent=known.agent or agent or "")
+            self._names[apikey] = name = known.name if known else f"key {len(self._unnamed) + 1}"
+            self._keys[name] = apikey
+            if known is None:
+                self._unnamed[name] = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
+        name = self._names[apikey]
+        if name in self._unnamed:
+            seen = self._unnamed[name]
+            self._unnamed[name] = msgspec.structs.replace(seen, last=origin, agent=seen.agent or agent)
         return name
 
     def unnamed(self) -> tuple[UnnamedKey, ...]:
         """Keys without an entry, in order of appearance."""
-        return tuple(self._seen_at.values())
+        return tuple(self._unnamed.values())
 
     def key(self, name: str, side: SideName) -> str | None:
         """Return the key to send for a client: the one configured for that side, else the one in the source."""
-        entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._seen else None)
+        entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._keys else None)
         chosen = None if entry is None else {"baseline": entry.baseline, "candidate": entry.candidate}[side]
-        return chosen.reveal() if chosen else self._seen.get(name)
+        return chosen.reveal() if chosen else self._keys.get(name)
 
     def secrets(self) -> tuple[str, ...]:
         """All keys that can be sent, for redaction; the longest first, so that none is hidden only in part."""
         given = {key.reveal() for entry in self._known.values() for key in (entry.baseline, entry.candidate) if key}
         return tuple(sorted(given | set(self._names), key=lambda key: (-len(key), key)))
-
-    def _add(self, entry: ClientKeys) -> None:
-        if entry.source in self._by_source:
-            other = self._by_source[entry.source].name
-            raise errors.ConfigError(f"the clients {other} and {entry.name} have the same source")
-        self._by_source[entry.source] = self._known[entry.name] = entry
-
-    def _next(self) -> str:
-        while True:
-            self._numbered += 1
-            name = f"key {self._numbered}"
-            if name not in self._known:
-                return name

@@ -7,7 +7,7 @@ import pytest
 
 from proxy import errors
 from proxy.config import secret
-from proxy.traffic.sources.clients import NO_KEY, ClientKeys, Clients, UnnamedKey
+from proxy.traffic.clients import NO_KEY, ClientKeys, Clients, UnnamedKey
 
 
 def digest(key: Any) -> Any:
@@ -26,13 +26,13 @@ def entry(name: Any, source: Any = None, baseline: Any = None, candidate: Any = 
 
 def test_unnamed_keys_are_numbered_in_order() -> None:
     clients = Clients()
-    assert [clients.name(key) for key in ("b", "a", "b", "c")] == ["key 1", "key 2", "key 1", "key 3"]
+    assert [clients.register(key) for key in ("b", "a", "b", "c")] == ["key 1", "key 2", "key 1", "key 3"]
     assert (clients.key("key 2", "baseline"), clients.key("key 2", "candidate")) == ("a", "a")
 
 
 def test_request_without_key_sends_none() -> None:
     clients = Clients()
-    assert [clients.name(None), clients.name("")] == [NO_KEY, NO_KEY]
+    assert [clients.register(None), clients.register("")] == [NO_KEY, NO_KEY]
     assert clients.key(NO_KEY, "candidate") is None
     assert clients.key("somebody", "baseline") is None
 
@@ -40,13 +40,13 @@ def test_request_without_key_sends_none() -> None:
 @pytest.mark.parametrize("source", ["seen", digest("seen"), digest("seen").upper().replace("SHA", "sha")])
 def test_named_client_is_identified_by_key_or_digest(source: Any) -> None:
     clients = Clients([entry("the shop", source, "for the old", "for the new")])
-    assert clients.name("seen") == "the shop"
+    assert clients.register("seen") == "the shop"
     assert (clients.key("the shop", "baseline"), clients.key("the shop", "candidate")) == ("for the old", "for the new")
 
 
 def test_other_keys_can_be_replaced_by_one_and_keep_their_names() -> None:
     clients = Clients([entry("the shop", "seen"), entry("everybody", "*", candidate="n")])
-    assert [clients.name(key) for key in ("x", "seen", "y")] == ["key 1", "the shop", "key 2"]
+    assert [clients.register(key) for key in ("x", "seen", "y")] == ["key 1", "the shop", "key 2"]
     assert [clients.key(name, "candidate") for name in ("key 1", "key 2", "the shop", NO_KEY)] == [
         "n",
         "n",
@@ -69,8 +69,8 @@ def test_all_keys_are_secrets_longest_first() -> None:
         entry("c", "*"),
     ]
     clients = Clients(entries)
-    clients.name("5ecret-2")
-    clients.name("5ecret-3")
+    clients.register("5ecret-2")
+    clients.register("5ecret-3")
     assert clients.secrets() == ("5ecret-long", "5ecret-2", "5ecret-3")
     assert "5ecret" not in repr([clients, entries, f"{entries[0]}"])
     assert repr(clients) == "Clients(a, b, c, key 1; keys hidden)"
@@ -85,6 +85,6 @@ def test_unnamed_key_has_fingerprint_positions_and_program() -> None:
         ("5ecret-2", "log:9", "curl/8"),
         (None, "log:10", "curl/8"),
     ):
-        clients.register(key, place, agent)
+        clients.register(key, place, agent or "")
     shown = hashlib.sha256(b"5ecret-2").hexdigest()[:4]
     assert clients.unnamed() == (UnnamedKey("key 1", shown, "log:1", "log:9", "kicost/1.1"),)

@@ -1,7 +1,7 @@
 """Bytes and lines of a file, independent of its compression and encoding.
 
-Log rotation produces .gz, .bz2 and .xz, recordings are .zst. Bytes that are not UTF-8 become surrogates. A crash or a
-rotation can leave null bytes in a log: they are treated as blanks.
+Log rotation produces .gz, .bz2 and .xz. Bytes that are not UTF-8 become surrogates. A crash or a rotation can leave
+null bytes in a log: they are treated as blanks.
 """
 
 import bz2
@@ -9,7 +9,7 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,13 @@ from proxy.traffic import bom_columns
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 CHUNK = 1 << 18  # bytes that are read at a time
+LINE_MAX = 1 << 26  # characters; lines of recordings hold whole responses
+UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+    ZSTD: zstd.ZstdFile,
+}
 
 
 class TruncatedFile(Exception):  # noqa: N818  (named by what has happened)
@@ -41,20 +48,9 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
 
 def unpacked(file: io.BufferedReader) -> "io.BufferedReader[Any]":
     """Return an open file decompressed; reading raises TruncatedFile at damage or truncation."""
-    return io.BufferedReader(_CheckedStream(_decompressing(file)), CHUNK)
-
-
-def _decompressing(file: io.BufferedReader) -> Any:
     start = file.peek(6)
-    if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(fileobj=file)
-    if start.startswith(b"BZh"):
-        return bz2.BZ2File(file)
-    if start.startswith(b"\xfd7zXZ\x00"):
-        return lzma.LZMAFile(file)
-    if start.startswith(ZSTD):
-        return zstd.ZstdFile(file)
-    return file
+    unpack = next((unpack for mark, unpack in UNPACKERS.items() if start.startswith(mark)), None)
+    return io.BufferedReader(_CheckedStream(file if unpack is None else unpack(file)), CHUNK)
 
 
 class _CheckedStream(io.RawIOBase):
@@ -77,29 +73,20 @@ class _CheckedStream(io.RawIOBase):
         return len(data)
 
 
-LOG_LINE = 1 << 18  # characters; servers reject shorter request lines already
-JSON_LINE = 1 << 26  # lines of recordings hold whole responses
-
-
-def read_lines(stream: io.BufferedReader, longest: int = LOG_LINE) -> Iterator[tuple[int, str | None]]:
-    """Yield number and stripped text of each non-blank line; the text is None for a line that is too long."""
+def read_lines(stream: io.BufferedReader) -> Iterator[tuple[int, str]]:
+    """Yield number and stripped text of each non-blank line, whose text ends at LINE_MAX."""
     encoding, mistakes = (
         ("utf-16", "replace") if stream.peek(2).startswith(bom_columns.UTF16) else ("utf-8", "surrogateescape")
     )
     text = io.TextIOWrapper(stream, encoding, mistakes, newline="\n")
     try:
         number = 0
-        while line := text.readline(longest + 1):
+        while line := text.readline(LINE_MAX):
             number += 1
-            if len(line) > longest and not line.endswith("\n"):
-                _skip_rest_of_line(text, longest)
-                yield number, None
-            elif kept := line.strip("\r\n\t \ufeff\0"):
+            rest = line
+            while not rest.endswith("\n") and (rest := text.readline(LINE_MAX)):
+                pass
+            if kept := line.strip("\r\n\t \ufeff\0"):
                 yield number, kept
     finally:
         text.detach()
-
-
-def _skip_rest_of_line(text: io.TextIOWrapper, longest: int) -> None:
-    while (more := text.readline(longest)) and not more.endswith("\n"):
-        pass
