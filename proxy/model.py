@@ -96,31 +96,28 @@ class SearchRequest(msgspec.Struct, frozen=True):
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """Choice of the fields of an object that a response shows: the key of everything compiled for it.
+    """Choice of the fields of an object that a response shows.
 
-    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `cut` the list fields
-    that are cut and `emptied` those of which nothing is left. `features` are those of the application's plan. `view` is
-    the object that a part is mapped to: v3's, or that of another dialect.
+    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `slices` those of lists
+    with the beginning and end of what is kept. `features` are those of the application's plan. `view` is the object
+    that a part is mapped to: v3's, or that of another dialect.
     """
 
     include: frozenset[str] = frozenset()
     show: frozenset[Path] = frozenset()
     hide: frozenset[Path] = frozenset()
-    cut: frozenset[Path] = frozenset()
-    emptied: frozenset[Path] = frozenset()
+    slices: tuple[tuple[Path, tuple[int | None, int | None]], ...] = ()
     features: frozenset[str] = frozenset()
     view: str = "Part"
 
 
 class MappingContext(msgspec.Struct, frozen=True):
     """Values of a request that mapping functions read (in mapping files `$country` …): where the caller's application
-    buys (ISO 3166 alpha-2 country, ISO 4217 currency), the requested uid, and how lists are cut (slice[]).
-    """
+    buys (ISO 3166 alpha-2 country, ISO 4217 currency), and the requested uid."""
 
     country: str
     currency: str
     requested_uid: str | None = None
-    cuts: dict[Path, slice] = {}
 
 
 class GraphQLError(msgspec.Struct, frozen=True):

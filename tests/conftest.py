@@ -105,10 +105,10 @@ def _shipped_mappings_are_read_and_compiled_once() -> Iterator[None]:
         return mappings
 
     def compile_once(
-        mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = (), *source: Any
+        mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
     ) -> compiler.CompiledObject:
-        if id(mappings) not in kept or source:
-            return compile_object(mappings, name, projection, needs, *source)
+        if id(mappings) not in kept:
+            return compile_object(mappings, name, projection, needs)
         key = (id(mappings), name, projection, needs)
         if key not in compiled:
             compiled[key] = compile_object(mappings, name, projection, needs)

@@ -91,8 +91,8 @@ class RequestPlanner:
 
     def _caller(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> GatewayRequest:
         features = client.application.allowed_features
-        projection, cuts = parameters.projection(features, self._mappings, endpoint.object)
-        return GatewayRequest.of(client, projection, cuts, ResponseMetadata(0.0))
+        projection = parameters.projection(features, self._mappings, endpoint.object)
+        return GatewayRequest(client, projection, client.application.context, ResponseMetadata(0.0))
 
     def _match(self, endpoint: Endpoint, parameters: RequestParameters, client: Client) -> PlannedRequest:
         raws, request = requests.parse_match(parameters)

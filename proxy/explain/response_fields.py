@@ -88,7 +88,7 @@ class _Walk:
         if rule.feature and rule.feature not in self._projection.features:
             note = f"the application's features lack {rule.feature}: it is not selected, the upstream would refuse it"
             return ExplainedField(path=path, kind="no feature", feature=rule.feature, note=note, blank=rule.blank)
-        if rules.emptied(self._projection, at):
+        if any(path == at and 0 <= (stop or 0) <= (start or 0) for path, (start, stop) in self._projection.slices):
             return ExplainedField(path=path, kind="emptied", note="slice[] leaves nothing of the list", blank=[])
         return None
 
@@ -97,9 +97,10 @@ class _Walk:
         if not rule.keyed:
             yield from self.fields(target, item, at, f"{path}[]." if rule.each else f"{path}.")
             return
-        keys = rules.keys(self._projection, at)
-        shared = [keys.representative] if keys.picked is None else sorted(keys.picked - set(keys.separate))
-        for key in (*keys.separate, *shared):
+        named = self._projection.show | self._projection.hide
+        keys = {each[len(at)] for each in named if each[: len(at)] == at and len(each) > len(at)}
+        shown = [key for key in sorted(keys | {rules.ANY}) if rules.shows(self._projection, FieldRule(), (*at, key))]
+        for key in shown:
             yield from self.fields(target, item, (*at, key), f"{path}.{ANY_KEY if key == rules.ANY else key}.")
 
     def _item(self, rule: FieldRule, scope: Scope) -> Scope | None:

@@ -5,7 +5,7 @@ Every part is decoded and mapped on its own: one that cannot be is left out alon
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
@@ -41,20 +41,6 @@ class GatewayRequest(NamedTuple):
     projection: model.Projection
     context: model.MappingContext
     metadata: ResponseMetadata
-
-    @classmethod
-    def of(
-        cls,
-        client: Client,
-        projection: model.Projection,
-        slices: dict[model.Path, slice],
-        metadata: ResponseMetadata,
-    ) -> Self:
-        """Make the request of a client; the slices of its lists become part of the context."""
-        context = client.application.context
-        if slices:
-            context = replace(context, cuts=slices)
-        return cls(client, projection, context, metadata)
 
 
 class Rendered(msgspec.Struct, frozen=True):

@@ -2,14 +2,13 @@
 
 A field rule states the source of one v3 field, by exactly one of `from`, `always`, `none`. A projection (include[],
 show[], hide[], slice[]; contract v3-rest.md §2.3, §2.4) is looked up by path. Below a keyed object a path has one of
-its keys, or `*`: in a projection it stands for every key, in an argument of the compiler for those that the projection
-does not name.
+its keys, or `*` for every key.
 """
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -94,71 +93,33 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return FieldRule(paths=rule) if isinstance(rule, str) else rule
 
 
-class ProjectedKeys(NamedTuple):
-    """Keys of a keyed object in a projection: the `picked` ones (None: all) and the `dropped` ones, those whose
-    objects have another projection (`separate`), and the key that stands for all others (`representative`)."""
-
-    picked: frozenset[str] | None
-    dropped: frozenset[str]
-    separate: tuple[str, ...]
-    representative: str
-
-
 def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
-    """Return whether a response in this projection has the field."""
-    if rule.include and at[-1] not in projection.include:
-        return False
+    """Return whether a response in this projection has the field of a rule at a path."""
+    return not (rule.include and at[-1] not in projection.include) and _is_shown(projection, at)
+
+
+def projected(value: Any, projection: Projection) -> Any:
+    """Return what show[], hide[] and slice[] leave of a v3 object that is made of builtin values."""
+    is_shown = cache(partial(_is_shown, projection))
+    slices = dict(projection.slices)
+
+    def below(value: Any, at: Path) -> Any:
+        if isinstance(value, dict):
+            return {name: below(each, (*at, name)) for name, each in value.items() if is_shown((*at, name))}
+        if not isinstance(value, list):
+            return value
+        path = max((each for each in _spellings(at) if each in slices), default=None) if slices else None
+        return [below(each, at) for each in (value if path is None else value[slice(*slices[path])])]
+
+    return below(value, ())
+
+
+def _is_shown(projection: Projection, at: Path) -> bool:
     if _names(projection.hide, at):
         return False
     # The field itself, an object around a shown field, or a field below a shown object.
-    return not projection.show or _names(_beginnings(projection.show), at) or _is_below(projection.show, at)
-
-
-def shows_class(projection: Projection, at: Path) -> bool:
-    """Return whether the object at this path has its `__class__`: not if show[] selects single fields of it."""
-    return not projection.show or _is_below(projection.show, at)
-
-
-def keys(projection: Projection, at: Path) -> ProjectedKeys:
-    """Return the keys of the keyed object at this path."""
-    level = len(at)
-    picked = _keys(projection.show, at, level + 1)
-    whole = _is_below(projection.show, at)
-    dropped = frozenset(path[level] for path in projection.hide if len(path) == level + 1 and path[:level] == at)
-    separate = _keys(projection.show | projection.hide | projection.cut | projection.emptied, at, level + 2)
-    # `*` is shown beside single keys: those may have paths of their own, so they are mapped apart.
-    if ANY in picked:
-        separate |= picked
-    separate -= {ANY}
-    same_projection = sorted(picked - separate - {ANY})
-    # Every key is hidden, whatever show[] picks.
-    if ANY in dropped:
-        return ProjectedKeys(frozenset(), frozenset(), (), ANY)
-    everything = not projection.show or whole or ANY in picked
-    return ProjectedKeys(
-        None if everything else picked, dropped, tuple(sorted(separate)), same_projection[0] if same_projection else ANY
-    )
-
-
-def cut(projection: Projection, at: Path) -> Path | None:
-    """Return the path under which a list field is cut, None if it is not. The bounds of the cut are not part of the
-    projection."""
-    return max((path for path in _spellings(at) if path in projection.cut), default=None)
-
-
-def emptied(projection: Projection, at: Path) -> bool:
-    """Return whether a cut leaves nothing of the field, so that it need not be selected."""
-    return _names(projection.emptied, at)
-
-
-def _keys(paths: frozenset[Path], at: Path, steps_min: int) -> frozenset[str]:
-    """Return the next steps below `at` of all paths that have at least `steps_min` steps."""
-    return frozenset(path[len(at)] for path in paths if len(path) >= steps_min and path[: len(at)] == at)
-
-
-def _is_below(paths: frozenset[Path], at: Path) -> bool:
-    """Return whether `paths` has this path or a prefix of it."""
-    return bool(paths) and any(_names(paths, at[:length]) for length in range(len(at) + 1))
+    is_above = _names(_beginnings(projection.show), at)
+    return not projection.show or is_above or any(_names(projection.show, at[:end]) for end in range(len(at) + 1))
 
 
 def _names(paths: frozenset[Path], at: Path) -> bool:
@@ -172,7 +133,7 @@ def _spellings(at: Path) -> Iterator[Path]:
     return product(*((step, ANY) for step in at))
 
 
-# The same set is looked up for every field of a projection, and few projections compile at once.
+# The same set is looked up for every field of a projection.
 @lru_cache(maxsize=8)
 def _beginnings(paths: frozenset[Path]) -> frozenset[Path]:
     """Return all prefixes of these paths, including the paths themselves."""

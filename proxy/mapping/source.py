@@ -1,8 +1,8 @@
 """Python source of one mapping function: a `def` for each v3 object, written from the rules and executed once.
 
 The source is registered in linecache, so that tracebacks, profilers and debuggers show its lines. It consists of names
-and constants of mapping files only; what a client sends is a constant by name, never text. A v3 object is a struct: it
-takes a quarter of the time of a dict to make, and is encoded in the order of its fields.
+and constants of mapping files only, and of nothing that a client sends. A v3 object is a struct: it takes a quarter of
+the time of a dict to make, and is encoded in the order of its fields.
 """
 
 import itertools
@@ -16,8 +16,6 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import msgspec
-
-from proxy.model import Path
 
 _NAMES = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")  # not attributes, nor the beginnings of texts such as keys
 _FILES = itertools.count(1)  # linecache is global to the process, so is the number that makes a file name unique
@@ -50,21 +48,6 @@ class Source:
         self._functions: dict[str, str] = {}  # by text, so that equal functions are one
         self._structs: dict[type, str] = {}
         self._named: dict[str, int] = defaultdict(int)
-        self._constants: dict[str, Any] = {}
-
-    def constant(self, value: Any) -> str:
-        """Return the name of a value that must not become part of the source text."""
-        name = f"CONSTANT_{len(self._constants) + 1}"
-        self._constants[name] = value
-        return name
-
-    def literal(self, value: Any) -> str:
-        """Return a value of a mapping file as an expression."""
-        return repr(value)
-
-    def cut(self, path: Path) -> str:
-        """Return the subscript that cuts the list at a path."""
-        return f"[{CONTEXT}.cuts[{self.constant(path)}]]"
 
     def in_order(self, pairs: str) -> str:
         """Return the expression of a list of second elements, in the order of the first ones."""
@@ -83,11 +66,7 @@ class Source:
             self._functions[text] = self._unique(f"map_{snake_case(name)}")
         return f"{self._functions[text]}({', '.join(passed.values())})"
 
-    def entry_point(self, name: str, record: str, source: ObjectSource) -> None:
-        """Add the function that maps one record in a context."""
-        self.add_entry(name, (record, CONTEXT), source)
-
-    def add_entry(self, name: str, parameters: Iterable[str], source: ObjectSource) -> None:
+    def add(self, name: str, parameters: Iterable[str], source: ObjectSource) -> None:
         """Add the function that maps one record."""
         self._entry = f"map_{snake_case(name)}"
         self._functions[self._function(name, parameters, source)] = self._entry
@@ -102,7 +81,13 @@ class Source:
         text = self.text()
         file = f"<mapping {next(_FILES)} of {self._name}>"
         # Without builtins the function can reach nothing but transforms, constants and these two names.
-        names = {**transforms, **self._constants, "sorted": sorted, "rank": itemgetter(0), "__builtins__": {}}
+        names = {
+            **transforms,
+            **dict(zip(self._structs.values(), self._structs, strict=True)),
+            "sorted": sorted,
+            "rank": itemgetter(0),
+            "__builtins__": {},
+        }
         exec(compile(text, file, "exec"), names)  # noqa: S102 - our own text
         function: Callable[..., Any] = names[self._entry]
         # None is the time of a file: linecache then checks none, and keeps the entry.
@@ -116,7 +101,6 @@ class Source:
         struct = _struct(name, source.class_name, tuple(source.fields))
         if struct not in self._structs:
             self._structs[struct] = self._unique(name)
-            self._constants[self._structs[struct]] = struct
         # By position, which takes a tenth of the time of keywords; comments name the fields instead.
         lines = "".join(_argument(field, expression) for field, expression in source.fields.items())
         end = "\n    )" if lines else ")"

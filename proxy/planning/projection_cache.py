@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
-from proxy.model import MappingContext, Projection
+from proxy.model import MappingContext, Path, Projection
 from proxy.planning import documents, exact_match
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
@@ -63,13 +63,13 @@ class ProjectionCache:
         everything = self._everything(frozenset(features))
         compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
         for view, mappings in self._mappings.views.items():
-            self._part(Projection(mappings.includable(view), features=everything.features, view=view), ())
+            compiler.compile_object(mappings, view, Projection(mappings.includable(view), features=everything.features))
         for name in LISTS:
             compiler.compile_object(self._mappings, name, everything)
 
     def part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
         """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
-        return self._cached(("part", projection, needs), lambda: self._part(projection, needs))
+        return self._shown(self._views[projection.view], projection.view, projection, needs)
 
     def features_named(self, names: Set[str]) -> frozenset[str]:
         """Return the features that are among some names, or whose fields are: those that the others are below."""
@@ -89,7 +89,7 @@ class ProjectionCache:
 
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """Return the mapping of a brand, seller or category."""
-        return self._cached((name, projection), lambda: compiler.compile_object(self._mappings, name, projection))
+        return self._shown(self._mappings, name, projection)
 
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
@@ -104,8 +104,13 @@ class ProjectionCache:
             compiled = self._projections[key] = make()
         return compiled
 
-    def _part(self, projection: Projection, needs: tuple[str, ...]) -> compiler.CompiledObject:
-        return compiler.compile_object(self._views[projection.view], projection.view, projection, needs)
+    def _shown(
+        self, mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
+    ) -> compiler.CompiledObject:
+        top = frozenset(path[:1] for path in projection.show), frozenset(filter(_is_top, projection.hide))
+        key = name, projection.include, projection.features, top, needs
+        compiled = self._cached(key, lambda: compiler.compile_object(mappings, name, projection, needs))
+        return compiled.shown_in(projection)
 
     def _gated(self) -> dict[str, frozenset[str]]:
         """Return the fields that each feature adds to a part."""
@@ -159,3 +164,7 @@ class ProjectionCache:
             return msgspec.structs.replace(tables, specs=tables.specs.with_attributes(data.supAttributes))
 
         return ListDefinition(documents.attributes(), build)
+
+
+def _is_top(path: Path) -> bool:
+    return len(path) == 1

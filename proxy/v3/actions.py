@@ -106,10 +106,12 @@ class V3Actions:
         return await self._objects.listed(caller, received.endpoint.object, uids)
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
-        """Client, projection and slices of a request: the last of its parameters to be parsed."""
-        features = received.client.application.allowed_features
-        projection = received.parameters.projection(features, self._mappings, received.endpoint.object)
-        return GatewayRequest.of(received.client, *projection, received.metadata)
+        """Client and projection of a request: the last of its parameters to be parsed."""
+        application = received.client.application
+        projection = received.parameters.projection(
+            application.allowed_features, self._mappings, received.endpoint.object
+        )
+        return GatewayRequest(received.client, projection, application.context, received.metadata)
 
     def _sourceless(self, received: AuthenticatedRequest, features: frozenset[str]) -> dict[str, str]:
         """Return the parameters that name a field without source under a plan with `features`, with the reasons. Others

@@ -52,7 +52,9 @@ def objects(world: World) -> V3Objects:
 
 
 def request(world: World, projection: Projection = SHOWN) -> GatewayRequest:
-    return GatewayRequest.of(client(), projection, {}, ResponseMetadata(world.clock.monotonic()))
+    return GatewayRequest(
+        caller := client(), projection, caller.application.context, ResponseMetadata(world.clock.monotonic())
+    )
 
 
 def matched(number: str = "N1") -> PartsMatchRequest:

@@ -51,11 +51,11 @@ def load(tmp_path: Path) -> Load:
 
 @pytest.fixture
 def map_part(load: Load) -> Callable[..., object]:
-    """A part of the small schema mapped by some rules, in a projection; `cuts` are those of the request."""
+    """A part of the small schema mapped by some rules, in a projection."""
 
-    def map_(rules: str, record: object, cuts: dict[model.Path, slice] | None = None, **projection: object) -> object:
-        part = compiler.compile_object(load(rules), "Part", model.Projection(**projection))  # type: ignore[arg-type]
-        mapped = part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD", cuts=cuts or {}))
-        return msgspec.to_builtins(mapped)
+    def map_(rules: str, record: object, **projection: object) -> object:
+        shown = model.Projection(**projection)  # type: ignore[arg-type]
+        part = compiler.compile_object(load(rules), "Part", shown).shown_in(shown)
+        return msgspec.to_builtins(part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD")))
 
     return map_
