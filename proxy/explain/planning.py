@@ -1,6 +1,6 @@
 """Plans v3 requests for their explanation: the queries and operations with which the gateway would serve them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,10 +12,8 @@ from proxy.explain import understanding
 from proxy.explain.explanation import ExplainedOperation, IgnoredParameter, UnderstoodQuery
 from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata
 from proxy.kit import slices
-from proxy.kit.slices import Slices
 from proxy.kit.wording import duration
 from proxy.mapping.loader import Mappings
-from proxy.mapping.tables import NameIndex
 from proxy.model import PARTS_MAX
 from proxy.planning import fetches, listing, match, queries, search, search_support
 from proxy.planning.exact_match import FilteredMatches
@@ -132,7 +130,7 @@ class RequestPlanner:
             if name not in self._lists and name == ATTRIBUTES:
                 # Without the list it is not known whether there is such a spec at all.
                 return self._listed(caller, *lists, then=UNKNOWN_SPEC, has_records=False)
-            supplied = self._lists.get(name, _ASSUMED)
+            supplied = self._lists.get(name) or _assumed(filters.patterns)
         planned = self._listed(caller, *lists, has_records=False)
         self._add(planned, [(0, asked) for asked in plan.queries()])
         counting = plan.count_operations(self._projections.count, caller.context)
@@ -181,26 +179,22 @@ class RequestPlanner:
         return PlannedRequest(caller, operations=explained, lists=list(names))
 
 
-class _AssumedIds(NameIndex):
-    """Ids of a list that is not at hand, which is assumed to have every name."""
+class _AssumedIds(dict[str, tuple[str, ...]]):
+    """Ids of a list that is not at hand, which is assumed to have every name, and those that match patterns."""
 
     def get(self, name: str, _default: Any = ()) -> Any:
         """Return a placeholder for the id of a name."""
         return (f"<id of {name}>",)
 
-    def like(self, pattern: str, _matches: Callable[[str], bool]) -> Slices[tuple[str, ...]]:
-        """Return a placeholder for the ids of the names that match."""
-        yield
-        return (f"<ids of {pattern}>",)
-
 
 class _AssumedList(NamedTuple):
     """Stands in for a Listing."""
 
-    ids: NameIndex
+    ids: dict[str, tuple[str, ...]]
 
 
-_ASSUMED = _AssumedList(_AssumedIds({}))
+def _assumed(patterns: Iterable[str]) -> _AssumedList:
+    return _AssumedList(_AssumedIds({each.replace("*", ""): (f"<ids of {each}>",) for each in patterns}))
 
 
 def _explained_operation(

@@ -21,7 +21,7 @@ from proxy.gateway.results import Answer
 from proxy.kit.event_loop import in_turns
 from proxy.kit.slices import SLICE_BYTES, Slices
 from proxy.mapping.compiler import CompiledObject
-from proxy.planning import exact_match, fetches, match, queries, search, search_support, wildcards
+from proxy.planning import exact_match, fetches, match, queries, search, search_support
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
 from proxy.planning.operations import EncodedOperation, PartialData
@@ -190,9 +190,6 @@ class V3Objects:
                 fetched = await self._lists.specs(credentials, self._deadline(request))
                 continue
             fetched = await self._listing(request, name)
-            # Patterns are matched in slices here, so that the plan finds them in the index's cache.
-            for pattern in filters.patterns:
-                await in_turns(fetched.ids.like(pattern, wildcards.matcher(pattern)))
 
     def _deadline(self, request: GatewayRequest) -> float:
         return request.metadata.since + self._seconds

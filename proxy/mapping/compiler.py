@@ -98,7 +98,7 @@ class _Writer:
             raise errors.MappingError(message) from error
         node, function = start.here.node, self._source.function(self._mappings.transforms)
         text, record_type = node.text() or selection.NOTHING, node.record()
-        decode = msgspec.json.Decoder(record_type).decode
+        decode: Callable[[bytes], Any] = msgspec.json.Decoder(record_type).decode
         return CompiledObject(text, node.paths(), record_type, function, self._source.text(), decode)
 
     def _object(self, name: str, scope: Scope) -> str:

@@ -15,10 +15,6 @@ NOTHING = "__typename"  # an empty selection set is not valid GraphQL
 RECORDS_MAX = 1024  # cached types of records: projections share most of theirs
 
 
-class UnknownFieldError(LookupError):
-    """A path has a field that the schema does not have; the message names type and field."""
-
-
 @dataclass(slots=True)
 class Node:
     """Selected object type, and the fields selected of it, by name: a field has the same arguments wherever it is
@@ -28,13 +24,12 @@ class Node:
     fields: dict[str, "Selected"] = field(default_factory=dict)
 
     def select(self, schema: Schema, step: Step) -> "Selected":
-        """Add a field with its selection in braces, or find it if it was added before. Raises LookupError,
-        UnknownFieldError for a field that the schema does not have."""
+        """Add a field with its selection in braces, or find it if it was added before. Raises LookupError."""
         selected = self.fields.get(step.name)
         if selected is None:
             kind = schema.field(self.type_name, step.name)
             if kind is None:
-                raise UnknownFieldError(f"the service's type {self.type_name} has no field {step.name!r}")
+                raise LookupError(f"the service's type {self.type_name} has no field {step.name!r}")
             selected = self.fields[step.name] = Selected(step, kind, Node(kind.name))
         if selected.step.arguments != step.arguments:
             raise LookupError(

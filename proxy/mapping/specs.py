@@ -1,41 +1,18 @@
 """v3 names of specs: keys, datatypes and values from upstream attributes (contract graphql.md §10.5).
 
 One v3 spec can come from several attributes of a part (a range from its two ends), and one attribute can have several
-keys (a tolerance is named by the quantity that the part has beside it). mappings/spec_names.yaml declares both.
+keys (a tolerance is named by the quantity that the part has beside it). mappings/spec_names.yaml declares both. Specs
+are those of a part (SupSpec), or aggregations where only their attribute is read.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 End = Literal["min", "max"]
-
-
-class Attribute(Protocol):
-    """Fields of SupAttribute that the mapping reads: the key in upstream filters and sort orders, and the name for
-    display."""
-
-    shortname: str
-    name: str
-
-
-class HasAttribute(Protocol):
-    """Object with an attribute: a spec of a part, or an aggregation."""
-
-    attribute: Attribute
-
-
-class Spec(HasAttribute, Protocol):
-    """Fields of SupSpec that the mapping reads: a number or text, the number in SI base units, `number` or `text`, and
-    the value with its unit, for display."""
-
-    value: str
-    siValue: str  # noqa: N815 - the service's name
-    valueType: str  # noqa: N815 - the service's name
-    displayValue: str  # noqa: N815 - the service's name
 
 
 class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -75,7 +52,7 @@ class SpecSource(NamedTuple):
 class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
-    def __init__(self, names: dict[str, SpecName], attributes: Iterable[Attribute] = ()) -> None:
+    def __init__(self, names: dict[str, SpecName], attributes: Iterable[Any] = ()) -> None:
         """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of
         these. Raises ValueError, naming the attributes, if the table contradicts itself."""
         self.names = names
@@ -90,11 +67,11 @@ class SpecNames:
             self._sources.setdefault(source.key, source)
             self._sources.setdefault(each.shortname, source)
 
-    def with_attributes(self, attributes: Iterable[Attribute]) -> "SpecNames":
+    def with_attributes(self, attributes: Iterable[Any]) -> "SpecNames":
         """Return a copy that also has these upstream attributes."""
         return SpecNames(self.names, attributes)
 
-    def key(self, shortname: str, name: str, specs: Sequence[HasAttribute] = ()) -> str:
+    def key(self, shortname: str, name: str, specs: Sequence[Any] = ()) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
         in v3's spelling.
 
@@ -109,7 +86,7 @@ class SpecNames:
             return next((key for quantity, key in entry.beside.items() if quantity in present), entry.key)
         return entry.key
 
-    def name(self, shortname: str, name: str, specs: Sequence[HasAttribute] = ()) -> str:
+    def name(self, shortname: str, name: str, specs: Sequence[Any] = ()) -> str:
         """Return v3's display name; `specs` as in `key`."""
         return self.name_under(self.key(shortname, name, specs), shortname, name)
 
@@ -121,7 +98,7 @@ class SpecNames:
             return key.replace("_", " ").title()
         return entry.name if entry and entry.name and key == entry.key else name
 
-    def is_shown(self, shortname: str, specs: Sequence[Spec]) -> bool:
+    def is_shown(self, shortname: str, specs: Sequence[Any]) -> bool:
         """Return whether a part shows this spec under its key. If several attributes make the same v3 spec, one is
         shown: the value rather than an end, and a dedicated attribute rather than the general tolerance."""
         if source := self._ranges.get(shortname):
@@ -154,17 +131,10 @@ class SpecNames:
         """Return the keys in a response that a requested key refers to; the key itself if the table lacks it."""
         return self._spellings.get(key, (key,))
 
-    def is_plus_minus(self, key: str) -> bool:
-        """Return whether v3 wrote the numbers of a key as text with a ± sign."""
+    def entry(self, key: str) -> SpecName | None:
+        """Return what the table says of the value of a key."""
         source = self.source(key)
-        entry = self.names.get(source.value or "") if source else None
-        return entry is not None and entry.plus_minus
-
-    def is_list(self, key: str) -> bool:
-        """Return whether v3 listed several values under a key."""
-        source = self.source(key)
-        entry = self.names.get(source.value or "") if source else None
-        return entry is not None and entry.many
+        return self.names.get(source.value or "") if source else None
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         """Return v3's datatype of a value."""
@@ -189,18 +159,16 @@ class SpecNames:
             return value.split(", ") if entry and entry.many else [value]
         return [self._si(shortname, value, si_value)]
 
-    def low(self, shortname: str, specs: Sequence[Spec]) -> str | None:
+    def low(self, shortname: str, specs: Sequence[Any]) -> str | None:
         """Return the lower end of the range that an attribute belongs to, formatted as in `values`; None without
         one."""
-        source = self._ranges.get(shortname)
-        return None if source is None else self._end(source.low, specs)
+        return self._end(self._ranges[shortname].low, specs) if shortname in self._ranges else None
 
-    def high(self, shortname: str, specs: Sequence[Spec]) -> str | None:
+    def high(self, shortname: str, specs: Sequence[Any]) -> str | None:
         """Return the upper end, formatted as in `values`; None without one."""
-        source = self._ranges.get(shortname)
-        return None if source is None else self._end(source.high, specs)
+        return self._end(self._ranges[shortname].high, specs) if shortname in self._ranges else None
 
-    def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Spec]) -> str:
+    def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Any]) -> str:
         """Return the display value: `-40 °C to 85 °C` for a range without a value, `85 °C (max)` for a single end,
         `±5%`."""
         entry = self.names.get(shortname)
@@ -223,7 +191,7 @@ class SpecNames:
             return f"±{number:g}%"
         return str(int(number)) if entry and entry.whole and number.is_integer() else str(number)
 
-    def _end(self, shortname: str | None, specs: Sequence[Spec]) -> str | None:
+    def _end(self, shortname: str | None, specs: Sequence[Any]) -> str | None:
         spec = _with(shortname, specs)
         return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
 
@@ -234,12 +202,9 @@ class SpecNames:
             return value
 
 
-def _with(shortname: str | None, specs: Sequence[Spec]) -> Spec | None:
+def _with(shortname: str | None, specs: Sequence[Any]) -> Any:
     """Return the spec of an attribute among the specs of a part; None if the part has none."""
-    for spec in specs:
-        if spec.attribute.shortname == shortname:
-            return spec
-    return None
+    return next((spec for spec in specs if spec.attribute.shortname == shortname), None)
 
 
 def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:

@@ -5,20 +5,15 @@ uids.py holds the uids and how others are computed.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
-import cachetools
 import msgspec
 
-from proxy.kit import slices
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.uids import REMEMBERED, Uid, Uids, source_uids
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
-
-PATTERNS_IDS = 100_000  # limit of the cached results of patterns, in ids
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,31 +33,6 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instead: str | None = None
 
 
-class NameIndex(dict[str, tuple[str, ...]]):
-    """Upstream ids by exact name. Caches the results of patterns, up to `PATTERNS_IDS` ids."""
-
-    def __init__(self, ids: Mapping[str, tuple[str, ...]]) -> None:
-        super().__init__(ids)
-        self._matching: cachetools.LRUCache[str, tuple[str, ...]] = cachetools.LRUCache(
-            PATTERNS_IDS, lambda ids: 1 + len(ids)
-        )
-
-    def like(self, pattern: str, matches: Callable[[str], bool]) -> slices.Slices[tuple[str, ...]]:
-        """Find the ids of all names that match a pattern, in slices: yields after each."""
-        cached = self._matching.get(pattern)
-        if cached is not None:
-            return cached
-        matching_ids: list[str] = []
-        for batch in slices.sliced(self):
-            matching_ids += chain.from_iterable(map(self.__getitem__, filter(matches, batch)))
-            yield
-        ids = tuple(matching_ids)
-        # cachetools raises ValueError for an item larger than the whole cache.
-        if len(ids) < PATTERNS_IDS:
-            self._matching[pattern] = ids
-        return ids
-
-
 class UnlistedError(LookupError):
     """A name must be looked up in the upstream list `name`, which these tables do not contain."""
 
@@ -80,7 +50,7 @@ class Tables(msgspec.Struct, frozen=True):
     specs: SpecNames
     search: dict[str, SearchField]
     v3_specs: dict[str, str | None] = {}
-    listed: dict[str, NameIndex] = {}
+    listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
     v3_fields: frozenset[str] = frozenset()
 
     def __len__(self) -> int:  # the directory compares lengths, to detect a list that may be incomplete
@@ -89,9 +59,7 @@ class Tables(msgspec.Struct, frozen=True):
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
         """Return a copy with one more list."""
-        # The same index goes on in all copies, with its cached patterns.
-        names = ids if isinstance(ids, NameIndex) else NameIndex(ids)
-        return msgspec.structs.replace(self, listed={**self.listed, name: names})
+        return msgspec.structs.replace(self, listed={**self.listed, name: ids})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind with exactly this name. Raises UnlistedError if the list
@@ -100,15 +68,15 @@ class Tables(msgspec.Struct, frozen=True):
         # The tables first: v3 may have had another name for it, and a list may not have been fetched.
         return (id_,) if id_ is not None else self._list(kind).get(name, ())
 
-    def ids_like(self, kind: str, pattern: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
-        """Return the upstream ids of all objects of a kind whose names match a pattern. Raises UnlistedError."""
-        return slices.run_to_end(self._list(kind).like(pattern, matches))
+    def ids_like(self, kind: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
+        """Return the upstream ids of all objects of a kind whose names match. Raises UnlistedError."""
+        return tuple(id_ for name, ids in self._list(kind).items() if matches(name) for id_ in ids)
 
     def is_v3(self, field: str) -> bool:
         """Return whether v3's part search had this field, whether or not upstream supports it."""
         return field in self.v3_fields or field in self.search
 
-    def _list(self, kind: str) -> NameIndex:
+    def _list(self, kind: str) -> Mapping[str, tuple[str, ...]]:
         list_name = LISTS.get(kind, kind)
         if list_name not in self.listed:
             raise UnlistedError(list_name)

@@ -1,28 +1,20 @@
 """Functions that mapping files name in `through`: each converts an upstream value to a v3 value.
 
 Pure and quick: they run for every price and offer of every response. Those that read a table are in tables.py; a name
-that is in neither fails at start. Texts of prices are not remembered: it would gain 2 % of a request if all prices
-repeated, and half of them do.
+that is in neither fails at start.
 """
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import msgspec
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
 
-class PricePoint(Protocol):
-    """Fields of SupPricePoint that `prices_by_currency` reads."""
-
-    quantity: int
-    price: float
-    currency: str
-
-
-def prices_by_currency(prices: Iterable[PricePoint]) -> dict[str, list[tuple[int | str, ...]]]:
+def prices_by_currency(prices: Iterable[Any]) -> dict[str, list[tuple[int | str, ...]]]:
     """Return v3's price table, such as `{"USD": [[1, "0.64700"], …]}` (contract v3-rest.md §3.4). Upstream sorts
     prices by quantity; a price without a currency (two in 4 168 recorded offers) repeats another and has no place in
     v3's format."""
@@ -68,7 +60,7 @@ def naive_id(seller_id: str, sku: str, region: str | None) -> str:
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
 
 
-def offer_rank(authorized: bool, stock: int, prices: Sequence[PricePoint], home: str) -> int:
+def offer_rank(authorized: bool, stock: int, prices: Sequence[Any], home: str) -> int:
     """Return the sort key of v3's order of offers (contract v3-rest.md §3.4): authorized first; within each group in
     stock, out of stock, foreign currency, no price."""
     # Four ranks for each group, see the returns below.
@@ -146,26 +138,5 @@ def case_package(specs: Iterable[Any]) -> str | None:
     return next((spec.displayValue for spec in specs if spec.attribute.shortname == "case_package"), None)
 
 
-TRANSFORMS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (
-        prices_by_currency,
-        timestamp,
-        is_false,
-        text,
-        listed,
-        naive_id,
-        offer_rank,
-        image_mimetype,
-        is_datasheet_group,
-        is_compliance_group,
-        subtypes,
-        cad_downloads,
-        first_click,
-        names,
-        redirected,
-        converted_price,
-        lifecycle_status,
-        case_package,
-    )
-}
+# Every function of this module is one.
+TRANSFORMS: dict[str, Callable[..., Any]] = {name: each for name, each in vars().items() if inspect.isfunction(each)}

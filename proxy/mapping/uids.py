@@ -57,21 +57,6 @@ class UidTarget(NamedTuple):
     name: str | None
 
 
-class RecordedUids(NamedTuple):
-    """Uids on record of one kind of object by id, or by name in small letters where the id is not known; v3's names by
-    id or by name; and ids by name."""
-
-    by_id: dict[str, str]
-    by_name: dict[str, str]
-    names: dict[str, str]
-    ids: dict[str, str]
-
-    def by_any_name(self) -> dict[str, str]:
-        """Return the uids by name in small letters, also of objects whose id is known."""
-        with_id = {name.casefold(): self.by_id[id_] for name, id_ in self.ids.items() if id_ in self.by_id}
-        return {**with_id, **self.by_name}
-
-
 class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
     them."""
@@ -144,9 +129,10 @@ class Uids:
         """Return 16 hex digits for a source without a recorded uid: upstream has no id of sources, only names."""
         return f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
-    def recorded(self) -> RecordedUids:
-        """Return what is on record, for programs that have their own copy of it."""
-        return RecordedUids(self._by_id, self._by_name, self._names, self._ids)
+    def by_any_name(self) -> dict[str, str]:
+        """Return the uids on record by name in small letters."""
+        with_id = {name.casefold(): self._by_id[id_] for name, id_ in self._ids.items() if id_ in self._by_id}
+        return {**with_id, **self._by_name}
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
@@ -177,7 +163,7 @@ class Uids:
 
 def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:
     """Return the recorded uids of sources, by name in small letters. Most sources are sellers, and have their uid."""
-    return {**uids["Seller"].recorded().by_any_name(), **uids["Source"].recorded().by_any_name()}
+    return {**uids["Seller"].by_any_name(), **uids["Source"].by_any_name()}
 
 
 def _oldest_first(entries: Iterable[KnownUid]) -> list[KnownUid]:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 from proxy import model
 from proxy.kit import slices
 from proxy.kit.slices import Slices
-from proxy.mapping.tables import NameIndex
 from proxy.planning import list_index, lucene, search_support, wildcards
 from proxy.planning.list_index import WORD, Column, WordIndex
 from proxy.planning.lucene import Condition
@@ -204,12 +203,12 @@ def _entries(
             continue
 
 
-def _ids(entries: list[ListEntry]) -> NameIndex:
+def _ids(entries: list[ListEntry]) -> dict[str, tuple[str, ...]]:
     ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
     for entry in entries:
         for name in {entry.v3["name"], entry.record.name}:
             ids[name] += (entry.record.id,)
-    return NameIndex(ids)
+    return dict(ids)
 
 
 def _names(v3: dict[str, Any], record: Any) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     kind = field.name or ""
     if wildcards.ANY not in value:
         return tables.ids(kind, value)
-    matching = tables.ids_like(kind, value, wildcards.matcher(value))
+    matching = tables.ids_like(kind, wildcards.matcher(value))
     bounds.MATCHES.check(len(matching), value)
     return matching
 
@@ -220,7 +220,8 @@ def _is_single(tables: Tables, name: str) -> bool:
     """Return whether a part has one value of the field. It can have several sellers, categories, and values of a
     list spec."""
     key = spec_key(name)
-    return key is not None and not tables.specs.is_list(key)
+    entry = tables.specs.entry(key) if key else None
+    return key is not None and not (entry and entry.many)
 
 
 def _check_stock(condition: Condition) -> None:

@@ -89,10 +89,8 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
     if spec is None:
         return [condition]
     if spec.low is None or spec.high is None:
-        field = canonical(tables, condition.field)
-        return [
-            _without_sign(condition, field) if tables.specs.is_plus_minus(spec.key) else condition._replace(field=field)
-        ]
+        field, entry = canonical(tables, condition.field), tables.specs.entry(spec.key)
+        return [_without_sign(condition, field) if entry and entry.plus_minus else condition._replace(field=field)]
     # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
     if spec.value is not None:
         fields = ", ".join(_field(tables, name) for name in spec.shortnames)

@@ -5,12 +5,11 @@
 
 import json
 import types
-from collections import Counter
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from proxy import errors, model
-from proxy.mapping import coverage, loader, paths, reading, selection
-from proxy.mapping.rules import FieldRule
+from proxy.mapping import coverage, loader, paths
+from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import SCALARS
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, headers
@@ -56,18 +55,7 @@ GROUPS = (
 
 
 def page(mappings: loader.Mappings) -> str:
-    fields = coverage.of_mappings(mappings)
     specs = search_filters.field_support(mappings.tables, A_SPEC)
-
-    def kind(row: coverage.FieldCoverage) -> str:
-        return _kind(mappings, row.object, mappings.rules[row.object].rule(row.field))
-
-    def how(row: coverage.FieldCoverage) -> str:
-        rule = mappings.rules[row.object].rule(row.field)
-        # The type column shows the value of a constant, and of a field without source.
-        reasons = {"exact": row.note, "derived": row.note, "constant": rule.why or "", "no source": rule.none or ""}
-        return reasons[row.kind] if row.kind == "exact" else f"{row.kind}: {reasons[row.kind]}"
-
     return markdown.render(
         "surface.md.j2",
         prefixes=PREFIXES,
@@ -89,11 +77,9 @@ def page(mappings: loader.Mappings) -> str:
         search_fields=mappings.tables.search | ({SPECS: specs} if specs else {}),
         specs=SPECS,
         list_fields={name: list(mappings.rules[name].fields) for name in LISTS},
-        counts=Counter(row.kind for row in fields),
-        objects={name: [row for row in fields if row.object == name] for name in _order(mappings)},
-        class_of={name: rules.class_ for name, rules in mappings.rules.items()},
-        kind=kind,
-        how=how,
+        objects={name: mappings.rules[name] for name in _order(mappings)},
+        kind=lambda object_, rule: _kind(mappings, object_, rule),
+        note=_note,
         errors=_errors(),
         **spec_keys.tables(mappings),
     )
@@ -120,33 +106,36 @@ def _order(mappings: loader.Mappings) -> list[str]:
     return ordered
 
 
-def _kind(mappings: loader.Mappings, name: str, rule: FieldRule) -> str:
+def _note(rule: FieldRule) -> str:
+    kind, reasons = coverage.kind_of(rule), "; ".join(filter(None, (rule.none, rule.derived, rule.why)))
+    return reasons if kind == "exact" else f"{kind}: {reasons}"
+
+
+def _kind(mappings: loader.Mappings, object_: ObjectRules, rule: FieldRule) -> str:
     """Return the type of a field in a few words; objects on the page are links."""
     if rule.constant:
         value = rule.blank if rule.none is not None else rule.always
         return "null" if value is None else f"`{json.dumps(value)}`"
     if rule.target and not rule.is_:
         return f"{'list' if rule.each else 'object'} of {markdown.reference(rule.target)}"
-    kind, may_be_blank = _read(mappings, name, rule)
+    plain, may_be_blank = _read(mappings, object_, rule)
     blank = _named(type(rule.blank))
-    return f"{kind} or {blank}" if (may_be_blank or rule.feature) and blank not in kind.split() else kind
+    return f"{plain} or {blank}" if (may_be_blank or rule.feature) and blank not in plain.split() else plain
 
 
-def _read(mappings: loader.Mappings, name: str, rule: FieldRule) -> tuple[str, bool]:
+def _read(mappings: loader.Mappings, object_: ObjectRules, rule: FieldRule) -> tuple[str, bool]:
     """Return the type of what a rule reads, and whether it may be null."""
-    returned = _named(get_type_hints(mappings.transforms[rule.through])["return"]) if rule.through else ""
-    if not isinstance(rule.paths, str):
-        return returned, False
-    rules = mappings.rules[name]
-    # Only the types are wanted: no expression is written, so it may be empty.
-    here, above = (reading.Cursor("", selection.Node(each)) for each in (rules.reads, rules.under or rules.reads))
-    around, reader, route = reading.Scope(here, above), reading.PathReader(mappings.schema), paths.parse(rule.paths)
-    is_list = route.origin != "context" and reader.is_list(route.steps, around.origin(route).node)
-    read = reader.read(rule.paths, around)
+    route = paths.parse(rule.paths if isinstance(rule.paths, str) else ".")
+    kind, is_list, may_be_null = (object_.under if route.origin == "above" else object_.reads) or "", False, False
+    for step in route.steps:
+        field = mappings.schema.field(kind, step.name)
+        assert field is not None  # noqa: S101 - the mapping is compiled
+        kind, is_list, may_be_null = field.name, is_list or field.is_list, may_be_null or field.nullable
     if rule.is_:
-        return markdown.reference(rule.is_), bool(read.nulls or rule.only)
-    plain = returned or _named(SCALARS[read.node.type_name])
-    return f"list of {plain}" if is_list and not rule.through else plain, bool(read.nulls)
+        return markdown.reference(rule.is_), may_be_null or rule.only is not None
+    if rule.through:
+        return _named(get_type_hints(mappings.transforms[rule.through])["return"]), may_be_null
+    return f"{'list of ' if is_list else ''}{_named(SCALARS[kind])}", may_be_null
 
 
 def _named(hint: Any) -> str:
