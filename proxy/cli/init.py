@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import typer
-from rich.console import Console
 
 from proxy import errors
 from proxy.cli import doctor
@@ -73,10 +72,9 @@ def init(
     )
     _write(given, output, secret_file)
     typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
-    report = event_loop.run(doctor.examine(output, (), printer := doctor.ReportPrinter(Console(highlight=False))))
-    printer.result(report)
+    results = event_loop.run(doctor.examine(output))
     typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n{_first_request(given.apikey)}")
-    raise typer.Exit(doctor.exit_code(report))
+    raise typer.Exit(doctor.exit_code(results))
 
 
 def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:

@@ -1,124 +1,128 @@
-"""Stage machine: permissions of secrets, the port, open files, memory, and the disk of the store."""
+"""Checks of this machine: configuration, store, ports and disk. Nothing is written."""
 
 import asyncio
+import contextlib
 import errno
-import glob
 import os
-import resource
 import shutil
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
+import msgspec
 
-from proxy import config
-from proxy.config import store_place
-from proxy.doctor.findings import CheckResult, found, passed
-from proxy.doctor.inspection import Inspection
-from proxy.kit import ports
+from proxy import config, errors
+from proxy.config import loader, store_place
+from proxy.doctor.check import Problem, Subject
+from proxy.gateway.core import Gateway, StoredState
+from proxy.kit import extras, ports
 from proxy.kit.wording import counted
 
-WORKER_BYTES = 160_000_000  # of a worker after 100 000 requests (docs/explanation/performance.md)
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
-RUNNING_SECONDS = 2.0  # for the response of a service that has the port already
-CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+SLOW_SECONDS = 0.25  # of a transaction
+SPACE_ADVICE = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
 
 
-async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Check what the service needs of the machine. Nothing is written, and the port is free again at once."""
-    settings = inspection.settings
-    for finding in _exposed_secrets(inspection.file):
-        yield finding
-    yield await _port(settings.listen.host, settings.listen.port, "listen")
+async def configuration(subject: Subject) -> str:
+    """Read everything that `serve` reads at its start, and start the embedded sandbox where it is the upstream."""
+    try:
+        settings = loader.load(subject.file, subject.environ)
+        if settings.upstream == "sandbox":
+            settings, _ = await subject.start_sandbox(settings, subject.resources)
+        opened = settings
+        if not await _is_there(settings, subject):
+            opened = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
+        subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
+    except errors.StartError as error:
+        raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error
+    subject.settings = settings
+    if exposed := " ".join(map(str, config.exposed(subject.file))):
+        raise Problem(f"other users can read {exposed}, which has secrets", f"chmod 600 {exposed}", is_warning=True)
+    keys = sum(len(application.apikeys) for application in settings.applications.values())
+    return f"{subject.file}: {counted(len(settings.applications), 'application')}, {counted(keys, 'API key')}"
+
+
+async def _is_there(settings: config.Config, subject: Subject) -> bool:
+    """Return whether the store can be used as it is. One that does not exist is not made: it would belong to whoever
+    runs the check."""
+    with contextlib.suppress(errors.StoreUnavailable, errors.ConfigError, ModuleNotFoundError):
+        if state := await StoredState.open_existing(settings, subject.clock):
+            await state.aclose()
+            return True
+    return False
+
+
+async def store(subject: Subject) -> str:
+    """Try the store out, and say which client ids have their usage in it."""
+    url = subject.settings.store
+    if url.reveal() == "memory:":
+        text = "in memory: usage and tokens are lost when the service stops"
+        raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
+    try:
+        file = store_place.usable_file(url)
+        trial = await StoredState.try_out(subject.settings)
+    except ModuleNotFoundError as error:
+        raise Problem(f"it needs the package {error.name}", extras.install_line("redis")) from error
+    except (errors.ConfigError, errors.StoreUnavailable) as error:
+        if store_place.file_of(url) is not None:
+            advice = "look at its owner, its disk and who uses it (ls -l, df, fuser); replace a damaged one by a backup"
+            raise Problem(error.message, advice) from error
+        # Neither the address nor a message of the client of Redis is shown: they may have a password.
+        cause = error.__cause__ or error
+        advice = "check user, password and number in the address, that it is the primary: redis-cli -u ADDRESS ping"
+        raise Problem(f"{url.shown} cannot be used: {type(cause.__cause__ or cause).__name__}", advice) from error
+    clients = f"usage of {', '.join(_client_ids(subject.settings))}"
+    if trial is None:
+        if file and not os.access(file.parent, os.W_OK | os.X_OK):
+            raise Problem(f"{file} cannot be made", "let the user that runs v3bridge write to its folder (chown)")
+        return f"{file} does not exist yet, the service will make it; {clients}"
+    is_durable = trial.settings.get("aof_enabled", 1)
+    if trial.problem or not is_durable or trial.settings.get("maxmemory_policy", "noeviction") != "noeviction":
+        advice = "choose another file; in Redis set maxmemory-policy noeviction and appendonly yes"
+        raise Problem(trial.problem or f"{trial.text} may lose usage: the service does not start with it", advice)
+    text = f"{trial.text}, writable, {trial.seconds * 1000:.1f} ms a transaction; {clients}"
+    if trial.seconds > SLOW_SECONDS:
+        raise Problem(text, "move it nearer: a local disk, or Redis in the same data center", is_warning=True)
+    return text
+
+
+def _client_ids(settings: config.Config) -> Iterator[str]:
+    """Yield the applications by client id, of which only the end is shown: those with one id share a limit."""
+    names: dict[str, list[str]] = {}
+    for name, application in settings.applications.items():
+        names.setdefault(application.client_id or name, []).append(name)
+    for client_id, applications in names.items():
+        yield f"{' and '.join(applications)} (client id …{client_id[-4:]})"
+
+
+async def listening(subject: Subject) -> str:
+    """Bind the ports of clients and operators; they are free again at once."""
+    settings = subject.settings
+    places = {"listen": (settings.listen.host, settings.listen.port)}
     if settings.admin:
-        yield await _port(settings.admin.host, settings.admin.port, "admin")
-    yield _open_files(settings)
-    yield _memory(settings)
-    for finding in _disk(settings):
-        yield finding
-
-
-def _exposed_secrets(file: Path) -> Iterator[CheckResult]:
-    exposed = config.exposed(file)
-    for path in exposed:
-        yield found("secrets_exposed", f"other users can read {path}, which has secrets", advice=f"chmod 600 {path}")
-    if not exposed:
-        yield passed("secrets_protected", "no other user can read a file with secrets")
-
-
-async def _port(host: str, port: int, block: str) -> CheckResult:
-    """Check an address of the settings in `block`."""
-    address = f"{host}:{port}"
-    try:
-        await asyncio.to_thread(ports.check, host, port)
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            if await _is_served(host, port):
-                return passed("service_running", f"v3bridge is running on {address}")
-            return found("port_in_use", f"another program listens on {address} ({block}.port)")
-        code = "port_not_allowed" if error.errno in (errno.EACCES, errno.EPERM) else "host_unusable"
-        return found(code, f"cannot listen on {address}: {error.strerror}")
-    return passed("port_free", f"{address} is free" if port else f"{host}: the service takes any free port")
-
-
-async def _is_served(host: str, port: int) -> bool:
-    """Return whether the program that has the port is v3bridge: a running service is no mistake."""
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
-    url = f"http://[{host}]:{port}/healthz" if ":" in host else f"http://{host}:{port}/healthz"
-    try:
-        async with (
-            aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(RUNNING_SECONDS)) as session,
-            session.get(url, allow_redirects=False) as response,
-        ):
-            return await response.read() == b'{"status": "ok"}'
-    except (aiohttp.ClientError, OSError, TimeoutError):
-        return False
-
-
-def _open_files(settings: config.Config) -> CheckResult:
-    # The service raises the soft limit to the hard one by itself.
-    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = settings.listen.connections + settings.reserved_files
-    if limit != resource.RLIM_INFINITY and limit < needed:
-        most = max(1, limit - settings.reserved_files)
-        return found(
-            "open_files_short",
-            f"{limit} open files are allowed, {needed} are needed: a worker will serve {counted(most, 'connection')}, "
-            f"not {settings.listen.connections}",
-        )
-    shown = "any number of" if limit == resource.RLIM_INFINITY else str(limit)
-    return passed("open_files", f"{shown} open files are allowed, {needed} are needed by a worker")
-
-
-def _memory(settings: config.Config) -> CheckResult:
-    workers = settings.listen.workers
-    needed, size = workers * WORKER_BYTES, memory_size()
-    text = f"{_megabytes(size)} of memory, {counted(workers, 'worker')} may use {_megabytes(needed)}"
-    return found("memory_short", text) if size < needed else passed("memory", text)
-
-
-def memory_size(limits: Iterable[Path] = CGROUP_LIMITS) -> int:
-    """Return the bytes of memory of this machine, or of the container where that has a limit."""
-    sizes = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for file in limits:
+        places["admin"] = settings.admin.host, settings.admin.port
+    for block, (host, port) in places.items():
         try:
-            sizes.append(int(file.read_text()))
-        except (OSError, ValueError):  # no such file, or `max`
-            continue
-    return min(sizes)
+            await asyncio.to_thread(ports.check, host, port)
+        except OSError as error:
+            text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
+            advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
+            raise Problem(text, advice, is_warning=error.errno == errno.EADDRINUSE) from error
+    return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
 
 
-def _disk(settings: config.Config) -> Iterator[CheckResult]:
-    file = store_place.file_of(settings.store)
+async def disk(subject: Subject) -> str:
+    """Compare the free space with what the store may grow by."""
+    file = store_place.file_of(subject.settings.store)
     if file is None:
-        return
-    existing = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden
-    free, needed = shutil.disk_usage(existing).free, STORE_BYTES + settings.cache.bytes
-    # What the files have already taken need not be free.
-    needed -= sum(part.stat().st_size for part in file.parent.glob(f"{glob.escape(file.name)}*"))
-    text = f"{_megabytes(free)} free in {existing}, the store may grow by {_megabytes(max(0, needed))}"
-    yield found("disk_short", text) if free < needed else passed("disk", text)
+        return "the store is not on this disk"
+    return await asyncio.to_thread(_space, file, subject.settings.cache.bytes)
 
 
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"
+def _space(file: Path, cache_bytes: int) -> str:
+    folder = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden
+    used = file.stat().st_size if os.path.exists(file) else 0
+    free, needed = shutil.disk_usage(folder).free, max(0, STORE_BYTES + cache_bytes - used)
+    text = f"{free / 1e6:,.0f} MB free in {folder}, the store may grow by {needed / 1e6:,.0f} MB"
+    if free < needed:
+        raise Problem(text, SPACE_ADVICE, is_warning=True)
+    return text

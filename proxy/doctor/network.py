@@ -1,112 +1,103 @@
-"""Stage network: the names of the upstream's services are resolved, connections and TLS work, the clocks agree; the
-identity provider of operators can be used.
+"""Checks of the way to the upstream: names, connections with TLS, and the clock.
 
-Each origin gets one connection and a HEAD request, without credentials: nothing of it can be billed or counted.
+Each address gets a HEAD request without credentials: nothing of it can be billed or counted.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+import asyncio
+import socket
+import ssl
 from email.utils import parsedate_to_datetime
 
-from proxy.doctor import routes
-from proxy.doctor.findings import CheckResult, found, passed, remedy
-from proxy.doctor.inspection import Inspection
-from proxy.gateway.core import Upstream
+import aiohttp
+import yarl
+
+from proxy import errors
+from proxy.doctor.check import Problem, Subject
 from proxy.kit import wording
 
 TOLERANCE = 60.0  # seconds that clocks may differ
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
-_ENVIRONMENT = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
-
-CODES: Mapping[routes.Step, str] = {
-    "resolve": "name_not_resolved",
-    "connect": "connection_failed",
-    "proxy": "proxy_failed",
-    "proxy_authentication": "proxy_authentication_failed",
-    "tls": "tls_failed",
-    "certificate_trust": "certificate_untrusted",
-    "certificate_time": "certificate_not_valid_now",
-    "certificate_name": "certificate_of_another_host",
-    "loop": "upstream_is_a_proxy",
-}
+_PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-async def check(inspection: Inspection) -> AsyncIterator[CheckResult]:
-    """Reach every origin of the upstream, and compare the clocks. Leaves the upstream if all can be reached."""
-    dates: dict[str, str] = {}
-    has_failed = False
-    upstream = Upstream(inspection.upstream, inspection.clock)
-    inspection.resources.push_async_callback(upstream.aclose)
-    for route in routes.routes(inspection.upstream, upstream.http):
+async def dns(subject: Subject) -> str:
+    """Resolve the names of the upstream's hosts, or of the proxy that leads to them."""
+    settings, resolved = subject.gateway.services.settings, []
+    urls = [settings.proxy.reveal()] if settings.proxy else [settings.graphql_url, settings.token_url]
+    for url in map(yarl.URL, urls):
+        place = url.host or "", url.port or 0
+        host, port = settings.connections_to.get(place, place)
         try:
-            reached = await route.reach()
-        except routes.RouteError as error:
-            has_failed = True
-            yield route_finding(route, error, inspection.environ)
-            # Whatever is behind the proxy has the same problem.
-            if route.proxy is not None and error.step.startswith("proxy"):
-                break
-        else:
-            yield passed("reached", reached.description)
-            if reached.date:
-                dates[route.host] = reached.date
-    for skew in _clocks(inspection, dates):
-        yield skew
-    if not has_failed:
-        inspection.reached = upstream
+            await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except OSError as error:
+            text = f"the name {host} is not resolved: {error.strerror}"
+            raise Problem(
+                text, f"check the addresses under upstream, and the DNS servers; {_proxy(subject)}"
+            ) from error
+        resolved.append(host)
+    return f"{' and '.join(dict.fromkeys(resolved))} resolved"
 
 
-def _clocks(inspection: Inspection, dates: Mapping[str, str]) -> Iterator[CheckResult]:
-    """Compare this machine's clock with the Date header of each host. Leaves what the stage identity needs of it."""
-    for host, date in dates.items():
-        skew = clock_finding(date, inspection.clock.now(), host)
-        if skew is None:
+async def tls(subject: Subject) -> str:
+    """Reach the upstream's services, with TLS. Leaves their Date headers."""
+    services, reached = subject.gateway.services, []
+    seconds = services.settings.timeouts.connect_seconds
+    limits = aiohttp.ClientTimeout(sock_connect=seconds, sock_read=seconds)
+    urls = {yarl.URL(url).origin(): url for url in (services.settings.token_url, services.settings.graphql_url)}
+    for origin, url in urls.items():
+        reached.append(f"{origin.host}:{origin.port} {'with' if origin.scheme == 'https' else 'without'} TLS")
+        try:
+            async with services.http.head(url, timeout=limits, allow_redirects=False) as response:
+                status, date = response.status, response.headers.get("Date")
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            if problem := _of_route(subject, origin, error):
+                raise problem from error
+            continue  # a server without a response to HEAD can be reached all the same
+        if status == errors.UpstreamLoop.status:
+            text = f"{origin.host} is a v3bridge, perhaps this one: its requests would never end"
+            advice = "set upstream.connect_to to the address of the service, or remove its line from the hosts file"
+            raise Problem(text, advice)
+        if date:
+            subject.dates[origin.host or ""] = date
+    return ", ".join(reached)
+
+
+def _of_route(subject: Subject, origin: yarl.URL, error: Exception) -> Problem | None:
+    """Return the problem of the step at which a request has failed; None if it was sent."""
+    host, proxy = origin.host, subject.gateway.services.settings.proxy
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        reason = getattr(error.certificate_error, "verify_message", "it is refused")
+        advice = "where a device inspects TLS, set upstream.tls.ca_file to its root certificate; else check the clock"
+        return Problem(f"the certificate of {host} is refused: {reason}", advice)
+    if isinstance(error, aiohttp.ClientHttpProxyError) or (proxy and origin.scheme == "https"):
+        status = getattr(error, "status", "no response")  # its text may have the password
+        advice = "check its rules, and upstream.proxy: http://NAME:PASSWORD@HOST:PORT, best as env:NAME"
+        return Problem(f"the proxy makes no connection to {host}: {status}", advice)
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        is_tls = isinstance(getattr(error, "os_error", None), ssl.SSLError)
+        advice = "check http:// or https://, and the port" if is_tls else f"check port and firewall; {_proxy(subject)}"
+        return Problem(f"no connection{' with TLS' if is_tls else ''} to {host}:{origin.port}: {error}", advice)
+    return None
+
+
+def _proxy(subject: Subject) -> str:
+    """Return what to do about a proxy. Most programs read its name in the environment; this one does not, so that its
+    requests do not depend on who starts it."""
+    name = next((name for name in _PROXIES if subject.environ.get(name)), None)
+    shown = f"to the proxy that {name} names, which v3bridge does not read" if name else "where only a proxy leads out"
+    return f"set upstream.proxy {shown}"
+
+
+async def clock(subject: Subject) -> str:
+    """Compare this machine's clock with the Date header of each host, whose unit is a second."""
+    for host, date in subject.dates.items():
+        try:
+            behind = parsedate_to_datetime(date).timestamp() - subject.clock.now()
+        except (ValueError, OverflowError):
             continue
-        yield skew
-        if skew.outcome != "passed":
-            inspection.has_wrong_clock = True
-            return  # one clock is compared with several: the other difference would be the same
-        inspection.clock_agrees_with = host
-
-
-def route_finding(route: routes.OriginRoute, error: routes.RouteError, environ: Mapping[str, str]) -> CheckResult:
-    code = CODES[error.step]
-    advice = ""
-    variable = next((name for name in _ENVIRONMENT if environ.get(name)), None)
-    if variable and route.proxy is None and error.step in ("resolve", "connect"):
-        # Most programs read it; this one does not, so that its requests do not depend on who starts it.
-        advice = f"the environment names a proxy in {variable}, which v3bridge does not use: set upstream.proxy to it"
-    if error.step == "certificate_trust" and route.upstream.tls.ca_file:
-        advice = (
-            "upstream.tls.ca_file replaces the system's list: it must hold the certificate of this issuer's root; "
-            "without ca_file the system's list counts"
-        )
-    if error.step == "proxy_authentication" and route.proxy is not None and route.proxy.user:
-        advice = "the name or the password in upstream.proxy is refused: " + remedy(code)
-    return found(code, str(error), advice=advice)
-
-
-def clock_finding(date: str, now: float, host: str) -> CheckResult | None:
-    """Compare this machine's clock with a Date header; None for one that cannot be read."""
-    behind = seconds_behind(date, now)
-    if behind is None:
-        return None
-    # A Date has whole seconds, and the response took a moment.
-    if abs(behind) <= TOLERANCE:
-        return passed("clock_right", f"the clock agrees with that of {host}")
-    direction = "behind" if behind > 0 else "ahead of"
-    text = f"this machine's clock is {wording.duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
-    if abs(behind) < CLOCK_WRONG_SECONDS:
-        return found("clock_inexact", f"{text}; up to {TOLERANCE:.0f} s make no difference")
-    return found(
-        "clock_wrong",
-        f"{text}; tokens are still renewed in time, because their lifetimes count and not their dates, but usage is "
-        "booked on wrong days and months, and other programs may refuse tokens",
-    )
-
-
-def seconds_behind(date: str, now: float) -> float | None:
-    """Return by how many seconds a Date header is ahead of this machine's clock; None if it cannot be read."""
-    try:
-        return parsedate_to_datetime(date).timestamp() - now
-    except (ValueError, OverflowError):
-        return None
+        if abs(behind) > TOLERANCE:
+            direction = "behind" if behind > 0 else "ahead of"
+            text = f"it is {wording.duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
+            advice = "synchronize it (chrony, systemd-timesyncd or ntpd): usage is booked on wrong days and months"
+            raise Problem(text, advice, is_warning=abs(behind) < CLOCK_WRONG_SECONDS)
+    return f"agrees with that of {' and '.join(subject.dates) or 'nobody: no host says what time it is'}"

@@ -63,11 +63,6 @@ class StoredState:
         return usage.rows(self._applications, used, await quota.stored(self._store, accounts), now)
 
     @staticmethod
-    def unused(settings: config.Config, clock: Clock) -> list[UsageRow]:
-        """Return the same as `usage` of a store in which nothing is booked."""
-        return usage.rows(Applications(settings.applications), {}, {}, clock.now())
-
-    @staticmethod
     async def try_out(settings: config.Config) -> trial.Trial | None:
         """Try the store out, as proxy/store/trial.py does."""
         return await trial.try_out(settings.store)
@@ -115,18 +110,9 @@ class StoredState:
         token = await self._tokens.token(self._credentials(application))
         return None if token is None else (token.token, token.expires)
 
-    async def keep_token(self, application: str, token: str, expires: float) -> None:
-        """Store an access token, for all applications with the same client credentials."""
-        await self._tokens.keep(self._credentials(application), identity.AccessToken(token, expires))
-
     async def drop_token(self, application: str, token: str) -> None:
         """Delete an access token; a newer one stays."""
         await self._tokens.drop(self._credentials(application), token)
-
-    async def take_token_request(self, application: str) -> float:
-        """Count a token request within the limits of the identity service, and return 0.0; or count none, and return
-        the seconds until it is allowed."""
-        return await self._tokens.take(self._credentials(application))
 
     @asynccontextmanager
     async def booked(self, application: str, parts: int) -> AsyncIterator[Book]:

@@ -54,14 +54,6 @@ class Schema:
             return None
         return _unwrap(owner.fields[field_name].type)
 
-    def named_types(self) -> dict[str, graphql.GraphQLNamedType]:
-        """Return the types that the mappings read by name, without scalars and those of introspection."""
-        return {
-            name: kind
-            for name, kind in self._schema.type_map.items()
-            if not name.startswith("__") and not isinstance(kind, graphql.GraphQLScalarType)
-        }
-
 
 # Building is slow, and tests and commands load the same file again.
 @lru_cache(maxsize=1)

@@ -87,4 +87,3 @@ async def test_only_a_store_that_is_there_is_opened(settings: config.Config) -> 
     state = await StoredState.open_existing(settings, clock.ManualClock())
     assert state is not None
     await state.aclose()
-    assert {row.used for row in StoredState.unused(settings, clock.ManualClock())} == {0}

@@ -96,7 +96,7 @@ def test_refused_credentials_are_reported_and_the_file_is_kept(init: Callable[..
     (tmp_path / "secret").write_text("wrong")
     done = init("--client-id", "nobody", "--client-secret", "file:secret", "--apikey", "k", "--plan", "standard")
     assert done.returncode == 1
-    assert "not ready" in done.stdout
+    assert "token         failed" in done.stdout
     assert loader.load(tmp_path / "own.yaml", {}).applications["our"].plan == "standard"
 
 
