@@ -128,7 +128,7 @@ def _run(start: _Start, folders: Sequence[Path]) -> int:
     if start.opened.admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
         logger.warning("admin port unavailable", reason=start.opened.admin_failure)
-    for file in config.exposed(start.file):
+    for file in loader.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     places = [worker.Place(number, each) for number, each in enumerate(start.opened.workers, 1)]
     run_worker = partial(_run_worker, os.getpid(), folders)

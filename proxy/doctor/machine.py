@@ -35,7 +35,7 @@ async def configuration(subject: Subject) -> str:
     except errors.StartError as error:
         raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error
     subject.settings = settings
-    if exposed := " ".join(map(str, config.exposed(subject.file))):
+    if exposed := " ".join(map(str, loader.exposed(subject.file))):
         raise Problem(f"other users can read {exposed}, which has secrets", f"chmod 600 {exposed}", is_warning=True)
     keys = sum(len(application.apikeys) for application in settings.applications.values())
     return f"{subject.file}: {counted(len(settings.applications), 'application')}, {counted(keys, 'API key')}"

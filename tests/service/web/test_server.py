@@ -8,23 +8,23 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proxy import config
 from proxy.kit import event_loop, ports
 from proxy.web import routing, server
+from proxy.web.connections import Limits
 
 
 async def nothing(_: web.BaseRequest) -> web.Response:
     return web.Response(status=404, text="nothing")
 
 
-def limits(drain_seconds: float) -> config.ListenSettings:
-    return config.ListenSettings(stop_seconds=60, drain_seconds=drain_seconds)
+def limits(drain_seconds: float) -> Limits:
+    return Limits(stop_seconds=60, drain_seconds=drain_seconds)
 
 
 async def end_after(turns: int) -> bytes:
     """Return the response to a request after shutdown, on a connection opened some event loop turns before it."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
-        async with server.running(nothing, "127.0.0.1", 0, listen=limits(0)) as url:
+        async with server.running(nothing, "127.0.0.1", 0, limits=limits(0)) as url:
             port = int(url.rpartition(":")[2])
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             for _ in range(turns):
@@ -48,7 +48,7 @@ async def requested_while_draining(*requests: bytes, unused: bool) -> list[bytes
     was idle before, or `unused`. Fails unless the shutdown ends with the connection, long before its time limits."""
     async with asyncio.timeout(20):
         stack = contextlib.AsyncExitStack()
-        url = await stack.enter_async_context(server.running(nothing, "127.0.0.1", 0, listen=limits(60)))
+        url = await stack.enter_async_context(server.running(nothing, "127.0.0.1", 0, limits=limits(60)))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         if not unused:
             writer.write(REQUEST)
@@ -82,7 +82,7 @@ def test_request_on_an_open_connection_is_served_during_shutdown_and_is_its_last
 async def without_connections() -> None:
     async with (
         asyncio.timeout(20),
-        server.running(nothing, "127.0.0.1", 0, listen=limits(60)),
+        server.running(nothing, "127.0.0.1", 0, limits=limits(60)),
     ):
         pass
 
@@ -93,7 +93,7 @@ def test_shutdown_without_connections_waits_for_nothing() -> None:
 
 async def idle_until_the_end() -> bytes:
     async with asyncio.timeout(20):
-        async with server.running(nothing, "127.0.0.1", 0, listen=limits(0.05)) as url:
+        async with server.running(nothing, "127.0.0.1", 0, limits=limits(0.05)) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             writer.write(REQUEST)
             await head(reader)
@@ -121,7 +121,7 @@ async def names_before_and_after_a_replacement() -> list[bytes]:
         for name in (b"first", b"second"):
             writer.write(REQUEST)
             names.append((await reader.readuntil(name))[-len(name) :])
-            listener.replace(saying("second"), config.ListenSettings())
+            listener.replace(saying("second"), Limits())
         writer.close()
         return names
 
