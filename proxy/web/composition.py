@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from proxy.gateway.core import Gateway
-from proxy.graphql import schema
+from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests
@@ -53,7 +53,7 @@ def compose(
 def _add_graphql(paths: routing.Routes, gateway: Gateway, authenticator: authentication.Authenticator) -> None:
     upstream = gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
-    service = GraphQLService(gateway, schema.load(upstream.site))
+    service = GraphQLService(gateway, documents.schema(upstream.site))
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
-    v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents, upstream.site))
+    v4_routes.add_endpoint(paths, served, V4DocumentReader(service.documents.schema, upstream.site))

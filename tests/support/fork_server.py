@@ -27,7 +27,7 @@ from typing import Any
 IMPORTED = (
     # Not what imports prometheus_client: `serve` sets its folder before.
     *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache"),
-    *("proxy.graphql.schema", "proxy.upstream.session"),
+    *("proxy.graphql.documents", "proxy.upstream.session"),
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.command.checks",
