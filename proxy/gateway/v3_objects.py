@@ -166,7 +166,8 @@ class V3Objects:
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._listing(request, name)
-        result = await in_turns(listing.search(parameters))
+        filters = await in_turns(search_support.parse_filters(parameters))
+        result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
         compiled = self._projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
