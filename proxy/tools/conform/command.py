@@ -189,16 +189,7 @@ class _Run:
         from proxy.tools.conform import results
 
         today = datetime.now(UTC).date().isoformat()
-        fields = {assumption.id: assumption.sandbox for assumption in self.catalogue.assumptions}
-        # What was confirmed is the sandbox's behavior already.
-        behavior = {
-            field: outcome.got
-            for outcome in observed.outcomes
-            if outcome.verdict == "contradicted" and (field := fields[outcome.id]) is not None
-        }
-        return results.RunResult(
-            service, today, proxy.__version__, plan, cost, observed.outcomes, behavior, observed.times
-        )
+        return results.RunResult(service, today, proxy.__version__, plan, cost, observed.outcomes, observed.times)
 
 
 def conformance_sandbox() -> "nexar_sandbox.SandboxSettings":

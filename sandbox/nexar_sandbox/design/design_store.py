@@ -1,21 +1,21 @@
 """The data of the design services of one sandbox: tables, uploaded files, new ids, members; and the sample data.
 
 The sample workspaces are created at the first request, because most users of a sandbox never request design data, and
-project by project, so that other requests are served meanwhile. The same seed and catalog give the same data; all times
-are before the current time.
+project by project, so that other requests are served meanwhile. The same catalog gives the same data; all times are
+before the current time.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import msgspec
 
-from nexar_sandbox import state, user_directory
+from nexar_sandbox import clocks, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import components, records, sample_workspaces, tables, workspace_builder
-from nexar_sandbox.kit import clock as clocks
 
 # Events that a subscriber may be behind; older ones are dropped.
 MAX_QUEUED = 1000
@@ -55,47 +55,30 @@ class DesignStore:
     """`members` lists the users of the sandbox: they are in every workspace as long as they exist. Sample users are in
     one workspace only. `files` are name and content of uploaded and generated files, by id."""
 
-    def __init__(
-        self,
-        catalog: store.Catalog,
-        seed: int,
-        clock: clocks.Clock,
-        members: ListMembers,
-        *,
-        state_store: state.StateStore | None = None,
-    ) -> None:
+    def __init__(self, catalog: store.Catalog, clock: clocks.Clock, members: ListMembers) -> None:
         self.catalog = catalog
         self.comment_events = CommentEvents()
-        self._seed = seed
         self._clock = clock
         self._members = members
-        self._state_store = state_store or state.StateStore()
-        self._numbers = self._state_store.rows("design_number", int)
-        self.files = self._state_store.rows("design_file", tuple[str, bytes])
+        self._numbers = itertools.count(1)
+        self.files: dict[str, tuple[str, bytes]] = {}
         self._tables: tables.DesignTables | None = None
         self._sample_users: frozenset[str] = frozenset()
         self._opening = asyncio.Lock()
         self._known_members: dict[str, records.Record] = {}
 
     async def open(self) -> None:
-        """Open the tables, once; concurrent callers wait for the same. Creates the sample data if there is no saved
-        data."""
+        """Create the sample data, once; concurrent callers wait for the same."""
         async with self._opening:
             self._tables = self._tables or await self._open_tables()
 
     async def _open_tables(self) -> tables.DesignTables:
-        """Return the saved tables, or the sample data. That is saved in one transaction when it is complete, because
-        other services save theirs meanwhile."""
-        data = tables.DesignTables(self._state_store)
+        data = tables.DesignTables()
         users = data[records.User]
-        if not len(data[records.Workspace]):
-            new = tables.DesignTables()
-            for number, sample in enumerate(sample_workspaces.WORKSPACES):
-                builder = workspace_builder.WorkspaceBuilder(sample, new, self.catalog, self._seed, self._clock.now())
-                for _ in builder.build(is_default=number == 0):
-                    await asyncio.sleep(0)
-            with self._state_store.transaction():
-                new.copy_into(data)
+        for number, sample in enumerate(sample_workspaces.WORKSPACES):
+            builder = workspace_builder.WorkspaceBuilder(sample, data, self.catalog, 1, self._clock.now())
+            for _ in builder.build(is_default=number == 0):
+                await asyncio.sleep(0)
         # Sample users are in one workspace, members in all of them, former members in none.
         self._sample_users = frozenset(user.id for user in users if len(user.workspace_ids) == 1)
         self._known_members = {
@@ -109,8 +92,7 @@ class DesignStore:
         return records.rfc3339(self._clock.now())
 
     def new_id(self, kind: str) -> str:
-        self._numbers["last"] = number = self._numbers.get("last", 0) + 1
-        return components.stable_id(self._seed, "made", kind, number)
+        return components.stable_id("made", kind, next(self._numbers))
 
     def create(self, record: Any, by: str, **fields: Any) -> records.Record:
         """Store a new record of this class. Raises msgspec.ValidationError."""

@@ -6,7 +6,6 @@ There is one for each record class that has a table; it is found by that class.
 from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any
 
-from nexar_sandbox import state
 from nexar_sandbox.design import records
 
 
@@ -55,15 +54,10 @@ class Table:
 
 
 class DesignTables:
-    """All tables, in memory unless there is a state store. Only the services change them."""
+    """All tables. Only the services change them."""
 
-    def __init__(self, state_store: state.StateStore | None = None) -> None:
-        rows = (state_store or state.StateStore()).rows
-        self._tables = {
-            kind.record: Table(kind, rows(f"design_{kind.table}", kind.record))
-            for kind in dict.fromkeys(records.KINDS.values())
-            if kind.table
-        }
+    def __init__(self) -> None:
+        self._tables = {kind.record: Table(kind, {}) for kind in dict.fromkeys(records.KINDS.values()) if kind.table}
 
     # Any: the record classes are made at run time.
     def __getitem__(self, record: Any) -> Table:
@@ -74,8 +68,3 @@ class DesignTables:
 
     def put(self, row: records.Record) -> records.Record:
         return self[type(row)].put(row)
-
-    def copy_into(self, other: "DesignTables") -> None:
-        for table in self._tables.values():
-            for row in table:
-                other.put(row)

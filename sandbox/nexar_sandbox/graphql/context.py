@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from aiodataloader import DataLoader
 from graphql import GraphQLResolveInfo
 
-from nexar_sandbox import applications, behavior, part_usage, user_directory
+from nexar_sandbox import applications, part_usage, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import records
 from nexar_sandbox.design import services as design_services
@@ -90,10 +90,9 @@ class ResolverContext:
     applications: applications.ApplicationRegistry
     user_directory: user_directory.UserDirectory
     part_usage: part_usage.PartUsage
-    site_url: str
     started: float
     now: float
-    behavior: behavior.Behavior
+    bill_refused: bool
     design: DesignSession | None = None
     _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
 
@@ -103,9 +102,8 @@ class ResolverContext:
 
     def billed_parts(self, data: Any) -> int:
         """Return the number of part objects in `data` of the response. A part that is selected under two aliases
-        counts once, one that an error has removed only by the behavior."""
-        counts_all = self.behavior.removed_parts_billed
-        return len({id(part) for part, path in self._billed if counts_all or _is_present(data, path)})
+        counts once, one that an error has removed only with `bill_refused`."""
+        return len({id(part) for part, path in self._billed if self.bill_refused or _is_present(data, path)})
 
 
 def _is_present(data: Any, path: ResponsePath) -> bool:

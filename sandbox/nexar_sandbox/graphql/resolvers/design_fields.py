@@ -72,18 +72,18 @@ SELECTED: dict[str, Selection] = {
 }
 
 
-def resolvers(schema: graphql.GraphQLSchema) -> dict[tuple[str, str], graphql.GraphQLFieldResolver]:
+def resolvers(schema: graphql.GraphQLSchema) -> dict[str, graphql.GraphQLFieldResolver]:
     """Return the resolvers by type and field. A field that has none is read from the record."""
-    found: dict[tuple[str, str], graphql.GraphQLFieldResolver] = {}
+    found: dict[str, graphql.GraphQLFieldResolver] = {}
     for type_name in records.KINDS:
         kind = schema.type_map[type_name]
         for name, field in kind.fields.items() if isinstance(kind, graphql.GraphQLObjectType) else ():
             resolver = _field_resolver(type_name, name, field)
             if resolver is not None:
-                found[type_name, name] = resolver
+                found[f"{type_name}.{name}"] = resolver
     for name, field in schema.query_type.fields.items() if schema.query_type else ():
         if name.startswith("des") and (resolver := _query_resolver(field)) is not None:
-            found["Query", name] = resolver
+            found[f"Query.{name}"] = resolver
     return found
 
 
