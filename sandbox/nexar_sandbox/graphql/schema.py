@@ -5,6 +5,7 @@ graphql.md §6); the message of that error is our choice. Without the feature LI
 attributes are omitted from `specs` and `specAggs`. INVENTORY_HISTORY has no field in the schema.
 """
 
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -15,15 +16,14 @@ from typing import Any, cast
 import graphql
 from graphql.validation.validate import assert_valid_sdl
 
-from nexar_sandbox.design import records
+from nexar_sandbox.design import resources
 from nexar_sandbox.graphql import context, documents, errors, executor
 from nexar_sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
-    design_fields,
+    design,
     design_mutations,
-    design_queries,
     internals,
     offers,
     parts,
@@ -37,7 +37,7 @@ REQUIRED_FEATURES = {
     for place in places
 }
 SDL = Path(__file__).with_name("schema.graphql")
-TABLES = (parts, offers, companies, search, aggregations, internals, administration, design_queries, design_mutations)
+TABLES = (parts, offers, companies, search, aggregations, internals, administration, design, design_mutations)
 # Types whose values are views of a record.
 VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Types that only responses have: their values are dicts by the schema's names.
@@ -54,9 +54,12 @@ _ATTRIBUTES = {
     **parts.ATTRIBUTES,
     **offers.ATTRIBUTES,
     **internals.ATTRIBUTES,
-    **design_queries.ATTRIBUTES,
-    **design_mutations.ATTRIBUTES,
 }
+
+
+def snake_case(name: str) -> str:
+    """Return a field name in snake case: `has3dModel` is has3d_model."""
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda match: "_" + match[1].lower(), name)
 
 
 @lru_cache(maxsize=1)
@@ -64,20 +67,20 @@ def build() -> graphql.GraphQLSchema:
     """Return the executable schema. Every sandbox of a process has the same one, because nothing changes a schema that
     is built; building it takes most of the start of a sandbox."""
     sdl = graphql.parse(SDL.read_text(encoding="utf-8"))
-    document = graphql.DocumentNode(definitions=(*sdl.definitions, *records.SCHEMA.definitions))
+    document = graphql.DocumentNode(definitions=(*sdl.definitions, *resources.SCHEMA.definitions))
     assert_valid_sdl(document)
     schema = graphql.build_ast_schema(document, assume_valid_sdl=True)
     resolvers = {place: resolver for module in TABLES for place, resolver in module.RESOLVERS.items()}
     for place in resolvers:
         _field(schema, place)
-    resolvers = {**design_fields.resolvers(schema), **resolvers}
+    resolvers = {**design.resolvers(schema), **resolvers}
     for kind in schema.type_map.values():
         if isinstance(kind, graphql.GraphQLObjectType) and not kind.name.startswith("__"):
             _attach(kind, resolvers)
     cast(graphql.GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
     cast(graphql.GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
-    cast(graphql.GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design_queries.payload_type
-    for place, subscriber in design_queries.SUBSCRIBERS.items():
+    cast(graphql.GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design.payload_type
+    for place, subscriber in design.SUBSCRIBERS.items():
         _field(schema, place).subscribe = subscriber
     return schema
 
@@ -99,7 +102,7 @@ def _attach(kind: graphql.GraphQLObjectType, resolvers: Mapping[str, graphql.Gra
     prefix = "record." if kind.name in VIEW_TYPES else ""
     for name, field in kind.fields.items():
         place = f"{kind.name}.{name}"
-        read = itemgetter(name) if kind.name in MAPPING_TYPES else _attribute(place, prefix + records.snake_case(name))
+        read = itemgetter(name) if kind.name in MAPPING_TYPES else _attribute(place, prefix + snake_case(name))
         field.resolve = resolvers.get(place) or _reader(read)
         if place in REQUIRED_FEATURES:
             field.resolve = _with_feature_check(place, field.resolve)
