@@ -103,7 +103,8 @@ def kind_name(kind: type[Fault]) -> str:
     return str(kind.__struct_config__.tag)
 
 
-KINDS: dict[str, type[Fault]] = {kind_name(kind): kind for kind in (*RandomFault.__subclasses__(), QuotaFault)}
+_KINDS: tuple[type[Fault], ...] = (*RandomFault.__subclasses__(), QuotaFault)
+KINDS = {kind_name(kind): kind for kind in _KINDS}
 
 
 def accepted_values(kind: type[Fault], parameter: str) -> str:

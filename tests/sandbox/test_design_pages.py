@@ -17,7 +17,7 @@ def page(items: list[str] = ITEMS, **asked: Any) -> dict[str, Any]:
 
 
 def cursor(item: str) -> str:
-    return next(edge["cursor"] for edge in page()["edges"] if edge["node"] == item)
+    return str(next(edge["cursor"] for edge in page()["edges"] if edge["node"] == item))
 
 
 @cases.parametrize("asked, nodes, following, preceding")

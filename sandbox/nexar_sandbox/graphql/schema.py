@@ -95,7 +95,8 @@ def read_documents() -> documents.DocumentCache:
 def _field(schema: graphql.GraphQLSchema, place: str) -> graphql.GraphQLField:
     """Return the field at Type.field. Raises KeyError."""
     type_name, _, field_name = place.partition(".")
-    return cast(graphql.GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+    field: graphql.GraphQLField = cast(graphql.GraphQLObjectType, schema.type_map[type_name]).fields[field_name]
+    return field
 
 
 def _attach(kind: graphql.GraphQLObjectType, resolvers: Mapping[str, graphql.GraphQLFieldResolver]) -> None:

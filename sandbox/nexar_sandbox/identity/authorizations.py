@@ -111,10 +111,9 @@ class AuthorizationStore:
 
     def forget(self, client_id: str) -> None:
         """Revoke codes and refresh tokens of a client whose secret was changed or which was deleted."""
-        for issued in (self._codes, self._refresh_tokens):
-            for text, each in list(issued.items()):
-                if each.authorization.client_id == client_id:
-                    del issued[text]
+        for issued in (*self._codes.values(), *self._refresh_tokens.values()):
+            if issued.authorization.client_id == client_id:
+                issued.authorization.ended = True
 
     def _unless_reused(self, issued: T | None) -> T | None:
         if issued is not None and issued.used:
