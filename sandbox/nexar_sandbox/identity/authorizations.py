@@ -111,9 +111,11 @@ class AuthorizationStore:
 
     def forget(self, client_id: str) -> None:
         """Revoke codes and refresh tokens of a client whose secret was changed or which was deleted."""
-        for issued in (*self._codes.values(), *self._refresh_tokens.values()):
-            if issued.authorization.client_id == client_id:
-                issued.authorization.ended = True
+        granted = [code.authorization for code in self._codes.values()]
+        granted += [token.authorization for token in self._refresh_tokens.values()]
+        for authorization in granted:
+            if authorization.client_id == client_id:
+                authorization.ended = True
 
     def _unless_reused(self, issued: T | None) -> T | None:
         if issued is not None and issued.used:
