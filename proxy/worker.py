@@ -5,6 +5,7 @@ the parent closes it, and also when the parent has been killed.
 """
 
 import asyncio
+import gc
 import json
 import math
 import pickle
@@ -18,11 +19,10 @@ from typing import NamedTuple, TextIO
 import structlog
 
 from proxy import app, config, errors, sockets
-from proxy.kit import event_loop, garbage
 from proxy.telemetry import log as logging
 from proxy.telemetry import log_queue, multiprocess
 
-LENGTH_BYTES = 8  # of the length of an order
+LENGTH_BYTES = 8  # of the length of a configuration
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
         logging.log_uncaught_exceptions()
         multiprocess.count_as(str(place.number))
         try:
-            event_loop.run(_serve(place, settings, pipe, stream))
+            asyncio.run(_serve(place, settings, pipe, stream))
         except Exception as error:
             raise errors.ConfigError(mistake(error)) from error
         finally:
@@ -75,7 +75,7 @@ async def _serve(place: Place, settings: config.Config, pipe: socket.socket, str
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with app.serving(settings, place.opened, name=place.name, ended=place.ended) as service:
-        garbage.tune()
+        gc.freeze()  # a full collection would stop the event loop, and find nothing
         following = asyncio.create_task(_follow(place, service, pipe, stream), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()

@@ -9,7 +9,7 @@ from aiohttp.abc import ResolveResult
 
 import proxy
 from proxy import config, errors
-from proxy.kit.aiohttp_internals import connector
+from proxy.upstream import connector
 
 
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:

@@ -16,7 +16,6 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import HttpProcessingError
 
 from proxy import errors
-from proxy.kit import ports
 from proxy.v3 import bounds, encoding
 from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.web import operator_endpoints
@@ -131,14 +130,6 @@ class Listener:
             transport.write(_MALFORMED_RESPONSE)
             transport.write_eof()  # not closed yet: a client that is still sending would not see the response
         return request
-
-
-@asynccontextmanager
-async def running(handler: Handler, host: str, port: int, *, limits: Limits = DEFAULTS) -> AsyncIterator[str]:
-    """Serve at an address while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the
-    port is taken."""
-    async with listening(handler, ports.listen(host, port), limits) as listener:
-        yield listener.url
 
 
 @asynccontextmanager

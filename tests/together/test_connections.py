@@ -15,11 +15,10 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from support import running_server
 from together.environment import StartEnvironment, raw, target
 
 import nexar_sandbox
-from proxy.kit import event_loop
-from proxy.web import server
 from proxy.web.connections import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +39,7 @@ async def respond(request: web.BaseRequest) -> web.Response:
 async def serving(**limits: Any) -> AsyncIterator[int]:
     """A server of three paths with some limits; its port."""
     chosen = Limits(**{"header_seconds": 0.3, "idle_seconds": 30, "write_seconds": 0.5, **limits})
-    async with server.running(respond, "127.0.0.1", 0, limits=chosen) as url:
+    async with running_server.running(respond, chosen) as url:
         yield int(url.rpartition(":")[2])
 
 
@@ -112,12 +111,7 @@ async def test_client_that_reads_slowly_gets_everything() -> None:
         await close(writer)
 
 
-@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
-def test_unread_responses_are_bounded_over_all_connections(make: Any) -> None:
-    make(_read_beside_slow_readers())
-
-
-async def _read_beside_slow_readers() -> None:
+async def test_unread_responses_are_bounded_over_all_connections() -> None:
     async with serving(unread_bytes=3 * len(BIG), write_seconds=60.0) as port:
         request = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n"
         unread = [await asyncio.open_connection("127.0.0.1", port, limit=1024) for _ in range(8)]

@@ -24,8 +24,8 @@ from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
 from proxy.kit import clock as clocks
-from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable
+from proxy.tools import event_loop
 
 if TYPE_CHECKING:
     import nexar_sandbox
