@@ -75,8 +75,7 @@ class Preparation:
     def __init__(self, schema: graphql.GraphQLSchema, projections: ProjectionCache) -> None:
         self._schema = schema
         self._known = projections.whole(projections.features).fields | roots.KNOWN
-        plain = projections.whole(frozenset()).fields
-        self._added = {each: projections.whole(frozenset({each})).fields - plain for each in projections.features}
+        self._added = projections.gated()
 
     def prepare(self, request: DocumentRequest) -> list[Introspection | Requested]:
         """Return the root fields of a request, in the order of the response. Raises InvalidDocumentError."""

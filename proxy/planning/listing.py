@@ -125,7 +125,7 @@ class Listing:
 
     def _sets(self, numbers: list[int], conditions: Iterable[Condition]) -> list[tuple[str, Set[int]]]:
         """Return the field of each condition with the objects that meet it; of a list one element must."""
-        sets = []
+        sets: list[tuple[str, Set[int]]] = []
         for each in conditions:
             meets = list_index.meeting(self._with_current_uids(each))
             values = zip(numbers, self._values(each.field, numbers), strict=True)
