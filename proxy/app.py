@@ -6,7 +6,9 @@ import resource
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
+import msgspec
 import structlog
 
 from proxy import config, redaction, sockets
@@ -19,13 +21,12 @@ from proxy.telemetry import metrics as metering
 from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
-from proxy.web import composition, operator_endpoints, routing, server, status
-from proxy.web.connections import Limits
+from proxy.web import composition, operators, routing, server
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
 # People and programs that watch; requests under way have a second when the service stops.
-OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
+OPERATORS_LIMITS = config.ListenSettings(connections=64, drain_seconds=0, stop_seconds=1.0)
 
 log = structlog.get_logger()
 
@@ -70,18 +71,14 @@ async def build(settings: config.Config, process: Process, previous: App | None 
         before = None if previous is None else previous.gateway
         gateway = await gateways.build(settings, process.core, resources, before)
         process.api_keys |= gateway.applications.clients.keys()
-        checks = [operator_endpoints.ReadinessCheck(*each) for each in gateway.readiness().items()]
-        monitoring = operator_endpoints.Monitoring(checks, gateway.metrics.text)
+        state = operators.ServiceState(gateway, gateway.readiness(), process.started)
         seen = process.seen if settings.clients.days else None
-        clients = composition.compose(gateway, process.ids, seen, monitoring)
+        clients = composition.compose(state, process.ids, seen)
         if previous is not None:
             clients.authenticator.adopt(previous.clients.authenticator)
-        operators = None
-        if settings.admin:
-            state = status.ServiceState(gateway, monitoring, process.started)
-            operators = status.create(state, settings.admin.host)
+        watching = operators.create(state, settings.admin.host) if settings.admin else None
         # Only once all is built; an error before this closes what was opened.
-        return App(gateway, clients, operators, resources.pop_all())
+        return App(gateway, clients, watching, resources.pop_all())
 
 
 def check(settings: config.Config) -> None:
@@ -89,7 +86,7 @@ def check(settings: config.Config) -> None:
     ConfigError."""
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
     gateways.translate(settings, upstream)
-    session.tls_context(upstream.ca_file)
+    session.tls_context(upstream.tls)
 
 
 class Service:
@@ -153,19 +150,22 @@ async def serving(
     clock: clocks.Clock | None = None,
     name: str = "",
     ended: Sequence[str] = (),
+    file: Path | None = None,
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end. Raises ConfigError and MappingError."""
+    has to end; `file` is that of its metrics. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
-        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
-        process = Process(await stack.enter_async_context(state), settings.clients.days)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock, file), name=name, ended=ended)
+        core = await stack.enter_async_context(state)
+        process = Process(core, settings.clients.days)
         process.recorder.start()
         stack.push_async_callback(process.recorder.close)
+        stack.callback(core.metrics.write)
         process.measuring.start()
         stack.push_async_callback(process.measuring.close)
         service = Service(process, await build(settings, process))
@@ -175,7 +175,7 @@ async def serving(
         yield service
 
 
-def _limits(settings: config.Config) -> Limits:
+def _limits(settings: config.Config) -> config.ListenSettings:
     """Return the limits of client connections. Their number is `listen.connections`, or what the open-file limit
     leaves, at least 1.
 
@@ -185,9 +185,9 @@ def _limits(settings: config.Config) -> Limits:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    configured, reserved = settings.listen.connections, config.RESERVED_FILES
+    configured, reserved = settings.listen.connections, settings.reserved_files
     if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
-        return Limits(configured, settings.listen.stop_seconds)
+        return settings.listen
     allowed = max(1, hard - reserved)
     log.warning("connection limit lowered", configured=configured, used=allowed, open_files=hard, reserved=reserved)
-    return Limits(allowed, settings.listen.stop_seconds)
+    return msgspec.structs.replace(settings.listen, connections=allowed)

@@ -1,7 +1,7 @@
 """Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors, the
 status of a quota.
 
-Parsed once at the border (web/v3) and frozen.
+Parsed once at the border (v3/parsing) and frozen.
 """
 
 from collections.abc import Sequence

@@ -5,7 +5,6 @@ the parent closes it, and also when the parent has been killed.
 """
 
 import asyncio
-import gc
 import json
 import math
 import pickle
@@ -14,28 +13,30 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple, TextIO
+from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
 from proxy import app, config, errors, sockets
+from proxy.kit import event_loop, garbage
 from proxy.telemetry import log as logging
-from proxy.telemetry import log_queue, multiprocess
 
-LENGTH_BYTES = 8  # of the length of a configuration
+LENGTH_BYTES = 8  # of the length of an order
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 log = structlog.get_logger()
 
 
 class Place(NamedTuple):
-    """Place of a process: its number among the workers, its sockets, its name among all processes of the store, and
-    those of predecessors that have died."""
+    """Place of a process: its number among the workers, its sockets, its name among all processes of the store,
+    those of predecessors that have died, and the file for its metrics."""
 
     number: int
     opened: sockets.WorkerSockets
     name: str = ""
     ended: Sequence[str] = ()
+    metrics: Path | None = None
 
 
 def order(settings: config.Config) -> bytes:
@@ -59,24 +60,21 @@ def mistake(error: Exception) -> str:
 
 def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
     """Serve to the end. Raises ConfigError if the configuration cannot be served."""
-    with log_queue.queued(sys.stderr) as stream:
-        logging.configure(settings.log.level, settings.log.format, stream)
+    with logging.Output(sys.stderr).queued() as output:
+        logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()
-        multiprocess.count_as(str(place.number))
         try:
-            asyncio.run(_serve(place, settings, pipe, stream))
+            event_loop.run(_serve(place, settings, pipe, output))
         except Exception as error:
             raise errors.ConfigError(mistake(error)) from error
-        finally:
-            multiprocess.share()
 
 
-async def _serve(place: Place, settings: config.Config, pipe: socket.socket, stream: TextIO) -> None:
+async def _serve(place: Place, settings: config.Config, pipe: socket.socket, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with app.serving(settings, place.opened, name=place.name, ended=place.ended) as service:
-        gc.freeze()  # a full collection would stop the event loop, and find nothing
-        following = asyncio.create_task(_follow(place, service, pipe, stream), name="orders of the parent")
+    async with app.serving(settings, place.opened, name=place.name, ended=place.ended, file=place.metrics) as service:
+        garbage.tune()
+        following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()
         # Nobody else would end this process where the parent has been killed.
@@ -84,7 +82,7 @@ async def _serve(place: Place, settings: config.Config, pipe: socket.socket, str
         following.cancel()
 
 
-async def _follow(place: Place, service: app.Service, pipe: socket.socket, stream: TextIO) -> None:
+async def _follow(place: Place, service: app.Service, pipe: socket.socket, output: logging.Output) -> None:
     """Report, and serve one configuration after the other, until the pipe ends."""
     # A copy: the parent takes the end of the pipe for that of the process.
     reader, writer = await asyncio.open_connection(sock=pipe.dup())
@@ -97,7 +95,7 @@ async def _follow(place: Place, service: app.Service, pipe: socket.socket, strea
             refused = ""
             try:
                 await service.swap(settings)
-                logging.configure(settings.log.level, settings.log.format, stream)
+                logging.configure(settings.log.level, settings.log.format, output)
             except Exception as error:  # the configuration before is served
                 refused = mistake(error)
                 log.error("configuration refused", worker=place.number, mistakes=refused.splitlines())

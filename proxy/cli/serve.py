@@ -5,8 +5,7 @@ import shutil
 import socket
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -17,8 +16,7 @@ import typer
 from proxy import __version__, config, errors, sockets
 from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
-from proxy.kit import shipped
-from proxy.telemetry import multiprocess
+from proxy.kit import service_manager, shipped
 
 if TYPE_CHECKING:
     from proxy import worker
@@ -43,22 +41,19 @@ def serve(
     file = config_file or shipped.path("config.yaml")
     given = (("host", host), ("port", port), ("workers", workers))
     options = {name: value for name, value in given if value is not None}
-    manager, passed = os.environ.pop("NOTIFY_SOCKET", ""), sockets.take(os.environ)
+    manager, passed = service_manager.ServiceManager.take(os.environ), sockets.take(os.environ)
 
     def read() -> config.Config:
         settings = option_fields.with_admin_port(loader.load(file, os.environ), admin_port)
         listen = msgspec.structs.replace(settings.listen, **options)
         settings = msgspec.structs.replace(settings, listen=listen)
-        return sockets.apply(settings, passed)
+        return sockets.apply(settings, passed, [*options, *([] if admin_port is None else ["admin-port"])])
 
     settings = read()
     opened = _open(settings, passed)
     start = _Start(config_file, read, settings, opened, passed, manager)
-    with (
-        multiprocess.folder() as counted,
-        tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder,
-    ):
-        code = _run(start, [Path(folder), counted])
+    with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
+        code = _run(start, Path(folder))
     raise typer.Exit(code)
 
 
@@ -82,7 +77,7 @@ class _Start(NamedTuple):
     settings: config.Config
     opened: _Opened
     passed: sockets.PassedSockets
-    manager: str
+    manager: service_manager.ServiceManager
 
     @property
     def file(self) -> Path:
@@ -117,22 +112,25 @@ def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
     return _Opened(workers, url, failure, sandbox, sandbox_url)
 
 
-def _run(start: _Start, folders: Sequence[Path]) -> int:
-    """Run the service to its end; return the exit code."""
+def _run(start: _Start, folder: Path) -> int:
+    """Run the service to its end; return the exit code. `folder` is shared by its processes."""
     import structlog
 
     from proxy import server, worker
-    from proxy.telemetry import log, log_queue, metrics
+    from proxy.telemetry import log, metrics
 
     logger, settings = structlog.get_logger(), start.settings
-    log.configure(settings.log.level, settings.log.format, log_queue.unqueued(sys.stderr))
+    log.configure(settings.log.level, settings.log.format, sys.stderr)
     if start.opened.admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
         logger.warning("admin port unavailable", reason=start.opened.admin_failure)
-    for file in loader.exposed(start.file):
+    for file in config.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-    places = [worker.Place(number, each) for number, each in enumerate(start.opened.workers, 1)]
-    run_worker = partial(_run_worker, os.getpid(), folders)
+    places = [
+        worker.Place(number, each, metrics=folder / f"{number}.json")
+        for number, each in enumerate(start.opened.workers, 1)
+    ]
+    run_worker = partial(_run_worker, os.getpid(), folder)
     children = [server.Child(place, run_worker) for place in places]
     if start.opened.sandbox is not None:
         children.append(server.Child(worker.Place(0, start.opened.sandbox), _run_sandbox))
@@ -140,8 +138,8 @@ def _run(start: _Start, folders: Sequence[Path]) -> int:
         settings,
         children,
         read=start.read,
-        resolve=partial(_resolved, start.opened, folders[0]),
-        announce=partial(_announce, start, settings, metrics.Metrics()),
+        resolve=partial(_resolved, start.opened, folder),
+        announce=partial(_announce, start, settings, metrics.Metrics(file=folder / "parent.json")),
     ).run()
 
 
@@ -154,16 +152,13 @@ def _resolved(opened: _Opened, folder: Path, settings: config.Config) -> config.
     return settings
 
 
-def _run_worker(
-    parent: int, folders: Sequence[Path], place: "worker.Place", settings: config.Config, pipe: socket.socket
-) -> None:
-    """Serve; then remove the folders where the parent has been killed, which does it otherwise."""
+def _run_worker(parent: int, folder: Path, place: "worker.Place", settings: config.Config, pipe: socket.socket) -> None:
+    """Serve; then remove the folder where the parent has been killed, which does it otherwise."""
     from proxy import worker
 
     worker.run(place, settings, pipe)
     if os.getppid() != parent:
-        for folder in folders:
-            shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _run_sandbox(place: "worker.Place", _: config.Config, pipe: socket.socket) -> None:
@@ -180,11 +175,11 @@ def _announce(start: _Start, settings: config.Config, measured: "metrics.Metrics
     if state == "started":
         _report_start(start, settings)
     elif state == "reloading":
-        sockets.notify(start.manager, "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        start.manager.reloading()
     elif state == "stopping":
-        sockets.notify(start.manager, "STOPPING=1", "STATUS=finishing requests")
+        start.manager.stopping("finishing requests")
     else:
-        sockets.notify(start.manager, "READY=1", f"STATUS=serving at {start.opened.url}; last reload: {state}")
+        start.manager.ready(f"serving at {start.opened.url}; last reload: {state}")
         measured.configuration_reloads.labels(state).inc()
     if state in ("started", "reloaded", "failed"):
         measured.record_configuration(state != "failed")
@@ -215,7 +210,7 @@ def _report_start(start: _Start, settings: config.Config) -> None:
         admin=admin_url or "off",
         **_environment(settings),
     )
-    if not sockets.notify(start.manager, "READY=1", f"STATUS=serving at {url}"):
+    if not start.manager.ready(f"serving at {url}"):
         logger.warning("service manager unreachable")
 
 

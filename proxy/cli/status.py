@@ -1,7 +1,6 @@
 """`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it; what the store has,
 also while it does not run."""
 
-import asyncio
 import json
 import os
 import urllib.error
@@ -19,7 +18,7 @@ from rich.text import Text
 from proxy import config, errors
 from proxy.cli import option_fields, shown, used_store
 from proxy.config import loader
-from proxy.kit import clock, shipped
+from proxy.kit import clock, event_loop, shipped
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -50,7 +49,7 @@ def status(
     try:
         found = _read(url, admin.token.reveal() if admin.token else "")
     except _NoServiceError as error:
-        stored = asyncio.run(_read_store(settings))
+        stored = event_loop.run(_read_store(settings))
         if stored is None:
             raise
         reason = {"check": "service", "reason": error.message}
@@ -94,7 +93,7 @@ def _read(url: str, token: str) -> Status:
 async def _read_store(settings: config.Config) -> Status | None:
     """Return what the store of a service that does not run has; None if it is not there. Raises ConfigError."""
     from proxy.gateway.core import StoredState
-    from proxy.web import status as web_status
+    from proxy.web import operators
 
     if used_store.without_records(settings) is not None:
         return None
@@ -102,7 +101,7 @@ async def _read_store(settings: config.Config) -> Status | None:
     if state is None:
         return None
     try:
-        stored = await web_status.read_stored(state)
+        stored = await operators.read_stored(state)
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error.message}") from error
     finally:

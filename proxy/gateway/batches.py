@@ -6,7 +6,7 @@ that it may have. It never asks for a number twice. What a reservation has waite
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -143,9 +143,11 @@ class Batches:
 
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[None]:
-        waits = self._metrics.upstream_waiting.track_inprogress if self._connections.locked() else nullcontext
-        with waits():
+        self._metrics.upstream_waiting.inc()
+        try:
             await self._connections.acquire()
+        finally:
+            self._metrics.upstream_waiting.inc(-1)
         try:
             yield
         finally:

@@ -23,24 +23,35 @@ class KnownUsage:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._usage: dict[Pair, Usage] = {}
+        self._statuses: dict[str, model.QuotaStatus] = {}  # of API keys, in this second
+        self._second = 0
 
     async def refresh(self, charged: Iterable[ChargedAccount], now: float) -> None:
         """Read the usage of accounts. Raises StoreUnavailable."""
         self._usage = await stored(self._store, charged, now)
+        self._statuses.clear()
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
         """Add what was booked."""
+        self._statuses.clear()
         for pair in {account[:2] for account in accounts}:
             old = self._usage.get(pair) or Usage(*pair, 0, 0, 0)
             self._usage[pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved)
 
     def status(self, client: Client, now: float) -> model.QuotaStatus:
         """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
-        limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
-        used, charged = min(
-            ((self._counted(each, now), each) for each in limited), key=lambda both: (both[1].limit or 0) - both[0]
-        )
-        return model.QuotaStatus(used, charged.limit, charged.reset_seconds(now))
+        if int(now) != self._second:
+            self._second = int(now)
+            self._statuses.clear()
+        status = self._statuses.get(client.charged[-1].id)
+        if status is None:
+            limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
+            used, charged = min(
+                ((self._counted(each, now), each) for each in limited), key=lambda both: (both[1].limit or 0) - both[0]
+            )
+            status = model.QuotaStatus(used, charged.limit, charged.reset_seconds(now))
+            self._statuses[client.charged[-1].id] = status
+        return status
 
     def gauges(self, charged: Iterable[ChargedAccount], now: float) -> list[Metric]:
         """Return the metrics of accounts."""

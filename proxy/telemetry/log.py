@@ -6,15 +6,20 @@ warnings and errors of a request, which may repeat what its client sent, and add
 """
 
 import logging
+import os
+import queue
 import re
+import select
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TextIO, cast
+from typing import Any, ClassVar, NamedTuple, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -23,6 +28,9 @@ from proxy import errors
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+LINES_MAX = 20_000  # queued lines: about 5 MB
+BATCH_SECONDS = 0.02  # in which lines are gathered: to wake the thread for each costs more than the line
+CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream, and each line of one without threads
 
 # Up to the first character that usually begins a value: a bracket, a quote, an address or a query.
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
@@ -33,20 +41,131 @@ _PLAIN = re.compile(r"[^\s=\"']*")  # a value that needs no quotes
 _FRAMES = 8
 
 
-def configure(level: str, format_: str, stream: TextIO) -> None:
+class RequestLine(NamedTuple):
+    """The end of a request, at `time` (seconds since 1970): what its line has, in this order. None of it is text of its
+    client."""
+
+    level: str
+    time: float
+    address: str
+    application: str | None
+    cache: str | None
+    error: str | None
+    key: str | None
+    method: str
+    ms: float
+    parts: int | None
+    request: str
+    route: str
+    status: int
+
+
+_NAMES = RequestLine._fields[2:]
+
+
+class Output:
+    """Stream for whole lines. A line that cannot be written delays and fails nothing: it is dropped, and counted in
+    `dropped`. Written at once, or, within `queued`, by a thread."""
+
+    dropped: ClassVar[int] = 0
+
+    def __init__(self, stream: TextIO) -> None:
+        stream.flush()  # what was printed before stays before it
+        self.at_terminal, self._stream = stream.isatty(), stream
+        self._descriptor: int | None = None
+        with suppress(OSError):  # a stream in memory has none
+            self._descriptor = stream.fileno()
+        self.text: Callable[[RequestLine], str] = repr
+        # Garbage collection may run a destructor that logs anywhere, also in `put`, which may be called within itself.
+        self._lines: queue.SimpleQueue[str | RequestLine | None] | None = None
+
+    def write(self, line: str | RequestLine) -> None:
+        if self._lines is None:
+            self._write(line if isinstance(line, str) else self.text(line))
+        elif self._lines.qsize() < LINES_MAX:
+            self._lines.put(line)
+        else:
+            Output.dropped += 1
+
+    def flush(self) -> None:
+        """Do nothing: all is written, or a thread writes."""
+
+    @contextmanager
+    def queued(self) -> Iterator["Output"]:
+        """Let a thread write while the block runs, so that a slow stream never stops the event loop; at the end
+        everything is written."""
+        if self._descriptor is None:
+            yield self
+            return
+        self._lines = queue.SimpleQueue()
+        arguments = self._lines, self._descriptor
+        writer = threading.Thread(target=self._write_queued, args=arguments, name="log", daemon=True)
+        writer.start()
+        try:
+            yield self
+        finally:
+            self._lines.put(None)
+            writer.join(CLOSE_SECONDS)
+
+    def _write(self, text: str) -> None:
+        try:
+            if self._descriptor is None:
+                self._stream.write(text)
+            elif select.select((), (self._descriptor,), (), CLOSE_SECONDS)[1]:
+                os.write(self._descriptor, _encoded(text))
+        except OSError:
+            Output.dropped += 1
+
+    def _write_queued(self, queued: "queue.SimpleQueue[str | RequestLine | None]", descriptor: int) -> None:
+        """Write lines, up to the end (None): each with those that come within BATCH_SECONDS, which takes a third of the
+        time of one by one. The thread may be blocked here when the process ends, so it has no lock that is needed
+        then."""
+        while (line := queued.get()) is not None:
+            time.sleep(BATCH_SECONDS)
+            gathered = [line]
+            for _ in range(queued.qsize()):
+                following = queued.get()
+                if following is None:
+                    queued.put(None)
+                    break
+                gathered.append(following)
+            data = _encoded("".join([each if isinstance(each, str) else self.text(each) for each in gathered]))
+            try:
+                while data:
+                    data = data[_write_some(descriptor, data) :]
+            except OSError:
+                Output.dropped += len(gathered)
+
+
+def _write_some(descriptor: int, data: bytes) -> int:
+    """Write a part, and wait where a descriptor that does not block is full."""
+    try:
+        return os.write(descriptor, data)
+    except BlockingIOError:
+        select.select((), (descriptor,), ())
+        return 0
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "backslashreplace")
+
+
+_request_log: tuple[int, Output] | None = None
+
+
+def configure(level: str, format_: str, stream: TextIO | Output) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
     global _request_log  # noqa: PLW0603 - like structlog's configuration, which it goes with
-    output, renderer = _Unfailing(stream), _renderer(format_, stream.isatty())
-    _request_log = _RequestLog(LEVELS[level], renderer, output)
+    output = stream if isinstance(stream, Output) else Output(stream)
+    renderer: Processor = _line
+    if format_ == "json":
+        renderer = structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
+    elif output.at_terminal:
+        renderer = structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
+    output.text = _request_text if renderer is _line else partial(_rendered, renderer)
+    _request_log = LEVELS[level], output
     structlog.configure(
-        processors=[
-            add_request,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            reduce_exception,
-            hide_keys,
-            renderer,
-        ],
+        processors=[add_context, reduce_exception, hide_keys, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
         # loggers are made at import, before this is called
@@ -68,8 +187,27 @@ def log_uncaught_exceptions() -> None:
     )
 
 
-def add_request(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add `request`, the id of the current request, if there is one."""
+def request_completed(line: RequestLine) -> None:
+    """Log the end of a request."""
+    if _request_log is not None and LEVELS[line.level] >= _request_log[0]:
+        _request_log[1].write(line)
+
+
+def _request_text(line: RequestLine) -> str:
+    """Return what _line returns for it, in a third of the time."""
+    shown = " ".join([f"{name}={value}" for name, value in zip(_NAMES, line[2:], strict=True) if value is not None])
+    return f"{_iso(line.time)} [{line.level:<9}] request completed {shown}\n"
+
+
+def _rendered(renderer: Processor, line: RequestLine) -> str:
+    event: EventDict = {name: value for name, value in zip(_NAMES, line[2:], strict=True) if value is not None}
+    event.update(event="request completed", level=line.level, timestamp=_iso(line.time))
+    return f"{renderer(None, line.level, event)!s}\n"
+
+
+def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Add level and time, and `request`, the id of the current request, if there is one."""
+    event.update(level=method, timestamp=_iso(time.time()))
     if request := REQUEST_ID.get():
         event["request"] = request
     return event
@@ -99,43 +237,6 @@ def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa:
     return event
 
 
-class _Unfailing:
-    """Stream that ignores errors of writing, such as a full disk, so that logging fails no request."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> None:
-        try:
-            self._stream.write(text)
-        except OSError:
-            return
-
-    def flush(self) -> None:
-        with suppress(OSError):
-            self._stream.flush()
-
-
-class _RequestLog(NamedTuple):
-    level: int
-    renderer: Processor
-    output: _Unfailing
-
-
-_request_log: _RequestLog | None = None
-
-
-def request_completed(level: str, fields: dict[str, Any]) -> None:
-    """Log the end of a request, which has no text of its client: as structlog does, in a third of its time."""
-    if _request_log is None or LEVELS[level] < _request_log.level:
-        return
-    time = datetime.now(UTC).isoformat().replace("+00:00", "Z")
-    event = {**fields, "event": "request completed", "level": level, "timestamp": time}
-    if request := REQUEST_ID.get():
-        event["request"] = request
-    _request_log.output.write(str(_request_log.renderer(None, level, event)) + "\n")
-
-
 class Bridge(logging.Handler):
     """Passes records of standard logging to structlog, reduced to logger, level and the fixed part of the message."""
 
@@ -161,10 +262,8 @@ def fixed_words(message: object, filled_in: bool) -> str:
     return (fixed[0].strip() if fixed else "") or "a message without fixed words"
 
 
-def _renderer(format_: str, at_terminal: bool) -> Processor:
-    if format_ == "json":
-        return structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
-    return structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0) if at_terminal else _line
+def _iso(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z")
 
 
 def _line(logger: Any, method: str, event: EventDict) -> str:  # noqa: ARG001  (structlog's shape)

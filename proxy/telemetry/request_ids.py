@@ -33,9 +33,6 @@ class RequestIds:
         self._process = secrets.token_hex(4)
         self._numbers = count()
 
-    def new(self) -> str:
-        return f"{self._process}{next(self._numbers):08x}"
-
     def resolve(self, client_id: str | None, traceparent: str | None, target: str) -> str:
         """Return the client's id if it is well-formed, else that of its trace (W3C Trace Context), else a new one.
 
@@ -44,7 +41,9 @@ class RequestIds:
         if client_id and _CLIENT_ID.fullmatch(client_id) and not self._is_key(client_id, target):
             return client_id
         trace = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        return self.new() if trace is None or self._is_key(trace[1], target) else trace[1]
+        if trace is not None and not self._is_key(trace[1], target):
+            return trace[1]
+        return f"{self._process}{next(self._numbers):08x}"
 
     def _is_key(self, id_: str, target: str) -> bool:
         # Without the id in it, plain or encoded, the target need not be decoded.

@@ -23,6 +23,7 @@ CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a request
+REPEATED_MAX = 1_000  # kinds of requests that are counted without looking at their texts again
 FAILURES_MAX = 50  # that wait; the oldest go
 # Of API keys that no application has. Anybody can send any number of them.
 KEYS_MAX = 500  # that wait
@@ -74,18 +75,25 @@ class Counted(NamedTuple):
     last: float
 
 
+class _Count:
+    __slots__ = ("last", "requests")
+
+    def __init__(self) -> None:
+        self.requests, self.last = 0, 0.0
+
+
 class SeenRequests:
     """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients."""
 
     def __init__(self, keys: Redaction | None = None) -> None:
         self._redaction = keys or Redaction()
-        self._clients: dict[SeenRequest, Counted] = {}
+        self._clients: dict[SeenRequest, _Count] = {}
+        self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
         self._unknown: dict[str, Counted] = {}
         self._failures: deque[Counted] = deque(maxlen=FAILURES_MAX)
         self._day = 0
         self._callers: dict[tuple[str, str], set[SeenRequest]] = defaultdict(set)  # of the day
         self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
-        self._shown: cachetools.LRUCache[str, str] = cachetools.LRUCache(1_000)
 
     def add_client(
         self,
@@ -101,18 +109,24 @@ class SeenRequests:
     ) -> None:
         """Count a request of a client. One that was refused before its API key was read has none. API keys in `target`
         are hidden, whether an application has them or not."""
-        endpoint = _ENDPOINTS.get(route)
-        if endpoint is None or (key is None and error not in _KEY_ERRORS):
-            return
-        hidden = self._redaction.including(target) if unsupported or key is None else None
-        uses = _shown(hidden, ", ".join(unsupported)) if hidden and unsupported else ""
-        agent = self._agent(user_agent) if key is not None or hidden is None else _shown(hidden, user_agent)
-        request = SeenRequest("client", self._begin(at), application or "", key or "", endpoint, agent, uses)
-        counted = self._clients.get(request)
+        day = self._begin(at)
+        # Without unsupported uses nothing is shown of the target, which has the API key of a known client only.
+        sent = (day, route, user_agent, application, key) if key is not None and not unsupported else None
+        counted = self._repeated.get(sent) if sent is not None else None
         if counted is None:
-            request = self._bounded(request)
-            counted = self._clients.get(request, Counted(request, 0, 0.0))
-        self._clients[request] = Counted(request, counted.requests + 1, max(counted.last, at))
+            endpoint = _ENDPOINTS.get(route)
+            if endpoint is None or (key is None and error not in _KEY_ERRORS):
+                return
+            hidden = self._redaction if sent is not None else self._redaction.including(target)
+            uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
+            request = SeenRequest("client", day, application or "", key or "", endpoint, agent, uses)
+            if request not in self._clients:
+                request = self._bounded(request)
+            counted = self._clients.setdefault(request, _Count())
+            if sent is not None and len(self._repeated) < REPEATED_MAX:
+                self._repeated[sent] = counted
+        counted.requests += 1
+        counted.last = max(counted.last, at)
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Nothing is kept of the key itself."""
@@ -137,11 +151,11 @@ class SeenRequests:
 
     def take(self) -> Iterator[Counted]:
         """Yield all that was seen, and begin again with nothing."""
-        for counts in (self._clients, self._unknown):
-            yield from counts.values()
-            counts.clear()
-        yield from self._failures
-        self._failures.clear()
+        clients, unknown, failures = self._clients, self._unknown, self._failures
+        self._clients, self._repeated, self._unknown, self._failures = {}, {}, {}, deque(maxlen=FAILURES_MAX)
+        yield from (Counted(request, count.requests, count.last) for request, count in clients.items())
+        yield from unknown.values()
+        yield from failures
 
     def _begin(self, at: float) -> int:
         """Return the day of a time; forget the callers of the one before."""
@@ -151,13 +165,6 @@ class SeenRequests:
             self._callers.clear()
             self._keys.clear()
         return day
-
-    def _agent(self, sent: str) -> str:
-        """Return a User-Agent as it is shown. The same few are sent again and again."""
-        shown = self._shown.get(sent)
-        if shown is None:
-            shown = self._shown[sent] = _shown(self._redaction, sent)
-        return shown
 
     def _bounded(self, request: SeenRequest) -> SeenRequest:
         """Return what the request of a caller that has no count yet is counted as."""

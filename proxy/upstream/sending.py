@@ -45,6 +45,7 @@ class Sender:
         url: str,
         tokens: Tokens,
         *,
+        response_bytes: int,
         breaker: policies.CircuitBreaker,
         clock: Clock,
         rng: random.Random,
@@ -54,6 +55,7 @@ class Sender:
         self._session = session
         self._url = url
         self._tokens = tokens
+        self._response_bytes = response_bytes
         self._breaker = breaker
         self._clock = clock
         self._rng = rng
@@ -124,7 +126,7 @@ class Sender:
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
         request = http_post.HttpRequest(
-            self._url, classify.SERVICE, operation.payload, headers, True, seconds, http_post.LONGEST
+            self._url, classify.SERVICE, operation.payload, headers, True, seconds, self._response_bytes
         )
         started = self._clock.monotonic()
         self._metrics.upstream_in_flight.inc()
@@ -137,7 +139,7 @@ class Sender:
             self._count(operation, type(error).__name__)
             raise
         finally:
-            self._metrics.upstream_in_flight.dec()
+            self._metrics.upstream_in_flight.inc(-1)
             self._metrics.upstream_seconds.labels(operation.name).observe(self._clock.monotonic() - started)
 
     def _data(

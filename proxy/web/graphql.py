@@ -20,12 +20,11 @@ from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
 from proxy.telemetry.request_ids import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
-from proxy.web import routing
+from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
 from proxy.web.bodies import RequestBodies
-from proxy.web.middleware import ERRORS, FAILURE
-from proxy.web.v3 import responses
-from proxy.web.v3.routes import CLIENT, METADATA
+from proxy.web.responses import with_retry
+from proxy.web.routing import STATE
 
 PATH = "/graphql"
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
@@ -34,7 +33,6 @@ OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
 NO_OWN_TOKEN = (
     f"design data, the organization and mutations need your own access token: send it as {OWN_AUTHORIZATION}: Bearer …"
 )
-TOKEN = istr("token")
 PASSED_ON = (hdrs.CONTENT_TYPE, hdrs.RETRY_AFTER)  # of the upstream's response to the caller's own token
 BEARER = "bearer "
 GRAPHQL_RESPONSE = "application/graphql-response+json"
@@ -124,7 +122,7 @@ class GraphQLRoutes:
         self, prepare: Prepare, request: web.BaseRequest, client: Client, sent: _Body, body: bytes
     ) -> web.Response:
         """Execute a request; errors of its document are those of the response."""
-        request[METADATA] = metadata = ResponseMetadata(self._clock.monotonic())
+        request[STATE].metadata = metadata = ResponseMetadata(self._clock.monotonic())
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
         redaction = _hide_credentials(sent)
@@ -148,9 +146,11 @@ class GraphQLRoutes:
             return _response(request, refusal if redaction is None else redaction.body(refusal), status)
         status = _status(response.failure)
         answered = response.body if redaction is None else _without_secrets(response.body, redaction)
-        request[FAILURE] = response.failure
-        answer = _with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
-        return self._with_usage(answer, client, metadata)
+        request[STATE].failure = response.failure
+        answer = with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
+        age = self._clock.monotonic() - metadata.stored
+        answer.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
+        return answer
 
     async def client(self, request: web.BaseRequest) -> Client:
         """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
@@ -163,8 +163,8 @@ class GraphQLRoutes:
             except errors.MissingKey:
                 raise errors.MissingKey(MISSING) from None
         else:
-            self._authenticator.check(request, client)
-        request[CLIENT] = client
+            self._authenticator.check(request[STATE].origin, client)
+        request[STATE].client = client
         if (expired := client.expiry(self._clock.now())) is not None:
             raise expired
         self._gateway.admit(client)
@@ -173,7 +173,7 @@ class GraphQLRoutes:
     async def _issue_token(self, request: web.BaseRequest) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
         begin(request)
-        request[ERRORS] = _token_error
+        request[STATE].render = _token_error
         secret = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
         try:
             client = self._authenticator.client(request, secret) if secret else None  # before the body is read
@@ -183,7 +183,7 @@ class GraphQLRoutes:
             client = client or self._authenticator.client(request, form.get("client_secret"))
         except (errors.ForbiddenKey, errors.MissingKey):
             return web.json_response({"error": "invalid_client"}, status=400)
-        request[CLIENT] = client
+        request[STATE].client = client
         if client.expiry(self._clock.now()) is not None:
             return web.json_response({"error": "invalid_client"}, status=400)
         token, seconds = await self._tokens.issue(client), self._tokens.seconds
@@ -195,15 +195,10 @@ class GraphQLRoutes:
         }
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
-    def _with_usage(self, response: web.Response, client: Client, metadata: ResponseMetadata) -> web.Response:
-        age = self._clock.monotonic() - metadata.stored
-        response.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
-        return response
-
 
 def begin(request: web.BaseRequest) -> None:
     """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
-    request[ERRORS] = error_response
+    request[STATE].render = error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
         raise errors.UpstreamLoop(
             "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
@@ -222,7 +217,7 @@ def credentials(request: web.BaseRequest) -> str | None:
     authorization = request.headers.get(hdrs.AUTHORIZATION, "")
     if authorization[: len(BEARER)].lower() == BEARER:
         return authorization[len(BEARER) :].strip()
-    return request.headers.get(TOKEN) or request.query.get("token") or request.query.get("apikey")
+    return request.headers.get(responses.TOKEN) or request.query.get("token") or request.query.get("apikey")
 
 
 def _basic_secret(authorization: str) -> str | None:
@@ -240,7 +235,7 @@ def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.R
     response = _response(request, body, 401 if is_key else error.status)
     if error.status == 405:
         response.headers[hdrs.ALLOW] = "POST" if request.path == TOKEN_PATH else "GET, POST"
-    return _with_retry(response, error)
+    return with_retry(response, error)
 
 
 def _hide_credentials(sent: _Body) -> Redaction | None:
@@ -265,13 +260,7 @@ def _token_error(error: errors.BridgeError, _: web.BaseRequest) -> web.Response:
     """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
     kind = "invalid_request" if error.status in (400, 408, 413, 415) else "temporarily_unavailable"
     response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
-    return _with_retry(response, error)
-
-
-def _with_retry(response: web.Response, error: errors.BridgeError | None) -> web.Response:
-    if error is not None and error.retry_after is not None:
-        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
-    return response
+    return with_retry(response, error)
 
 
 def _response(request: web.BaseRequest, body: bytes, status: int) -> web.Response:

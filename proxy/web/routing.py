@@ -1,4 +1,5 @@
-"""Routes of a port: two look-ups in a dict lead from a path to its handlers, however long the path is."""
+"""Routes of a port, and what is known of a request on its way: two look-ups in a dict lead from a path to its handlers,
+however long the path is."""
 
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -6,12 +7,34 @@ from typing import NamedTuple
 from aiohttp import hdrs, web
 
 from proxy import errors
+from proxy.gateway.core import Client, ResponseMetadata
+from proxy.model import QuotaStatus
+from proxy.web.client_address import ClientAddress
 
 UNKNOWN = "unknown"  # name in logs and metrics of every path that is not served
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)
 LAST = "/{uid}"  # of a route that serves any last segment
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+
+class RequestState:
+    """What handlers find out, for the log line and the error response: client, metadata of the response, and the quota
+    of a failed request that has used parts. Dialects other than v3 have `render`, which makes the response of an error;
+    `failure` is one that has been rendered already."""
+
+    __slots__ = ("client", "failure", "metadata", "origin", "quota", "render")
+
+    def __init__(self, origin: ClientAddress) -> None:
+        self.origin = origin
+        self.client: Client | None = None
+        self.metadata: ResponseMetadata | None = None
+        self.quota: QuotaStatus | None = None
+        self.render: Callable[[errors.BridgeError, web.BaseRequest], web.Response] | None = None
+        self.failure: errors.BridgeError | None = None
+
+
+STATE = web.RequestKey("state", RequestState)
 
 
 class Route(NamedTuple):

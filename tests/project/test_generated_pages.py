@@ -8,6 +8,7 @@ import pytest
 from docs import (
     citations,
     command_line,
+    configuration,
     first_minute,
     json_schema,
     man_page,
@@ -26,6 +27,7 @@ def _compatibility() -> str:
 
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
+    "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
     "docs/reference/compare.schema.json": (
         lambda: json_schema.page("compare"),
         "python -m docs.json_schema compare > {name}",

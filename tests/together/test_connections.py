@@ -15,11 +15,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from support import running_server
 from together.environment import StartEnvironment, raw, target
 
 import nexar_sandbox
-from proxy.web.connections import Limits
+from proxy import config
+from proxy.kit import event_loop
+from proxy.web import server
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -38,8 +39,8 @@ async def respond(request: web.BaseRequest) -> web.Response:
 @asynccontextmanager
 async def serving(**limits: Any) -> AsyncIterator[int]:
     """A server of three paths with some limits; its port."""
-    chosen = Limits(**{"header_seconds": 0.3, "idle_seconds": 30, "write_seconds": 0.5, **limits})
-    async with running_server.running(respond, chosen) as url:
+    listen = config.ListenSettings(**{"header_seconds": 0.3, "idle_seconds": 30, "write_seconds": 0.5, **limits})
+    async with server.running(respond, "127.0.0.1", 0, listen=listen) as url:
         yield int(url.rpartition(":")[2])
 
 
@@ -111,7 +112,12 @@ async def test_client_that_reads_slowly_gets_everything() -> None:
         await close(writer)
 
 
-async def test_unread_responses_are_bounded_over_all_connections() -> None:
+@pytest.mark.parametrize("make", [asyncio.run, event_loop.run])
+def test_unread_responses_are_bounded_over_all_connections(make: Any) -> None:
+    make(_read_beside_slow_readers())
+
+
+async def _read_beside_slow_readers() -> None:
     async with serving(unread_bytes=3 * len(BIG), write_seconds=60.0) as port:
         request = b"GET /big HTTP/1.1\r\nHost: a\r\n\r\n"
         unread = [await asyncio.open_connection("127.0.0.1", port, limit=1024) for _ in range(8)]
@@ -219,7 +225,7 @@ async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> Non
     """The open-file limit leaves few descriptors for client connections."""
     config = tmp_path / "config.yaml"
     config.write_text(
-        "upstream: {graphql_url: 'http://127.0.0.1:9/graphql', token_url: 'http://127.0.0.1:9/token'}\n"
+        "upstream: {graphql_url: 'http://127.0.0.1:9/graphql', token_url: 'http://127.0.0.1:9/token', connections: 8}\n"
         "store: 'memory:'\nlisten: {port: 0, connections: 1000}\napplications: {demo: {client_id: a, "
         "client_secret: b, apikeys: [EXAMPLE_KEY]}}\nlog: {format: json}\n"
     )
@@ -232,7 +238,7 @@ async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> Non
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500)),
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150)),
         ) as process,
     ):
         try:
@@ -240,7 +246,7 @@ async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> Non
             url = next(word for word in process.stdout.readline().split() if word.startswith("http")).partition("/v3")
             port = int(url[0].rpartition(":")[2])
             with contextlib.ExitStack() as idle:
-                for _ in range(300):
+                for _ in range(200):
                     idle.enter_context(socket.create_connection(("127.0.0.1", port)))
                 health, match = await raw(port, b"GET /healthz HTTP/1.1"), await raw(port, MATCH)
             assert (health.status, match.status) == (200, 400)

@@ -50,8 +50,7 @@ class GatewayPartSource:
     @property
     def upstream_requests(self) -> int:
         """Upstream requests sent so far, without requests for tokens."""
-        (family,) = self.gateway.metrics.upstream_requests.collect()
-        return round(sum(sample.value for sample in family.samples if sample.name.endswith("_total")))
+        return round(sum(value.numbers[0] for value in self.gateway.metrics.upstream_requests.values.values()))
 
     @property
     def features(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ import pytest
 import structlog
 from support import log_lines
 
-from proxy.telemetry import log, log_queue
+from proxy.telemetry import log
 from proxy.telemetry.metrics import Metrics
 
 
@@ -55,7 +55,7 @@ def lines(first: int, last: int) -> list[str]:
 def test_all_lines_are_written_at_the_end_in_their_order(tmp_path: Path) -> None:
     with (tmp_path / "log").open("w") as file:
         file.write("printed before\n")
-        with log_queue.queued(file) as stream:
+        with log.Output(file).queued() as stream:
             for line in lines(0, 5_000):
                 stream.write(line + "\n")
         assert (tmp_path / "log").read_text().splitlines() == ["printed before", *lines(0, 5_000)]
@@ -66,10 +66,10 @@ def test_unread_pipe_blocks_nothing_and_lost_lines_are_counted(
     pipe: Pipe, restored_log: None, monkeypatch: pytest.MonkeyPatch, blocking: bool
 ) -> None:
     metrics = Metrics()
-    monkeypatch.setattr(log_queue, "LINES_MAX", 3_000)
-    monkeypatch.setattr(log_queue.LogQueue, "dropped", 0)
+    monkeypatch.setattr(log, "LINES_MAX", 3_000)
+    monkeypatch.setattr(log.Output, "dropped", 0)
     os.set_blocking(pipe.stream.fileno(), blocking)
-    with log_queue.queued(pipe.stream) as stream:
+    with log.Output(pipe.stream).queued() as stream:
         for line in lines(0, 10_000):  # a pipe takes about 700 of them
             stream.write(line + "\n")
         metrics.text()

@@ -1,71 +1,36 @@
-"""Metrics of a process, and those of several that count in one folder."""
+"""Metrics of several processes that write theirs into one folder."""
 
-import subprocess
-import sys
+from pathlib import Path
 
-import pytest
+from proxy.telemetry import metrics
 
-from proxy.telemetry import metrics, multiprocess
 
-WORKERS = """
-import os, signal
-from proxy.telemetry import multiprocess
+def shown(counted: metrics.Metrics) -> list[float]:
+    lines = dict(line.rsplit(" ", 1) for line in counted.text().decode().splitlines() if line[0] != "#")
+    names = 'v3bridge_parts_returned_total{application="demo"}', "v3bridge_upstream_requests_in_flight"
+    return [float(lines[each]) for each in (*names, 'v3bridge_request_duration_seconds_bucket{le="0.05",route="/v3"}')]
 
-def start(worker, parts):
-    ready, tell = os.pipe()
-    pid = os.fork()
-    if not pid:
-        count(worker, parts)
-        os.write(tell, b".")
-        signal.pause()
-    os.read(ready, 1)
-    return pid
 
-def count(worker, parts):
-    multiprocess.count_as(worker)
-    from proxy.telemetry import metrics
-    counted = metrics.Metrics()
+def worker(folder: Path, name: str, parts: int) -> metrics.Metrics:
+    counted = metrics.Metrics(file=folder / f"{name}.json")
     counted.parts.labels("demo").inc(parts)
     counted.upstream_in_flight.inc(parts)
-    multiprocess.share()
+    counted.request_seconds.labels("/v3").observe(0.04)
+    counted.write()
     return counted
 
-def kill(worker, pid):
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
-    multiprocess.mark_dead(worker)
 
-def show(counted):
-    lines = dict(line.rsplit(" ", 1) for line in counted.text().decode().splitlines() if line[0] != "#")
-    shown = 'v3bridge_parts_returned_total{application="demo"}', "v3bridge_upstream_requests_in_flight"
-    print(*(float(lines[each]) for each in shown))
-
-with multiprocess.folder() as folder:
-    pid = start("1", 3)
-    other = count("2", 4)
-    show(other)
-    files = len(list(folder.iterdir()))
-    kill("1", pid)
-    show(other)
-    pid = start("1", 1)
-    show(other)
-    print(len(list(folder.iterdir())) - files)
-    kill("1", pid)
-print(folder.exists())
-"""
+def test_any_worker_shows_the_counts_of_all_and_the_gauges_of_those_that_live(tmp_path: Path) -> None:
+    worker(tmp_path, "1", 3)
+    other = worker(tmp_path, "2", 4)
+    assert shown(other) == [7, 7, 2]
+    metrics.forget_gauges(tmp_path / "1.json")
+    assert shown(other) == [7, 4, 2]
+    assert shown(worker(tmp_path, "1", 1)) == shown(other) == [8, 5, 3]
+    assert len(list(tmp_path.iterdir())) == 2
 
 
-@pytest.fixture
-def counted() -> metrics.Metrics:
-    return metrics.Metrics()
-
-
-def test_any_worker_shows_the_counts_of_all_and_the_gauges_of_those_that_live() -> None:
-    for _ in range(2):  # the second time, nothing of the first
-        done = subprocess.run([sys.executable, "-c", WORKERS], capture_output=True, text=True, check=False)
-        assert (done.stderr, done.stdout.splitlines()) == ("", ["7.0 7.0", "7.0 4.0", "8.0 5.0", "0", "False"])
-
-
-def test_folder_that_comes_too_late_is_an_error() -> None:
-    with pytest.raises(RuntimeError, match="prometheus_client was imported before"), multiprocess.folder():
-        pass
+def test_file_that_is_broken_or_gone_is_left_out(tmp_path: Path) -> None:
+    metrics.forget_gauges(tmp_path / "3.json")
+    (tmp_path / "4.json").write_text("[[")
+    assert shown(worker(tmp_path, "1", 3)) == [3, 3, 1]

@@ -10,7 +10,7 @@ from proxy import config, errors
 from proxy.gateway.core import Applications
 from proxy.kit.clock import ManualClock
 from proxy.telemetry.metrics import Metrics
-from proxy.web import authentication, client_address
+from proxy.web import authentication, client_address, routing
 
 KEY = "the-right-key"
 
@@ -18,20 +18,28 @@ KEY = "the-right-key"
 @pytest.fixture
 def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
-    addresses = client_address.ClientAddressResolver(["127.0.0.1"])
     clock = ManualClock()
-    return authentication.Authenticator(served, 1, addresses, Metrics(clock), None), clock
+    return authentication.Authenticator(served, 1, Metrics(clock), None), clock
 
 
-def request(address: Any) -> Any:
+@pytest.fixture
+def addresses() -> client_address.ClientAddressResolver:
+    return client_address.ClientAddressResolver(["127.0.0.1"])
+
+
+def request(address: Any, addresses: Any) -> Any:
     class Transport:
         def get_extra_info(self, name: Any, default: Any = None) -> Any:
             return ("127.0.0.1", 1) if name == "peername" else default
 
-    return make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
+    sent = make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
+    sent[routing.STATE] = routing.RequestState(addresses.from_request(sent))
+    return sent
 
 
-def test_flood_from_many_addresses_uses_bounded_memory(keys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flood_from_many_addresses_uses_bounded_memory(
+    keys: Any, addresses: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     guarded, _ = keys
     monkeypatch.setattr(authentication, "ADDRESSES_MAX", 50)
     monkeypatch.setattr(client_address, "CACHE_MAX", 50)
@@ -39,27 +47,26 @@ def test_flood_from_many_addresses_uses_bounded_memory(keys: Any, monkeypatch: p
     guarded._counted = cachetools.LRUCache(50)
     for n in range(200):
         with pytest.raises(errors.ForbiddenKey):
-            guarded.client(request(f"2001:db8:{n:x}::1"), "wrong")
-    assert max(len(guarded._counted), len(guarded._refused), len(guarded._addresses._cache)) == 50
+            guarded.client(request(f"2001:db8:{n:x}::1", addresses), "wrong")
+    assert max(len(guarded._counted), len(guarded._refused), len(addresses._cache)) == 50
 
 
-def test_long_header_is_read_and_not_stored(keys: Any) -> None:
-    guarded, _ = keys
-    origin = guarded._addresses.from_request(request("1.1.1.1, " * 1500 + "192.0.2.1"))
-    assert (origin.address, len(guarded._addresses._cache)) == ("192.0.2.1", 0)
+def test_long_header_is_read_and_not_stored(addresses: Any) -> None:
+    origin = request("1.1.1.1, " * 1500 + "192.0.2.1", addresses)[routing.STATE].origin
+    assert (origin.address, len(addresses._cache)) == ("192.0.2.1", 0)
 
 
-def test_used_key_is_remembered_for_a_limited_time(keys: Any) -> None:
+def test_used_key_is_remembered_for_a_limited_time(keys: Any, addresses: Any) -> None:
     guarded, clock = keys
-    guarded.client(request("192.0.2.1"), KEY)
+    guarded.client(request("192.0.2.1", addresses), KEY)
     for number, works in enumerate((True, True, False)):
         with pytest.raises(errors.ForbiddenKey):
-            guarded.client(request("192.0.2.1"), "wrong")
+            guarded.client(request("192.0.2.1", addresses), "wrong")
         if works:
-            assert guarded.client(request("192.0.2.1"), KEY)
+            assert guarded.client(request("192.0.2.1", addresses), KEY)
         else:
             with pytest.raises(errors.TooManyRequests):
-                guarded.client(request("192.0.2.1"), KEY)
+                guarded.client(request("192.0.2.1", addresses), KEY)
         for more in range(1 + number):  # the first time it is still in use afterwards
             clock.advance(authentication.RECENT_SECONDS)
-            guarded.client(request(f"192.0.2.{10 * number + more + 10}"), KEY)
+            guarded.client(request(f"192.0.2.{10 * number + more + 10}", addresses), KEY)

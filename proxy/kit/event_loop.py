@@ -1,0 +1,50 @@
+"""Running the main coroutine of a command, its signals, and long computations."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from proxy.kit.slices import Slices
+
+T = TypeVar("T")
+
+
+def run(main: Coroutine[Any, Any, T]) -> T:
+    """Run to the end; exit with code 1 if a second signal cancels it."""
+    with asyncio.Runner() as runner:
+        try:
+            return runner.run(main)
+        except asyncio.CancelledError:
+            sys.exit(1)
+
+
+async def in_turns(work: Slices[T]) -> T:
+    """Return the result of the work; other tasks run between its slices."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        await asyncio.sleep(0)
+
+
+def stop_on_signal() -> asyncio.Event:
+    """Return an event that the first SIGINT or SIGTERM sets; the second one cancels the calling task.
+
+    To be called before a command reports that it is ready, so that it always stops cleanly from then on.
+    """
+    stop = asyncio.Event()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None  # noqa: S101 - a coroutine runs in one
+
+    def handle() -> None:
+        if stop.is_set():
+            task.cancel()
+        stop.set()
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(name, handle)
+    return stop

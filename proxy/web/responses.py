@@ -1,0 +1,135 @@
+"""v3 responses: JSON, JSONP, gzip, usage headers, errors (contract v3-rest.md §2, §5, §6), and the cache of those all
+of whose results were cache hits, until the first of them expires.
+
+A cached response is found by its request target and whether the client accepts gzip, before anything is parsed. Keys
+are digests, because the target holds the API key.
+"""
+
+import hashlib
+import math
+import re
+from typing import NamedTuple
+
+import cachetools
+from aiohttp import hdrs, web
+from multidict import istr
+
+from proxy import errors
+from proxy.gateway.core import Client, ResponseMetadata
+from proxy.kit.clock import Clock
+from proxy.model import QuotaStatus
+from proxy.v3.encoding import EncodedBody, encode_body, error_body
+from proxy.v3.parsing.request_parameters import ResponseFormat
+from proxy.v4 import wrapper
+from proxy.web.routing import READ
+
+ALLOWED = "GET, HEAD, OPTIONS"
+CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a worker
+ENTRY_BYTES = 400  # that a response takes beside its body
+# An istr saves the case folding at every use.
+AGE = istr("Age")
+X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
+X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
+ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
+
+
+class EncodedResponse(NamedTuple):
+    """Body of a response, its client, the path of its route, and the metadata of the hit that it was stored from, which
+    are those of each that it serves."""
+
+    body: EncodedBody
+    client: Client
+    path: str
+    metadata: ResponseMetadata
+
+
+class EncodedResponses:
+    """Cache of at most `size` bytes, without the least recently used; 0 switches it off."""
+
+    def __init__(self, size: int, clock: Clock) -> None:
+        self._responses: cachetools.LRUCache[tuple[bytes, bool], EncodedResponse]
+        self._responses = cachetools.LRUCache(size, _memory_of)
+        self._clock = clock
+
+    def usage(self) -> tuple[int, int]:
+        """Return the number of responses, and the bytes of memory that they take."""
+        return len(self._responses), int(self._responses.currsize)
+
+    def clear(self) -> None:
+        self._responses.clear()
+
+    def get(self, request: web.BaseRequest) -> EncodedResponse | None:
+        if request.method not in READ or hdrs.CACHE_CONTROL in request.headers:
+            return None
+        key = _key(request)
+        try:
+            cached = self._responses[key]
+        except KeyError:
+            return None
+        if cached.metadata.until > self._clock.monotonic():
+            return cached
+        del self._responses[key]
+        return None
+
+    def add(self, request: web.BaseRequest, response: EncodedResponse) -> None:
+        """Store a response of which nothing was sent upstream, unless it is larger than the whole cache."""
+        if response.metadata.source == "hit" and _memory_of(response) <= self._responses.maxsize:
+            self._responses[_key(request)] = response
+
+
+def _key(request: web.BaseRequest) -> tuple[bytes, bool]:
+    """Return the digest of a request target, with the API key that v4's wrapper may have in a header."""
+    target, token = request.raw_path, request.headers.get(TOKEN)
+    sent = (target if token is None else f"{token} {target}").encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(sent, digest_size=16).digest(), accepts_gzip(request)
+
+
+def _memory_of(response: EncodedResponse) -> int:
+    return ENTRY_BYTES + len(response.body.body)
+
+
+def response(body: EncodedBody, status: int = 200) -> web.Response:
+    return web.Response(body=body.body, status=status, headers=body.headers)
+
+
+def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = -math.inf) -> dict[str, str]:
+    """Return the request's cache status and cost, the client's quota, in parts and seconds to its reset, and the `age`
+    of the oldest result in seconds (-inf: there is none)."""
+    headers: dict[str, str] = {}
+    if metadata.source is not None:
+        headers[X_CACHE] = metadata.source
+    if age >= 0:
+        headers[AGE] = str(int(age))
+    headers[X_COST] = str(metadata.cost)
+    headers[X_USED] = str(status.used)
+    if status.limit is not None:
+        headers[X_LIMIT] = str(status.limit)
+    if status.reset is not None:
+        headers[X_RESET] = str(status.reset)
+    return headers
+
+
+def error_response(
+    error: errors.BridgeError, response_format: ResponseFormat, request: web.BaseRequest
+) -> web.Response:
+    """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
+    status = 200 if response_format.suppress_status_codes else error.status
+    rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
+    rendered = response(encode_body(rendered_error, response_format, accepts_gzip(request)), status)
+    if error.status == 405:
+        rendered.headers["Allow"] = ALLOWED
+    return with_retry(rendered, error)
+
+
+def with_retry(response: web.Response, error: errors.BridgeError | None) -> web.Response:
+    """Add when to try again."""
+    if error is not None and error.retry_after is not None:
+        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
+    return response
+
+
+def accepts_gzip(request: web.BaseRequest) -> bool:
+    """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
+    accepted = request.headers.get(ACCEPT_ENCODING, "").lower()
+    # The substring first: most clients name gzip without a quality, and need no regular expression.
+    return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

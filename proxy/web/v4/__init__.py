@@ -1,1 +1,0 @@
-"""HTTP side of the v4 dialect."""

@@ -1,0 +1,1 @@
+"""Fault injection between the services and their clients."""

@@ -1,0 +1,1 @@
+"""Clock and rate limit windows: no domain."""

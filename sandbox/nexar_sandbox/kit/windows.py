@@ -1,0 +1,46 @@
+"""Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
+
+Exact, because it keeps the time of each request; in memory, for one process.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nexar_sandbox.kit import clock as clocks
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Limit of `count` requests within any `seconds`."""
+
+    count: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        if self.count < 1 or self.seconds <= 0:
+            raise ValueError(f"a window needs a count >= 1 and seconds > 0, not {self.count} and {self.seconds}")
+
+
+class Windows:
+    """Log of request times, checked against all windows. Keeps at most as many times as the largest count."""
+
+    def __init__(self, windows: Iterable[Window], clock: clocks.Clock) -> None:
+        self._windows = tuple(windows)
+        self._clock = clock
+        self._taken: deque[float] = deque(maxlen=max((window.count for window in self._windows), default=0))
+
+    def try_take(self) -> float:
+        """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
+        now = self._clock.monotonic()
+        wait = max((self._wait(window, now) for window in self._windows), default=0.0)
+        if wait == 0.0:
+            self._taken.append(now)
+        return wait
+
+    def _wait(self, window: Window, now: float) -> float:
+        """Return the seconds until the oldest request of a full `window` leaves it."""
+        if len(self._taken) < window.count:
+            return 0.0
+        # Further requests of the window are newer: the oldest of the last `count` decides.
+        return max(0.0, self._taken[-window.count] + window.seconds - now)
