@@ -4,35 +4,33 @@ The web layer reads `status`, `v3_class` and `retry_after` to make the error res
 StartError and exits. Messages are for people and never hold an API key, a secret or a token.
 
     BridgeError
-    ├── ClientError                 the request cannot be served
-    │   ├── BadRequest         400
-    │   ├── MissingKey         400
-    │   ├── ForbiddenKey       403
-    │   │   └── ExpiredKey     403  its last day of service is over
-
-
-    │   ├── NotFound           404
-    │   ├── MethodNotAllowed   405
-    │   ├── RequestTimeout     408  the body of the request was not sent in time
-    │   ├── ContentTooLarge    413  the body of the request is too long
-    │   ├── UnsupportedMediaType 415  the body of the request is of another type or encoding
-    │   ├── Gone               410  the sunset of the API key has passed
-    │   ├── TooManyRequests    429  a rate limit is exceeded
-    │   └── QuotaExhausted     429  the remaining parts do not cover the request
-    ├── ServerError                 the request is valid, but there is no result
-    │   ├── UpstreamUnreachable 503 no connection, or no response in time
-    │   │   ├── CircuitBreakerOpen 503 nothing is sent after repeated failures
-    │   │   └── DeadlineExceeded   503 the time limit passed before the upstream had a fair share of it
-    │   ├── UpstreamUnreadable 502  the response cannot be decoded
-    │   │   └── OversizedOperation 502  it has more bytes than allowed, or the operation is too complex
-    │   ├── UpstreamFault      502  5xx from upstream (503 is passed on)
-    │   ├── CredentialsRefused 502  client id, secret or token are not accepted
-    │   ├── TokenLimit         503  the rate limit of token requests is exceeded
-    │   ├── QueryRefused       502  the upstream refused this query, and says why
-    │   ├── StoreUnavailable   503  the store shared by the workers cannot be reached
-    │   ├── TooManyConnections 503  the limit of client connections, or of their bodies, is reached
-    │   └── UpstreamLoop       508  the request comes from a v3bridge whose upstream leads here
-    └── StartError                  never seen by a client: the service does not start
+    ├── ClientError                    the request cannot be served
+    │   ├── BadRequest             400
+    │   ├── MissingKey             400
+    │   ├── ForbiddenKey           403
+    │   │   └── ExpiredKey         403
+    │   ├── NotFound               404
+    │   ├── MethodNotAllowed       405
+    │   ├── RequestTimeout         408
+    │   ├── Gone                   410
+    │   ├── ContentTooLarge        413
+    │   ├── UnsupportedMediaType   415
+    │   ├── TooManyRequests        429
+    │   └── QuotaExhausted         429
+    ├── ServerError                    the request is valid, but there is no result
+    │   ├── UpstreamUnreachable    503
+    │   │   ├── CircuitBreakerOpen 503
+    │   │   └── DeadlineExceeded   503
+    │   ├── UpstreamUnreadable     502
+    │   │   └── OversizedOperation 502
+    │   ├── UpstreamFault          502
+    │   ├── CredentialsRefused     502
+    │   ├── TokenLimit             503
+    │   ├── QueryRefused           502
+    │   ├── StoreUnavailable       503
+    │   ├── TooManyConnections     503
+    │   └── UpstreamLoop           508
+    └── StartError                     never seen by a client: the service, or a command, cannot begin
         ├── ConfigError
         ├── MappingError
         ├── SourceError
@@ -41,29 +39,21 @@ StartError and exits. Messages are for people and never hold an API key, a secre
 
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
 
-import functools
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-_DAY_SECONDS = 86_400
-
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
 
 def seconds_to_next_month(now: float) -> int:
     """Whole seconds, at least 1, from `now` (seconds since 1970) to the 1st of the next month, 00:00 UTC."""
-    return max(1, math.ceil(_next_month(now // _DAY_SECONDS) - now))
-
-
-@functools.lru_cache(maxsize=64)
-def _next_month(day: float) -> float:
     # The upstream resets quotas on the 1st (contract graphql.md §6). At which hour is not documented: UTC is assumed.
-    today = datetime.fromtimestamp(day * _DAY_SECONDS, UTC)
-    year, month = (today.year + 1, 1) if today.month == 12 else (today.year, today.month + 1)
-    return datetime(year, month, 1, tzinfo=UTC).timestamp()
+    today = datetime.fromtimestamp(now, UTC)
+    first = datetime(today.year + today.month // 12, today.month % 12 + 1, 1, tzinfo=UTC)
+    return max(1, math.ceil(first.timestamp() - now))
 
 
 class BridgeError(Exception):
@@ -72,7 +62,7 @@ class BridgeError(Exception):
     `retry_after`: whole seconds, for the Retry-After header.
     """
 
-    status: int = 500
+    status = 500
     v3_class: ClassVar[V3Class] = "ServerErrorResponse"
     _origin: TracebackType | None = None
 
@@ -152,6 +142,12 @@ class RequestTimeout(ClientError):
     status = 408
 
 
+class Gone(ClientError):
+    """The sunset of the API key has passed."""
+
+    status = 410
+
+
 class ContentTooLarge(ClientError):
     """The body of the request is too long."""
 
@@ -162,12 +158,6 @@ class UnsupportedMediaType(ClientError):
     """The body of the request is of another type or encoding."""
 
     status = 415
-
-
-class Gone(ClientError):
-    """The sunset of the API key has passed."""
-
-    status = 410
 
 
 class TooManyRequests(ClientError):
@@ -219,18 +209,23 @@ class UpstreamUnreadable(ServerError):
     sign: Literal["", "wrong address", "page", "unusable token"] = ""  # what it points to
 
 
+class OversizedOperation(UpstreamUnreadable):
+    """The operation is too complex for the upstream, or its response has more bytes than allowed.
+
+    `smaller` is how many parts one may have that may succeed, 0 if there is none."""
+
+    def __init__(self, message: str, *, may_be_billed: bool = False, smaller: int = 0) -> None:
+        super().__init__(message, may_be_billed=may_be_billed)
+        self.smaller = smaller
+
+
 class UpstreamFault(ServerError):
     """5xx from upstream: 503 is passed on, everything else becomes 502."""
 
     status = 502
 
     def __init__(
-        self,
-        message: str,
-        *,
-        status: Literal[502, 503] = 502,
-        retry_after: int | None = None,
-        may_be_billed: bool = False,
+        self, message: str, *, status: int = 502, retry_after: int | None = None, may_be_billed: bool = False
     ) -> None:
         super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
         # Only 503 keeps its meaning for a client ("come back later"); other 5xx are about the upstream's inside.
@@ -254,30 +249,13 @@ class TokenLimit(ServerError):
 class QueryRefused(ServerError):
     """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
 
-    `reported` are its errors as it sent them.
-    """
+    `reported` are its errors as sent."""
 
     status = 502
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        may_be_billed: bool = False,
-        reported: Sequence[Any] = (),
-    ) -> None:
+    def __init__(self, message: str, *, may_be_billed: bool = False, reported: Sequence[Any] = ()) -> None:
         super().__init__(message, may_be_billed=may_be_billed)
         self.reported = reported
-
-
-class OversizedOperation(UpstreamUnreadable):
-    """The operation is too complex for the upstream, or its response has more bytes than allowed.
-
-    `smaller` is how many parts one may have that may succeed, 0 if there is none."""
-
-    def __init__(self, message: str, *, may_be_billed: bool = False, smaller: int = 0) -> None:
-        super().__init__(message, may_be_billed=may_be_billed)
-        self.smaller = smaller
 
 
 class StoreUnavailable(ServerError):
