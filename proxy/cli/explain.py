@@ -1,102 +1,146 @@
-"""`v3bridge explain`: what becomes of a v3 request. Sends nothing."""
+"""`v3bridge explain`: what becomes of the requests of a log, or of one request. Sends nothing."""
 
-import os
-import sys
-from dataclasses import dataclass
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import unquote
 
 import typer
+from rich.table import Table
 
-from proxy import config
-from proxy.cli import option_fields, shown
-from proxy.config import loader
-from proxy.kit import shipped
+from proxy import config, errors
+from proxy.cli import option_fields, shown, used_store
+from proxy.kit import event_loop
+from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
-    from proxy.explain.explainer import Explainer
+    from proxy.explain.log import ExplainedLog
+    from proxy.explain.request import Explained, Explainer
 
-STDIN = "-"
+NO_REQUEST = "the input is neither a request nor a file: give a log, a URL, or a path such as /v3/parts/match?queries=…"
+TODO = {
+    "refused": "refused: change the program, as the message says",
+    "loses": "loses fields or parameters: see whether the program minds",
+    "works": "works: nothing to do",
+}
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExplainOptions:
-    """Options of the command."""
-
+def explain(
     given: Annotated[
         str | None,
-        typer.Argument(
-            metavar="INPUT",
-            help="A URL, a path, a request line, a file of requests as for `compare --requests`, or - for standard "
-            "input.",
-        ),
-    ] = None
-    config_file: option_fields.ConfigFile = None
+        typer.Argument(metavar="INPUT", help="A file of requests: access log, HAR, JSON lines, URLs; or one URL."),
+    ] = None,
+    config_file: option_fields.ConfigFile = None,
     application: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Execute as this application, or application/key; else as their API key's."),
-    ] = None
-    queries: Annotated[
-        bool, typer.Option("--queries", help="Show the documents and variables of the GraphQL operations, too.")
-    ] = False
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False
+    ] = None,
+    as_json: option_fields.AsJson = False,
     source: Annotated[
         str | None,
-        typer.Option(
-            metavar="OBJECT",
-            help="Instead of INPUT: print the compiled mapping functions of a v3 object, such as Part.",
-        ),
-    ] = None
+        typer.Option(metavar="OBJECT", help="Instead: print the compiled mapping of a v3 object, such as Part."),
+    ] = None,
+) -> None:
+    """Show which requests of a log work, lose fields or are refused, and what a month costs; or explain one URL.
 
+    The exit code is 1 if a request is refused.
+    """
+    from proxy.explain import log
+    from proxy.explain.request import Explainer
 
-def run(options: ExplainOptions) -> None:
-    """Explain v3 requests: how they are understood, the GraphQL operations, their cost, the source of each field."""
-    if (options.given is None) == (options.source is None):
-        raise typer.BadParameter("give a request, a file of requests, or --source OBJECT", param_hint="INPUT")
-    settings = loader.load(options.config_file or shipped.path("config.yaml"), os.environ, upstream=False)
-    from proxy.explain.explainer import Explainer
-
-    explainer = Explainer(settings)
-    if options.source is not None:
-        _print_source(explainer, options.source)
-    elif options.given is not None:
-        _explain(explainer, options.given, options)
-
-
-explain = option_fields.command(ExplainOptions, run)
-
-
-def _explain(explainer: "Explainer", given: str, options: ExplainOptions) -> None:
-    from proxy.cli import explained as output
-    from proxy.explain import explained_input
-    from proxy.explain.explanation import ExplainedFile, Explanation
-
-    text = sys.stdin.buffer.read().decode("utf-8", "surrogateescape") if given == STDIN else given
-    explained: Explanation | ExplainedFile
-    if _is_file(text):
-        explained = explained_input.explain_file(explainer, Path(text), options.application)
+    if (given is None) == (source is None):
+        raise typer.BadParameter("give a file, a URL, or --source OBJECT", param_hint="INPUT")
+    explainer = Explainer(used_store.configured(config_file))
+    if given is None:
+        _print_source(explainer, str(source))
+        return
+    found: Explained | ExplainedLog
+    if Path(given).is_file():
+        found = in_file = event_loop.run(log.explain(explainer, Path(given), application))
+        is_refused, lines = any(each.refused for each in in_file.programs), _lines_of_log(in_file)
     else:
-        explained = explained_input.explain_text(explainer, text, options.application)
-    if options.as_json:
-        shown.print_json(explained)
-    elif isinstance(explained, Explanation):
-        output.show(explained, options.queries)
+        found = one = event_loop.run(_explain_url(explainer, given.strip("\"'<> "), application))
+        is_refused, lines = bool(one.error), _lines(one)
+    if as_json:
+        shown.print_json(found)
     else:
-        output.show_file(explained, options.queries)
+        console = shown.table_console()
+        for line in lines:
+            console.print(shown.visible(line) if isinstance(line, str) else line)
+    raise typer.Exit(int(is_refused))
 
 
-def _is_file(text: str) -> bool:
-    """Return whether an input names a file: no request can be the name of an existing one."""
+async def _explain_url(explainer: "Explainer", text: str, application: str | None) -> "Explained":
+    """Explain a URL, a path, or a request line. Raises SourceError for a text that may be a file that is not there."""
+    from proxy.explain.request import Explained
+    from proxy.traffic import logs
+    from proxy.traffic.v3_request import V3Request, parse_target
+    from proxy.v3.parsing import path_suggestions
+
+    method, target = logs.request_line(text)
+    path = f"/{target.partition('?')[0].partition('://')[2].partition('/')[2]}" if "://" in target else target
     try:
-        return "\n" not in text and Path(text).is_file()
-    except (OSError, ValueError):
-        return False
+        bare, query, apikey = parse_target(target)
+    except ValueError:
+        if not path.startswith("/"):
+            raise errors.SourceError(NO_REQUEST) from None
+        # The path, which may hold an API key, is not repeated.
+        return Explained(request="", status=404, error=path_suggestions.message(path.partition("?")[0]))
+    client = explainer.client(apikey, application)
+    return (await explainer.explain(V3Request(bare, query), client, apikey, method)).explained
 
 
 def _print_source(explainer: "Explainer", name: str) -> None:
     from proxy.mapping import compiler
 
-    names = sorted(explainer.mappings.rules)
-    if name not in names:
-        raise typer.BadParameter(f"no mapping describes {name!r}; there are {', '.join(names)}", param_hint="--source")
+    if name not in explainer.mappings.rules:
+        known = ", ".join(sorted(explainer.mappings.rules))
+        raise typer.BadParameter(f"no mapping describes {name!r}; there are {known}", param_hint="--source")
     typer.echo(compiler.source_of(explainer.mappings, config.FEATURES, name), nl=False)
+
+
+def _lines(explained: "Explained") -> Iterator[str | Table]:
+    # Decoded: a JSON list of queries is unreadable otherwise.
+    yield unquote(explained.request) or "(a path that v3 never had)"
+    if explained.error:
+        yield f"refused with {explained.status}: {explained.error}"
+        yield "Nothing is sent, and nothing is paid."
+        return
+    yield f"{explained.endpoint}, executed as {explained.client}"
+    yield from (f"a query is refused: {mistake}" for mistake in explained.mistakes)
+    for operation in explained.operations:
+        yield f"sends {operation.name}, up to {counted(operation.parts_max, 'part')}, with"
+        yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in operation.variables.items())
+    yield from (f"sends {name}, free of charge, unless it did so before" for name in explained.free)
+    likely = "" if explained.parts_likely == explained.parts_max else f", likely {explained.parts_likely:,}"
+    yield f"At most {counted(explained.parts_max, 'part')}{likely}; free while it is stored, for 23.5 hours."
+    yield from (f"ignored: {each}" for each in explained.ignored)
+    yield from (f"ignored, as v3 did: {each}" for each in explained.unknown)
+    yield from (f"empty: {each}" for each in explained.sourceless)
+
+
+def _lines_of_log(explained: "ExplainedLog") -> Iterator[str | Table]:
+    programs = explained.programs
+    works, loses, refused = (sum(getattr(each, name) for each in programs) for name in ("works", "loses", "refused"))
+    yield (
+        f"{counted(explained.requests, 'request')} of {counted(len(programs), 'program')}: {works:,} work, {loses:,} "
+        f"lose fields or parameters, {refused:,} are refused."
+    )
+    yield from (f"left out: {number} × {reason}" for reason, number in explained.skipped.items())
+    rows = [
+        ("without v3bridge", explained.day_without_proxy, explained.month_without_proxy),
+        ("with v3bridge", explained.day, explained.month),
+    ]
+    yield shown.table("parts at most", "a day", "30 days", rows=rows)
+    yield shown.table(
+        *("program", "works", "loses", "refused", "parts"),
+        rows=[(each.name, each.works, each.loses, each.refused, each.parts) for each in programs],
+    )
+    for verdict, todo in TODO.items():
+        kinds = [each for each in explained.kinds if each.verdict == verdict]
+        if kinds:
+            yield shown.table(
+                *(todo, "requests", "program", "reason", "for example"),
+                rows=[(each.endpoint, each.requests, each.program, each.reason, each.place) for each in kinds],
+            )

@@ -1,7 +1,7 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
 
 import msgspec
 import typer
@@ -35,6 +35,26 @@ def add_columns(table: Table, *names: str, right: Collection[str] = (), fold: Co
             no_wrap=name not in fold,
             overflow="fold" if name in fold else "ellipsis",
         )
+
+
+def table(*columns: str, rows: Sequence[Sequence[str | int | Text | None]]) -> Table:
+    """Return a table. Numbers stand right, texts are folded and never cut; a column in which nothing stands is left
+    out."""
+    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    used = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in rows)]
+    for place in used:
+        is_number = any(isinstance(row[place], int) for row in rows)
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        made.add_column(Text(columns[place]), justify=justify, no_wrap=is_number, overflow="fold")
+    for row in rows:
+        made.add_row(*(_cell(row[place]) for place in used))
+    return made
+
+
+def _cell(value: str | int | Text | None) -> Text:
+    if isinstance(value, Text):
+        return value
+    return visible("" if value is None else f"{value:,}" if isinstance(value, int) else value)
 
 
 def visible(value: str, style: str = "") -> Text:

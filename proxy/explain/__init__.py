@@ -1,1 +1,1 @@
-"""Explanations of v3 requests: how they are understood, planned, paid for and mapped. Sends nothing but a trace."""
+"""What becomes of v3 requests, of one or of all in a log: the service's actions, run on objects that find nothing."""

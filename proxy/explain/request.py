@@ -1,0 +1,250 @@
+"""Explanation of one v3 request: the service's own actions are run on objects that note what is asked of them."""
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from proxy import config, errors, model
+from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
+from proxy.kit import clock, shipped, slices
+from proxy.mapping import coverage, loader, rules
+from proxy.planning import exact_match, fetches, match, queries, search, search_support
+from proxy.planning.listing import ListSearchResult
+from proxy.planning.projection_cache import ATTRIBUTES, LISTS, ProjectionCache
+from proxy.planning.queries import Page, Query
+from proxy.redaction import HIDDEN, Redaction
+from proxy.traffic.v3_request import V3Request, redact_request
+from proxy.v3 import endpoints
+from proxy.v3.actions import AuthenticatedRequest, V3Actions
+from proxy.v3.endpoints import Endpoint
+from proxy.v3.parameters import bare
+from proxy.v3.parsing import path_suggestions, v3_parameters
+from proxy.v3.parsing.request_parameters import RequestParameters
+
+OPEN = exact_match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
+FOUND = msgspec.Raw(b"{}")
+NEXAR_LACKS = "the Nexar API cannot do this; the response names it in X-V3-Unsupported"
+
+
+class Operation(msgspec.Struct, frozen=True):
+    """GraphQL operation that is sent if nothing is stored, and the most parts that it costs."""
+
+    name: str
+    document: str
+    variables: dict[str, Any]
+    parts_max: int
+
+
+class Explained(msgspec.Struct, frozen=True, kw_only=True):
+    """Explanation of one request, without API keys. `error` is what a client gets in place of a response; `mistakes`
+    are the errors of single queries. `ignored` are parameters without effect, and fields that are named and empty,
+    `unknown` parameters that v3 did not read either, `sourceless` all fields of the response that are empty, each with
+    the reason. `free` are operations that cost nothing."""
+
+    request: str
+    endpoint: str = ""
+    client: str = ""
+    status: int = 200
+    error: str = ""
+    mistakes: list[str] = []
+    operations: list[Operation] = []
+    free: list[str] = []
+    parts_max: int = 0
+    parts_likely: int = 0
+    ignored: list[str] = []
+    unknown: list[str] = []
+    sourceless: list[str] = []
+
+
+class Outcome(NamedTuple):
+    """What explaining a request yields: the explanation, and the queries that a store would be asked for."""
+
+    explained: Explained
+    queries: list[Query]
+
+
+class Explainer:
+    """Explains requests under one configuration. Sends nothing."""
+
+    def __init__(self, settings: config.Config) -> None:
+        """Load the mappings. Raises MappingError."""
+        site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
+        self.mappings = loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
+        self.applications = Applications(settings.applications)
+        self.projections = ProjectionCache(self.mappings)
+        self.single_query = settings.translation.single_query
+
+    def client(self, apikey: str | None, name: str | None = None) -> Client:
+        """Return the client called `application` or `application/key`, else that of an API key, else the first one.
+        Raises ConfigError."""
+        clients = [*self.applications.clients.values()]
+        if name is not None:
+            if named := [each for each in clients if name in (each.application.name, each.name)]:
+                return named[0]
+            known = ", ".join(self.applications.by_name)
+            raise errors.ConfigError(f"no application is called {name!r}; there are {known}")
+        try:
+            return self.applications.client(apikey)
+        except errors.ClientError:
+            return clients[0]
+
+    async def explain(self, request: V3Request, client: Client, apikey: str | None, method: str = "GET") -> Outcome:
+        """Explain a request. Raises LookupError for a path that v3 never had."""
+        endpoint = endpoints.of(request.path)
+        if endpoint is None:
+            raise LookupError(path_suggestions.message(request.path))
+        # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
+        request = redact_request(
+            request,
+            Redaction([apikey] if apikey else [], lambda text: config.digest(text) in self.applications.clients),
+        )
+        asked = _AskedObjects(self)
+        metadata = ResponseMetadata(0.0)
+        explained = Explained(request=_target(endpoint, request), endpoint=request.endpoint, client=client.name)
+        try:
+            if method not in endpoints.READ_METHODS:
+                raise errors.MethodNotAllowed.of(method)
+            parameters = RequestParameters(request.target())
+            uid = request.path.rpartition("/")[2]
+            received = AuthenticatedRequest(endpoint, parameters, client, metadata, 0.0, request.path, uid)
+            await V3Actions(cast(Any, asked), self.mappings, clock.ManualClock()).execute(received)
+        except errors.ClientError as error:
+            return Outcome(msgspec.structs.replace(explained, status=error.status, error=error.message), [])
+        application = client.application
+        whole = self.projections.whole(self.projections.features & application.allowed_features)
+        operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
+        projection = parameters.projection(application.allowed_features, self.mappings, endpoint.object)
+        explained = msgspec.structs.replace(
+            explained,
+            operations=operations,
+            free=[*dict.fromkeys(asked.free)],
+            parts_max=sum(each.parts_max for each in operations),
+            parts_likely=sum(map(_likely, {(each.key, each.end): each for each in asked.queries}.values())),
+            ignored=[*(f"{name} ({NEXAR_LACKS})" for name in metadata.unsupported), *metadata.sourceless],
+            unknown=list(_unknown(endpoint, parameters)),
+            sourceless=list(_sourceless(self.mappings, endpoint.object, projection, ())),
+            mistakes=asked.mistakes,
+        )
+        return Outcome(explained, asked.queries)
+
+
+class _AskedObjects:
+    """Stands in for the gateway's objects: notes what is asked for, and finds nothing. Lists that are not at hand are
+    taken to have every name."""
+
+    def __init__(self, explainer: Explainer) -> None:
+        self._explainer = explainer
+        self.queries: list[Query] = []
+        self.free: list[str] = []  # operations that cost no parts
+        self.mistakes: list[str] = []
+
+    async def match_parts(self, _: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
+        for query, asked in match.of_request(parameters, self._explainer.single_query):
+            self.queries.append(asked)
+            if match.needs_count(query, asked, OPEN):
+                self.free.append("supMultiMatch")
+        self.mistakes += [query.error for query in parameters.queries if query.error is not None]
+        return [Rendered((), 0, query.error) for query in parameters.queries]
+
+    async def parts(self, _: GatewayRequest, uids: list[str]) -> dict[str, msgspec.Raw]:
+        valid = queries.valid_uids(uids)
+        self.queries += map(queries.part, valid)
+        return dict.fromkeys(valid, FOUND)
+
+    async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
+        filters = slices.run_to_end(search_support.parse_filters(parameters))
+        any_name = _AnyName({each.replace("*", ""): (f"<ids of {each}>",) for each in filters.patterns})
+        features, tables = request.projection.features, self._explainer.mappings.tables
+        steps = search.plan_with_lists(parameters, filters, tables, features)
+        supplied: Any = None
+        while True:
+            try:
+                name = steps.send(supplied)
+            except StopIteration as done:
+                plan: search.Plan = done.value
+                break
+            self.free.append("supAttributes" if name == ATTRIBUTES else LISTS[name])
+            supplied = tables if name == ATTRIBUTES else _AnyList(any_name)
+        request.metadata.ignore(plan.unsupported)
+        self.queries += plan.queries()
+        counting = plan.count_operations(self._explainer.projections.count, request.context)
+        self.free += [operation.name for operation in counting.values()]
+        return Rendered((), 0, details=plan.details(Page([], 0), {}))
+
+    async def listed(self, _: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Raw]:
+        self.free.append(LISTS[name])
+        return dict.fromkeys(uids, FOUND)
+
+    async def search_listed(
+        self, request: GatewayRequest, name: str, _: model.SearchRequest
+    ) -> tuple[list[Any], ListSearchResult]:
+        self.free.append(LISTS[name])
+        request.metadata.ignore(())
+        return [], ListSearchResult([], 0, {}, {})
+
+
+class _AnyName(dict[str, tuple[str, ...]]):
+    """Ids of a list that is not at hand."""
+
+    def get(self, name: str, _default: Any = ()) -> Any:
+        return (f"<id of {name}>",)
+
+
+class _AnyList(NamedTuple):
+    """Stands in for a Listing."""
+
+    ids: dict[str, tuple[str, ...]]
+
+
+def _operations(asked: list[Query], documents: fetches.Documents, market: model.MappingContext) -> Iterator[Operation]:
+    """Yield the operations of queries as if nothing were stored; equal ones are sent once."""
+    own = [query.as_list_of_its_own() if query.start else query for query in asked]
+    for group in queries.grouped({(each.key, each.end): each for each in own}.values(), model.PARTS_MAX):
+        sent = documents.operation([fetches.Fetch(query, None) for query in group], market.country, market.currency)
+        payload = msgspec.json.decode(sent.payload)
+        yield Operation(sent.name, payload["query"], payload["variables"], sent.parts_max)
+
+
+def _likely(query: Query) -> int:
+    """Return how many parts a query is likely to cost: most numbers have one maker; a search fills its page."""
+    return min(1, query.end - query.start) if query.numbers else query.end - query.start
+
+
+def _target(endpoint: Endpoint, request: V3Request) -> str:
+    """Return the request for display. Values of parameters that the service does not read are hidden: a client may
+    have its key, or a password, in one of them."""
+    query = tuple((name, value if _is_read(endpoint, name) else HIDDEN) for name, value in request.query)
+    return f"/v3{msgspec.structs.replace(request, query=query).target()}"
+
+
+def _names(endpoint: Endpoint) -> list[str]:
+    described = (*v3_parameters.of(endpoint), *v3_parameters.GLOBALS)
+    return [bare(each.name) for each in described if each.name not in ("userkey", "apikey")]
+
+
+def _is_read(endpoint: Endpoint, name: str) -> bool:
+    """Return whether the endpoint reads a parameter of this name; what stands in brackets is a field."""
+    return name.partition("[")[0] in {each.partition("[")[0] for each in _names(endpoint)}
+
+
+def _unknown(endpoint: Endpoint, parameters: RequestParameters) -> Iterator[str]:
+    """Yield parameters that the endpoint does not read, which v3 ignored, too."""
+    for name in parameters.names(""):
+        if not _is_read(endpoint, name):
+            similar = difflib.get_close_matches(name[:40], _names(endpoint), 1)
+            yield f"{name}{f' (did you mean {similar[0]}?)' if similar else ''}"
+
+
+def _sourceless(mappings: loader.Mappings, name: str, projection: model.Projection, at: model.Path) -> Iterator[str]:
+    """Yield the fields of a response that are empty for want of a source, with the reasons."""
+    for field in mappings.rules[name].fields:
+        rule, path = mappings.rules[name].rule(field), (*at, field)
+        if not rules.shows(projection, rule, path):
+            continue
+        if reason := coverage.missing_source(mappings, name, field, projection.features):
+            yield f"{'.'.join(path)} ({reason})"
+        elif rule.target and len(at) < 2:
+            yield from _sourceless(mappings, rule.target, projection, path)
