@@ -1,14 +1,13 @@
 """The command `v3bridge`, also as `python -m proxy`."""
 
+import signal
 import sys
-
-from proxy.kit import hangup
 
 
 def main() -> None:
     """Run the command line. `serve` ignores SIGHUP from here on until it can reload: imports alone take a second."""
     if sys.argv[1:2] == ["serve"]:
-        hangup.ignore()
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from proxy.cli import main as command_line
 
     command_line.main()

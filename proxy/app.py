@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
 import structlog
 
 from proxy import config, redaction, sockets
@@ -22,11 +21,12 @@ from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
 from proxy.web import composition, operators, routing, server
+from proxy.web.connections import Limits
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
 # People and programs that watch; requests under way have a second when the service stops.
-OPERATORS_LIMITS = config.ListenSettings(connections=64, drain_seconds=0, stop_seconds=1.0)
+OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
 
 log = structlog.get_logger()
 
@@ -86,7 +86,7 @@ def check(settings: config.Config) -> None:
     ConfigError."""
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
     gateways.translate(settings, upstream)
-    session.tls_context(upstream.tls)
+    session.tls_context(upstream.ca_file)
 
 
 class Service:
@@ -175,7 +175,7 @@ async def serving(
         yield service
 
 
-def _limits(settings: config.Config) -> config.ListenSettings:
+def _limits(settings: config.Config) -> Limits:
     """Return the limits of client connections. Their number is `listen.connections`, or what the open-file limit
     leaves, at least 1.
 
@@ -185,9 +185,9 @@ def _limits(settings: config.Config) -> config.ListenSettings:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    configured, reserved = settings.listen.connections, settings.reserved_files
+    configured, reserved = settings.listen.connections, config.RESERVED_FILES
     if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
-        return settings.listen
+        return Limits(configured, settings.listen.stop_seconds)
     allowed = max(1, hard - reserved)
     log.warning("connection limit lowered", configured=configured, used=allowed, open_files=hard, reserved=reserved)
-    return msgspec.structs.replace(settings.listen, connections=allowed)
+    return Limits(allowed, settings.listen.stop_seconds)

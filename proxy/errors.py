@@ -43,7 +43,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
 
@@ -284,19 +284,8 @@ class StartError(BridgeError):
     """The service cannot start with this configuration. The message names file, line and key."""
 
 
-class ConfigMistake(NamedTuple):
-    """One mistake in a configuration: a stable `code` of its kind, and `text` in one line."""
-
-    code: str
-    text: str
-
-
 class ConfigError(StartError):
     """Mistakes in the configuration file or in a file that it refers to. The message has a line for each."""
-
-    def __init__(self, message: str = "", mistakes: Sequence[ConfigMistake] = ()) -> None:
-        super().__init__(message or "\n".join(mistake.text for mistake in mistakes))
-        self.mistakes = tuple(mistakes)
 
 
 class MappingError(StartError):

@@ -22,7 +22,6 @@ import structlog
 
 from proxy import app, config, errors, worker
 from proxy.config import changes
-from proxy.kit import hangup
 from proxy.telemetry import log as logging
 from proxy.telemetry import metrics
 
@@ -31,6 +30,7 @@ BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended earl
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
 SEND_SECONDS = 5.0  # that the parent waits for a child that does not read
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
+_STDIN = 0
 
 Main = Callable[[worker.Place, config.Config, socket.socket], None]  # what a process does with its pipe
 
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 class Child:
     """A process in a place, forked when it is `due`; `pid` is 0 until then.
 
-    It has to report or to end until `deadline`. `exit` says how it has ended.
+    It has to report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported.
     """
 
     def __init__(self, place: worker.Place, main: Main, retry_in: float = 0.0) -> None:
@@ -94,25 +94,33 @@ class Server:
     ) -> None:
         self._settings, self._children = settings, list(children)
         self._read, self._resolve, self._announce = read, resolve, announce
-        self._terminal_is_gone = hangup.watch_terminal()
-        self._signals: list[int] = []
+        self._signals: set[int] = set()
         self._selector = selectors.DefaultSelector()
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
         app.check(self._resolve(self._settings))
-        self._watch_signals()
+        is_at_terminal = os.isatty(_STDIN)
+        wakeup, waking = socket.socketpair()
+        waking.setblocking(False)
+        signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGHUP):
+            signal.signal(number, lambda *_: None)  # its number comes out of the other end
+        self._selector.register(wakeup, selectors.EVENT_READ, lambda: self._signals.update(wakeup.recv(4096)))
         gc.freeze()  # a collection in a child would copy all memory that it shares with the parent
         try:
-            self._start()
+            while not (all(child.serves for child in self._children) or self._is_told_to_stop()):
+                for child in self._wait():
+                    raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
+            if not self._is_told_to_stop():
+                self._announce("started")
             while not self._is_told_to_stop():
-                is_hung_up = signal.SIGHUP in self._signals
-                if is_hung_up and self._terminal_is_gone():
-                    break
-                if is_hung_up and not self._awaits_reports():
-                    self._reload()
-                else:
+                if signal.SIGHUP not in self._signals:
                     self._replace_ended()
+                elif is_at_terminal and not os.isatty(_STDIN):
+                    break  # the terminal is gone: nothing could stop the service there
+                else:
+                    self._reload()
             log.info("service stopping", stop_seconds=self._settings.listen.stop_seconds)
             self._announce("stopping")
         finally:
@@ -120,24 +128,8 @@ class Server:
         log.info("service stopped")
         return code
 
-    def _watch_signals(self) -> None:
-        wakeup, self._waking = socket.socketpair()
-        self._waking.setblocking(False)
-        signal.set_wakeup_fd(self._waking.fileno(), warn_on_full_buffer=False)
-        for number in (*STOP_SIGNALS, signal.SIGHUP):
-            signal.signal(number, lambda *_: None)  # its number comes out of the other end
-        self._selector.register(wakeup, selectors.EVENT_READ, lambda: self._signals.extend(wakeup.recv(4096)))
-
     def _is_told_to_stop(self) -> bool:
         return not STOP_SIGNALS.isdisjoint(self._signals)
-
-    def _start(self) -> None:
-        while not all(child.serves for child in self._children):
-            for child in self._wait():
-                raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
-            if self._is_told_to_stop():
-                return
-        self._announce("started")
 
     def _reload(self) -> None:
         """Read and check the configuration, and hand it to the workers, or leave it as it is."""
@@ -155,10 +147,10 @@ class Server:
         logging.configure(settings.log.level, settings.log.format, sys.stderr)
         for child in self._children:
             if child.pid and child.place.number:
+                child.deadline = time.monotonic() + REPORT_SECONDS
                 with suppress(OSError):  # who does not read it does not report, either
                     child.pipe.sendall(worker.order(resolved))
-                child.deadline = time.monotonic() + REPORT_SECONDS
-        while self._awaits_reports() and not self._is_told_to_stop():
+        while any(child.deadline < math.inf for child in self._children) and not self._is_told_to_stop():
             self._replace_ended()
         if self._is_told_to_stop():
             return
@@ -166,9 +158,6 @@ class Server:
         if not is_refused:
             log.info("configuration reloaded", waiting_for_restart=waiting)
         self._announce("failed" if is_refused else "reloaded")
-
-    def _awaits_reports(self) -> bool:
-        return any(child.deadline < math.inf for child in self._children)
 
     def _replace_ended(self) -> None:
         """Wait for something to happen; successors take the places of children that have ended."""
@@ -201,6 +190,7 @@ class Server:
 
     def _fork(self, child: Child) -> None:
         self._selector.register(child.pipe, selectors.EVENT_READ, child.hear)
+        child.deadline = time.monotonic() + REPORT_SECONDS
         try:
             child.pid = os.fork()
         except OSError as error:  # no more processes for now
@@ -209,7 +199,6 @@ class Server:
         if child.pid == 0:
             self._become(child)
         child.pipe_of_child.close()
-        child.deadline = time.monotonic() + REPORT_SECONDS
 
     def _become(self, child: Child) -> NoReturn:
         """Be a child, which Ctrl-C at a terminal reaches, too: the parent ends it."""

@@ -5,6 +5,7 @@ the parent closes it, and also when the parent has been killed.
 """
 
 import asyncio
+import gc
 import json
 import math
 import pickle
@@ -19,10 +20,9 @@ from typing import NamedTuple
 import structlog
 
 from proxy import app, config, errors, sockets
-from proxy.kit import event_loop, garbage
 from proxy.telemetry import log as logging
 
-LENGTH_BYTES = 8  # of the length of an order
+LENGTH_BYTES = 8  # of the length of a configuration
 KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
 
 log = structlog.get_logger()
@@ -64,7 +64,7 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
         logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()
         try:
-            event_loop.run(_serve(place, settings, pipe, output))
+            asyncio.run(_serve(place, settings, pipe, output))
         except Exception as error:
             raise errors.ConfigError(mistake(error)) from error
 
@@ -73,7 +73,7 @@ async def _serve(place: Place, settings: config.Config, pipe: socket.socket, out
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with app.serving(settings, place.opened, name=place.name, ended=place.ended, file=place.metrics) as service:
-        garbage.tune()
+        gc.freeze()  # a full collection would stop the event loop, and find nothing
         following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()

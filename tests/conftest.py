@@ -18,7 +18,7 @@ import structlog
 from aiohttp import web_app
 from support import forked_commands, time_limit
 
-from proxy.kit import garbage, shipped
+from proxy.kit import shipped
 from proxy.mapping import compiler, loader, transforms
 from proxy.model import Projection
 
@@ -125,7 +125,7 @@ def _nothing_is_exempt_from_garbage_collection() -> Iterator[None]:
     """A proxy that has loaded a list exempts all objects of its process. Here these are mostly garbage: what earlier
     tests left in cycles would stay for the rest of the session."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(garbage, "exempt", lambda: None)
+        patch.setattr(gc, "freeze", lambda: None)
         yield
 
 

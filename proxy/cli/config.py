@@ -1,4 +1,4 @@
-"""`v3bridge config`: the settings in effect, where each comes from, and what it is for."""
+"""`v3bridge config`: the settings in effect, and where each comes from."""
 
 import os
 from typing import Annotated
@@ -9,15 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.cli import option_fields, shown
-from proxy.config import loader, origins, reference
+from proxy.config import loader, origins
 from proxy.kit import shipped
 
 
 def config(
     config_file: option_fields.ConfigFile = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also print the settings at their defaults, and what each is for.")
-    ] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Also print the settings at their defaults.")] = False,
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Print the settings of a configuration and where each comes from; with --all every setting."""
@@ -27,24 +25,14 @@ def config(
     if as_json:
         shown.print_json(listed)
         return
-    shown.table_console().print(_table(listed, everything))
+    shown.table_console().print(_table(listed))
 
 
-def _table(listed: list[origins.EffectiveSetting], everything: bool) -> Table:
-    meanings = {row.name: row.plain_meaning for row in reference.rows()}
+def _table(listed: list[origins.EffectiveSetting]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     table.add_column("setting", overflow="fold", style="bold")
     table.add_column("value", overflow="fold")
     table.add_column("from", overflow="fold", style="dim")
-    if everything:
-        table.add_column("meaning", ratio=1)
-    block = None
     for each in listed:
-        if block not in (None, each.block):
-            table.add_section()
-        block = each.block
-        cells = [each.name, each.value, each.source]
-        if everything:
-            cells.append(meanings.get(reference.documented_name(each.name), ""))
-        table.add_row(*map(Text, cells))
+        table.add_row(*map(Text, (each.name, each.value, each.source)))
     return table

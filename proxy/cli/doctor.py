@@ -1,5 +1,6 @@
 """`v3bridge doctor`: twelve checks of an installation, one line each, and what to do about what they find."""
 
+import asyncio
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -11,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proxy.cli import embedded, option_fields, shown
-from proxy.kit import clock, event_loop, shipped
+from proxy.kit import clock, shipped
 from proxy.kit.wording import printable
 from proxy.telemetry import log
 
@@ -29,7 +30,7 @@ def doctor(
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Check configuration, network, credentials, plan and machine, and say what to do. Costs 0 parts."""
-    results = event_loop.run(examine(config_file or shipped.path("config.yaml"), only, quiet=as_json))
+    results = asyncio.run(examine(config_file or shipped.path("config.yaml"), only, quiet=as_json))
     code = exit_code(results)
     if as_json:
         shown.print_json({"ok": not code, "checks": results})

@@ -1,5 +1,6 @@
 """`v3bridge init`: asks for what a configuration needs, checks it, and writes it."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -11,7 +12,6 @@ import typer
 from proxy import errors
 from proxy.cli import doctor
 from proxy.config import loader, settings
-from proxy.kit import event_loop
 
 APPLICATION = "our"
 KEY_BYTES = 24  # random bytes of an API key that is made
@@ -72,7 +72,7 @@ def init(
     )
     _write(given, output, secret_file)
     typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
-    results = event_loop.run(doctor.examine(output))
+    results = asyncio.run(doctor.examine(output))
     typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n{_first_request(given.apikey)}")
     raise typer.Exit(doctor.exit_code(results))
 

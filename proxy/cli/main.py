@@ -1,5 +1,6 @@
 """Entry point of `v3bridge`: its commands, its help, and the output of configuration errors."""
 
+import gc
 import importlib
 import os
 import re
@@ -12,7 +13,7 @@ import typer
 from typer import core
 
 from proxy import __version__, errors
-from proxy.kit import extras, garbage, shipped
+from proxy.kit import extras, shipped
 from proxy.kit.wording import printable
 
 COMMANDS = {
@@ -161,7 +162,8 @@ def main() -> None:
     """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
     code is 2."""
     _open_standard_streams()
-    garbage.collect_rarely()
+    # Imports create 90 000 objects, and a large response more than the default: a collection would delay all others.
+    gc.set_threshold(25_000, 40, 20)
     try:
         # Not standalone: typer would print usage and boxes around its errors.
         code = program(_called(sys.argv[1:]))(standalone_mode=False)

@@ -5,6 +5,7 @@ import shutil
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ import typer
 from proxy import __version__, config, errors, sockets
 from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
-from proxy.kit import service_manager, shipped
+from proxy.kit import shipped
 
 if TYPE_CHECKING:
     from proxy import worker
@@ -41,13 +42,13 @@ def serve(
     file = config_file or shipped.path("config.yaml")
     given = (("host", host), ("port", port), ("workers", workers))
     options = {name: value for name, value in given if value is not None}
-    manager, passed = service_manager.ServiceManager.take(os.environ), sockets.take(os.environ)
+    manager, passed = os.environ.pop("NOTIFY_SOCKET", ""), sockets.take(os.environ)
 
     def read() -> config.Config:
         settings = option_fields.with_admin_port(loader.load(file, os.environ), admin_port)
         listen = msgspec.structs.replace(settings.listen, **options)
         settings = msgspec.structs.replace(settings, listen=listen)
-        return sockets.apply(settings, passed, [*options, *([] if admin_port is None else ["admin-port"])])
+        return sockets.apply(settings, passed)
 
     settings = read()
     opened = _open(settings, passed)
@@ -77,7 +78,7 @@ class _Start(NamedTuple):
     settings: config.Config
     opened: _Opened
     passed: sockets.PassedSockets
-    manager: service_manager.ServiceManager
+    manager: str
 
     @property
     def file(self) -> Path:
@@ -124,7 +125,7 @@ def _run(start: _Start, folder: Path) -> int:
     if start.opened.admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
         logger.warning("admin port unavailable", reason=start.opened.admin_failure)
-    for file in config.exposed(start.file):
+    for file in loader.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     places = [
         worker.Place(number, each, metrics=folder / f"{number}.json")
@@ -175,11 +176,11 @@ def _announce(start: _Start, settings: config.Config, measured: "metrics.Metrics
     if state == "started":
         _report_start(start, settings)
     elif state == "reloading":
-        start.manager.reloading()
+        sockets.notify(start.manager, "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
     elif state == "stopping":
-        start.manager.stopping("finishing requests")
+        sockets.notify(start.manager, "STOPPING=1", "STATUS=finishing requests")
     else:
-        start.manager.ready(f"serving at {start.opened.url}; last reload: {state}")
+        sockets.notify(start.manager, "READY=1", f"STATUS=serving at {start.opened.url}; last reload: {state}")
         measured.configuration_reloads.labels(state).inc()
     if state in ("started", "reloaded", "failed"):
         measured.record_configuration(state != "failed")
@@ -210,7 +211,7 @@ def _report_start(start: _Start, settings: config.Config) -> None:
         admin=admin_url or "off",
         **_environment(settings),
     )
-    if not start.manager.ready(f"serving at {url}"):
+    if not sockets.notify(start.manager, "READY=1", f"STATUS=serving at {url}"):
         logger.warning("service manager unreachable")
 
 

@@ -1,6 +1,7 @@
 """`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it; what the store has,
 also while it does not run."""
 
+import asyncio
 import json
 import os
 import urllib.error
@@ -18,7 +19,7 @@ from rich.text import Text
 from proxy import config, errors
 from proxy.cli import option_fields, shown, used_store
 from proxy.config import loader
-from proxy.kit import clock, event_loop, shipped
+from proxy.kit import clock, shipped
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -49,7 +50,7 @@ def status(
     try:
         found = _read(url, admin.token.reveal() if admin.token else "")
     except _NoServiceError as error:
-        stored = event_loop.run(_read_store(settings))
+        stored = asyncio.run(_read_store(settings))
         if stored is None:
             raise
         reason = {"check": "service", "reason": error.message}

@@ -1,6 +1,7 @@
 """`v3bridge usage`: usage and limits of every application and API key, and with --clients who still calls. Read from
 the store that the workers share, which --set and --forget-results change."""
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,6 @@ from rich.text import Text
 
 from proxy import config, errors
 from proxy.cli import option_fields, shown, spending, used_store
-from proxy.kit import event_loop
 from proxy.kit.wording import counted
 from proxy.telemetry import log as logging
 
@@ -64,9 +64,9 @@ def usage(
     if why is not None:
         _print_no_figures(why, as_json)
     elif clients:
-        event_loop.run(_clients(settings, as_json))
+        asyncio.run(_clients(settings, as_json))
     else:
-        event_loop.run(_usage(settings, as_json))
+        asyncio.run(_usage(settings, as_json))
 
 
 async def _usage(settings: config.Config, as_json: bool) -> None:
@@ -93,7 +93,7 @@ def _set(settings: config.Config, text: str, why: str | None) -> None:
     if why is not None:
         raise errors.ConfigError(f"store: {why}")
     try:
-        before = event_loop.run(used_store.with_state(settings, lambda state: state.set_usage(name, int(number))))
+        before = asyncio.run(used_store.with_state(settings, lambda state: state.set_usage(name, int(number))))
     except LookupError:
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--set") from None
@@ -118,7 +118,7 @@ def _forget_results(settings: config.Config, why: str | None, yes: bool) -> None
     spending.say("Results that are kept cost nothing; without them, each query costs its parts again.")
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
-    deleted = event_loop.run(used_store.with_state(settings, lambda state: state.forget_results()))
+    deleted = asyncio.run(used_store.with_state(settings, lambda state: state.forget_results()))
     log.info("results forgotten", parts=deleted)
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 

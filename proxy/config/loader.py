@@ -3,28 +3,22 @@
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
-import datetime
 import re
+import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from aiohttp.helpers import is_ip_address
-
 from proxy import errors
-from proxy.config import mistakes, secret, settings, store_place
-from proxy.config.blocks import WRONG, Blocks
+from proxy.config import base, secret, settings, store_place
 from proxy.kit import located_yaml
+from proxy.kit.located_yaml import Trail
 
-# Placeholders for values that are not needed where no request is sent to the upstream.
-ABSENT: dict[type[Any], str] = {
-    secret.ClientId: "absent",
-    secret.Secret: "absent",
-    secret.ProxyAddress: "http://absent",
-}
-TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
+# Stands for values that are not needed where no request is sent to the upstream.
+ABSENT = "http://absent.invalid"
+SECRETS = (secret.Secret, secret.OperatorsToken, secret.ProxyAddress, secret.StoreUrl, secret.Digest)
+EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -35,185 +29,131 @@ def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> se
     Without `upstream` no request will be sent to it: missing credentials, outgoing proxy and TLS files are accepted.
     The settings of the store are always required.
     """
-    located = located_yaml.read(path, errors.ConfigError)
-    return _Reader(located, path, environ, upstream).config()
+    return _Reader(path, environ, upstream).config()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader(Blocks):
-    file: Path
-    environ: Mapping[str, str]
-    upstream: bool
-    _first_uses: dict[Any, located_yaml.Trail] = field(default_factory=dict, init=False)
+def exposed(path: Path) -> list[Path]:
+    """Return the files with secrets of a configuration that other users can read. Raises ConfigError."""
+    reader = _Reader(path, {}, upstream=False)
+    with suppress(errors.ConfigError):  # such as a variable that is not set
+        reader.config()
+    return [file for file in reader.secret_files if _is_open(file)]
 
-    @property
-    def folder(self) -> Path:
-        return self.file.parent
+
+def _is_open(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    except OSError:
+        return False
+
+
+class _Reader(base.Blocks):
+    """Reader of a configuration file. `secret_files` are those in which it has found secrets."""
+
+    def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool) -> None:
+        super().__init__(located_yaml.read(file, errors.ConfigError))
+        self._file, self._environ, self._upstream = file, environ, upstream
+        self._first_uses: dict[tuple[Trail, object], Trail] = {}
+        self.secret_files: dict[Path, None] = {}
 
     def config(self) -> settings.Config:
-        blocks = self.known(settings.Config, self.located.data, ())
-        upstream = self._upstream(blocks)
-        applications = self._applications(blocks.get("applications"), upstream)
-        # Across blocks, so neither block can check it by itself.
-        checked = {
-            "applications": applications,
-            **self._store(blocks),
-            "admin": self._admin(blocks.get("admin")),
-            "upstream": upstream,
-            "uids": None if blocks.get("uids") is None else self.value(secret.File, blocks["uids"], ("uids",)),
-        }
-        others = {
-            field.name: self.block(type(field.default), blocks.get(field.name), (field.name,))
-            for field in msgspec.structs.fields(settings.Config)
-            if field.name not in checked
-        }
-        return self.checked(settings.Config(**checked, **others))
-
-    def _store(self, blocks: dict[str, Any]) -> dict[str, Any]:
-        raw = "sqlite" if blocks.get("store") is None else blocks["store"]
-        store = self.value(secret.StoreUrl, raw, ("store",))
-        given = blocks.get("store_without_tls", False)
-        allowed = self._setting(settings.Config, "store_without_tls", bool, given, ("store_without_tls",))
-        if store is not WRONG and store.is_readable_on_the_way and not allowed:
-            message = f"{store.shown} is reached without TLS; use rediss://, or set store_without_tls: true"
+        raw = {} if self.located.data is None else self.located.data
+        if isinstance(raw, dict):
+            # An empty block has its defaults; an empty upstream would silently be the sandbox.
+            raw = {name: value for name, value in raw.items() if value is not None or name == "upstream"}
+            raw["upstream"] = self._upstream_of(raw.get("upstream", "sandbox"))
+            if isinstance(raw.get("applications"), dict):
+                raw["applications"] = self._applications(raw["applications"], raw["upstream"] == "sandbox")
+            raw.setdefault("store", "sqlite")
+        read = self.block(settings.Config, raw)
+        if read is not None and read.store.is_readable_on_the_way and not read.store_without_tls:
+            message = f"{read.store.shown} is reached without TLS; use rediss://, or set store_without_tls: true"
             self.report(("store",), message)
-        return {"store": store, "store_without_tls": allowed}
+        return self.checked(read)
 
-    def _upstream(self, blocks: dict[str, Any]) -> Any:
-        # The sandbox is the default so that a first start needs no account and sends nothing to anybody.
-        raw = blocks.get("upstream", "sandbox")
-        if raw == "sandbox":
-            return raw
+    def _upstream_of(self, raw: Any) -> Any:
         if raw == "nexar":
             return settings.UpstreamSettings()
         if not isinstance(raw, dict):
-            self.report(("upstream",), "must be sandbox, nexar, or a block of settings of the service")
-            return "sandbox"
-        upstream = self.block(settings.UpstreamSettings, raw, ("upstream",))
+            return raw
         for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
             # Else tokens or credentials of one service would be sent to another.
             if given in raw and other not in raw:
-                self.report(("upstream", other), mistakes.missing(settings.UpstreamSettings, other), "setting_missing")
-        for each in () if upstream.connect_to is WRONG else upstream.connect_to:
-            if is_ip_address(host := each.partition(":")[0]):
-                message = f"{host} is an address, and only names are resolved; write the other address into the URLs"
-                self.report(("upstream", "connect_to"), message)
-        return upstream
+                accepted = base.accepted(settings.UpstreamSettings, (other,))
+                self.report(("upstream", other), f"is missing; it accepts {accepted}")
+        return self.block(settings.UpstreamSettings, raw, ("upstream",)) or settings.UpstreamSettings()
 
-    def _admin(self, raw: Any) -> Any:
-        if raw is False:
-            return False
-        admin = self.block(settings.AdminSettings, raw, ("admin",))
-        token = admin.token if self.upstream else None  # else it may be a placeholder
-        if isinstance(token, secret.Secret) and len(token.reveal()) < TOKEN_MIN:
-            message = f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24"
-            self.report(("admin", "token"), message)
-        return admin
+    def _applications(self, raw: dict[Any, Any], in_sandbox: bool) -> dict[str, settings.ApplicationSettings]:
+        return {str(name): self._application(each, ("applications", name), in_sandbox) for name, each in raw.items()}
 
-    def _applications(self, raw: Any, upstream: Any) -> dict[str, settings.ApplicationSettings]:
-        at = ("applications",)
-        if not isinstance(raw, dict) or not raw:
-            self.report(at, "at least one application is needed: a name, and below it its apikeys", "setting_missing")
-            return {}
-        return {name: self._application(name, block, upstream) for name, block in raw.items()}
-
-    def _application(self, name: Any, raw: Any, upstream: Any) -> settings.ApplicationSettings:
-        at = ("applications", name)
-        known = self.known(settings.ApplicationSettings, raw, at)
-        plan = known.get("plan")
-        of_plan = settings.PLANS.get(plan, {}) if isinstance(plan, str) else {}
-        application = self.block(settings.ApplicationSettings, of_plan | self._inner(known, at), at)
-        # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
-        needed = upstream != "sandbox" or application.client_id is not None or application.client_secret is not None
-        for key in ("client_id", "client_secret"):
-            if needed and getattr(application, key) is None:
-                self.report((*at, key), mistakes.missing(settings.ApplicationSettings, key), "setting_missing")
-        self._check_sunsets(application, at)
-        self._check_shares(application, at)
-        # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        return application
-
-    def _inner(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
-        """Convert nested blocks of an application first, so that an error in one has its own line."""
-        inner = dict(raw)
-        if isinstance(apikeys := raw.get("apikeys"), list):
-            inner["apikeys"] = [self._apikey(entry, (*at, "apikeys", index)) for index, entry in enumerate(apikeys)]
-        return inner | self._sunset(raw, at)
-
-    def _sunset(self, raw: dict[str, Any], at: located_yaml.Trail) -> dict[str, Any]:
-        """Convert `sunset` where it is a block or a date; anything else is accepted or reported with its block."""
-        value = raw.get("sunset")
-        if isinstance(value, dict):
-            return {"sunset": self.block(settings.SunsetSettings, value, (*at, "sunset"))}
-        try:
-            return {"sunset": settings.SunsetSettings(msgspec.convert(value, datetime.date))}
-        except (msgspec.ValidationError, UnicodeEncodeError):
-            return {}
-
-    def _check_sunsets(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:
-        """Report a deprecation after the sunset, which RFC 9745 §4 forbids; both may come from different blocks."""
-        keys = application.apikeys if isinstance(application.apikeys, tuple) else ()
-        for index, key in enumerate(keys):
-            # WRONG has been reported, and merges with nothing.
-            sunset = None if WRONG in (application.sunset, key.sunset) else application.sunset_of(key)
-            day, since = (sunset.date, sunset.since) if sunset else (None, None)
-            if isinstance(day, datetime.date) and isinstance(since, datetime.date) and since > day:
-                own = ("apikeys", index) if key.sunset else ()
-                self.report((*at, *own, "sunset"), f"since {since} is after the sunset {day}")
-
-    def _check_shares(self, application: settings.ApplicationSettings, at: located_yaml.Trail) -> None:
-        """Report shares of the application's parts where these are not limited."""
-        limit, keys = application.parts, application.apikeys if isinstance(application.apikeys, tuple) else ()
-        if limit is WRONG or isinstance(limit, int):
-            return
-        for index, key in enumerate(keys):
-            if key.share is not WRONG and key.share:
-                message = f"needs the limit that it is part of: set {mistakes.dotted((*at, 'parts'))}, or plan"
-                self.report((*at, "apikeys", index, "parts"), message, "setting_missing")
-
-    def _apikey(self, raw: Any, at: located_yaml.Trail) -> Any:
+    def _application(self, raw: Any, at: Trail, in_sandbox: bool) -> settings.ApplicationSettings:
+        raw = dict(raw) if isinstance(raw, dict) else {} if raw is None else raw
+        keys: list[Any] = []
         if isinstance(raw, dict):
-            # Not named: the unknown key may be the apikey itself.
-            if not raw.keys() <= set(settings.ApiKeySettings.__struct_fields__):
-                known = ", ".join(settings.ApiKeySettings.__struct_fields__)
-                self.report(at, f"holds an unknown key; known here: {known}", "unknown_key")
-            apikey = self.block(settings.ApiKeySettings, raw | self._sunset(raw, at), at)
-        else:
-            apikey = settings.ApiKeySettings(self.value(secret.Digest, raw, at))
-        self._check_first((), apikey.key, "apikey", "this API key", at)
-        name = apikey.name or str(int(at[-1]) + 1)
-        self._check_first(at[:-1], name, "name", f"the name {name}", at)
-        return apikey
+            raw = settings.PLANS.get(str(raw.get("plan")), {}) | raw
+            if isinstance(raw.get("apikeys"), list):
+                keys = raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
+        application = self.block(settings.ApplicationSettings, raw, at)
+        if isinstance(raw, dict):
+            # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
+            is_complete = in_sandbox and raw.get("client_id") is None and raw.get("client_secret") is None
+            for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
+                if not raw.get(name):
+                    accepted = base.accepted(settings.ApplicationSettings, (name,))
+                    self.report((*at, name), f"is missing; it accepts {accepted}")
+            for index, key in enumerate(keys):
+                self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
+        # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
+        if not isinstance(at[1], str) or not _NAME.fullmatch(at[1]):
+            self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
+        return application or settings.ApplicationSettings()
 
-    def _check_first(
-        self, scope: located_yaml.Trail, value: Any, noun: str, shown: str, at: located_yaml.Trail
-    ) -> None:
-        """Report an API key, or its name, that an earlier one within `scope` has."""
-        earlier = self._first_uses.setdefault((scope, value), at)
-        if earlier is not at and value is not WRONG:
-            place = f"{mistakes.dotted(earlier)} ({self.located.place(earlier)})"
-            self.report(at, f"{shown} is already given in {place}", f"duplicate_{noun}")
+    def _check_key(self, raw: dict[str, Any], at: Trail, is_limited: bool) -> None:
+        """Report an API key or its name that another one has, and a share of parts that are not limited."""
+        name = str(raw.get("name") or int(at[-1]) + 1)
+        with suppress(ValueError, TypeError, KeyError):  # what is no API key has been reported
+            self._check_first(((), secret.apikey(raw["key"])), "this API key", at)
+        self._check_first((at[:-1], name), f"the name {name}", at)
+        if str(raw.get("parts")).endswith("%") and not is_limited:
+            needed = base.dotted((*at[:2], "parts"))
+            self.report((*at, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
+
+    def _check_first(self, use: tuple[Trail, object], shown: str, at: Trail) -> None:
+        earlier = self._first_uses.setdefault(use, at)
+        if earlier is not at:
+            self.report(at, f"{shown} is already given in {base.dotted(earlier)} ({self.located.place(earlier)})")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
-        if isinstance(raw, kind):  # an inner block has been read before
-            return raw
         if not isinstance(raw, str):
             raise TypeError("is not text; put it in quotes")
+        folder = self._file.parent
+        if kind is secret.File:
+            file = folder / raw
+            try:
+                with file.open("rb"):
+                    return secret.File(file)
+            except OSError as error:
+                if not self._upstream:
+                    return secret.File(file)
+                raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
+        if kind in SECRETS:
+            self._note_secret(kind, raw)
         if kind is secret.Digest:
             return secret.apikey(raw)
-        if kind is secret.StoreUrl:
-            return store_place.parse(self._resolved(kind, raw), self.file, self.environ)
-        if kind is secret.File:
-            return secret.readable(raw, self.folder) if self.upstream else secret.File(self.folder / raw)
-        return kind(self._resolved(kind, raw))
-
-    def _resolved(self, kind: type[Any], raw: str) -> str:
         try:
-            return secret.resolve(raw, self.folder, self.environ)
+            text = secret.resolve(raw, folder, self._environ)
         except ValueError:
             # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
-            if self.upstream or kind not in ABSENT or not raw.startswith(("env:", "file:")):
+            if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
                 raise
-            return ABSENT[kind]
+            text = ABSENT
+        return store_place.parse(text, self._file, self._environ) if kind is secret.StoreUrl else kind(text)
+
+    def _note_secret(self, kind: type[Any], raw: str) -> None:
+        """Note the file in which a secret is; an address is one only with a password."""
+        if raw.startswith("file:"):
+            self.secret_files[self._file.parent / raw.removeprefix("file:")] = None
+        elif kind in (secret.ProxyAddress, secret.StoreUrl) and "@" not in raw:
+            return
+        elif not raw.startswith(("env:", "sha256:")) and raw != EXAMPLE_KEY:
+            self.secret_files[self._file] = None

@@ -10,16 +10,12 @@ from typing import Any
 
 import msgspec
 
-from proxy.config import secret
-from proxy.config.base import Settings
-from proxy.config.settings import PLANS, ApiKeySettings, Config
+from proxy.config import base, secret, settings
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import LocatedYaml, Trail
 
 DEFAULT = "default"
-HIDDEN = "hidden"
 _MISSING: Any = object()
-_SECRETS = (secret.Secret, secret.Digest, secret.ClientId)
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
@@ -29,95 +25,59 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
     name: str
     value: str
     source: str
-    is_secret: bool
-
-    @property
-    def block(self) -> str:
-        """Block of settings that it belongs to; each application is one."""
-        first, *inner = self.name.split(".")
-        if not inner:
-            return "general"
-        return f"{first}.{inner[0]}" if first == "applications" else first
 
 
-def effective_settings(settings: Config, file: Path) -> list[EffectiveSetting]:
+def effective_settings(config: settings.Config, file: Path) -> list[EffectiveSetting]:
     """Return all settings, in the order of their definition. Raises YamlError where the file cannot be read."""
-    return list(_Walk(located_yaml.load(file)).block(settings, "", (), Config))
+    located = located_yaml.load(file)
+    return [
+        EffectiveSetting(".".join(map(str, name)), _shown(value), _source(located, at))
+        for name, at, value in _settings(config, (), ())
+    ]
 
 
-class _Walk:
-    """Visits all settings, each with its name and its place in the file."""
-
-    def __init__(self, located: LocatedYaml) -> None:
-        self._located = located
-
-    def block(self, block: Settings, name: str, at: Trail, kind: type[Settings]) -> Iterator[EffectiveSetting]:
-        for field in msgspec.structs.fields(kind):
-            value = getattr(block, field.name)
-            inner = f"{name}.{field.name}" if name else field.name
-            yield from self._setting(value, inner, (*at, field.name), field.default)
-
-    def _setting(self, value: Any, name: str, at: Trail, default: Any) -> Iterator[EffectiveSetting]:
-        if isinstance(value, Settings):
-            yield from self.block(value, name, at, type(value))
-        elif isinstance(value, dict):
-            for key, each in value.items():
-                yield from self._setting(each, f"{name}.{key}", (*at, key), _MISSING)
-        elif isinstance(value, tuple) and value and isinstance(value[0], Settings):
-            for position, each in enumerate(value):
-                label = each.name if isinstance(each, ApiKeySettings) and each.name else position + 1
-                yield from self._setting(each, f"{name}.{label}", (*at, position), _MISSING)
-        else:
-            is_secret = _is_secret(value)
-            yield EffectiveSetting(
-                name, HIDDEN if is_secret else _shown(value), self._source(value, at, default), is_secret
-            )
-
-    def _source(self, value: Any, at: Trail, default: Any) -> str:
-        raw, place = self._raw(at), self._place(at)
-        if raw is _MISSING:
-            if value == default:
-                return DEFAULT
-            # A block may be written as one value: a date for `sunset`, a key for the block of an API key.
-            parent = self._raw(at[:-1])
-            if isinstance(parent, dict) and at[-1] in PLANS.get(str(parent.get("plan")), {}):
-                return self._place((*at[:-1], "plan"))
-            return place
-        given = raw if isinstance(raw, list) else [raw]
-        references = [each for each in given if isinstance(each, str) and each.startswith(("env:", "file:"))]
-        return ", ".join((*references, place))
-
-    def _place(self, at: Trail) -> str:
-        position = self._located.position(at)
-        return self._located.name if position is None else f"{self._located.name}:{position.line}"
-
-    def _raw(self, at: Trail) -> Any:
-        data = self._located.data
-        try:
-            for step in at:
-                data = data[step]
-        except (KeyError, IndexError, TypeError):  # the last one: a block may be written as one value
-            return _MISSING
-        return data
+def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
+    """Yield the name, the place in the file and the value of each setting."""
+    inner: list[tuple[Any, Any, Any]] = []
+    if isinstance(value, base.Settings):
+        inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
+    elif isinstance(value, dict):
+        inner = [(key, key, each) for key, each in value.items()]
+    elif isinstance(value, tuple) and value and isinstance(value[0], settings.ApiKeySettings):
+        inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
+    else:
+        yield name, at, value
+    for label, step, each in inner:
+        yield from _settings(each, (*name, label), (*at, step))
 
 
-def _is_secret(value: Any) -> bool:
-    values = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(each, _SECRETS) and not isinstance(each, secret.StoreUrl) for each in values)
+def _source(located: LocatedYaml, at: Trail) -> str:
+    raw, parent = _raw(located.data, at), _raw(located.data, at[:-1])
+    if raw is _MISSING and isinstance(parent, dict) and at[-1] in settings.PLANS.get(str(parent.get("plan")), {}):
+        raw, at = None, (*at[:-1], "plan")
+    if raw is _MISSING and isinstance(parent, str) and at[-1] == "key":  # an API key that is no block
+        raw = parent
+    if raw is _MISSING:
+        return DEFAULT
+    references = [each for each in (raw,) if isinstance(each, str) and each.startswith(("env:", "file:"))]
+    return ", ".join((*references, located.place(at).rpartition(":")[0]))
+
+
+def _raw(data: Any, at: Trail) -> Any:
+    try:
+        for step in at:
+            data = data[step]
+    except (KeyError, IndexError, TypeError):  # the last one: a block may be written as one value
+        return _MISSING
+    return data
 
 
 def _shown(value: Any) -> str:
     """Return a value as text: as the file would have it."""
-    match value:
-        case secret.StoreUrl():
-            return value.shown
-        case bool():
-            return str(value).lower()
-        case float():
-            return f"{value:g}"
-        case tuple() if value:
-            return ", ".join(map(str, value))
-        case None | ():
-            return "none"
-        case _:
-            return str(value)
+    if isinstance(value, secret.StoreUrl):
+        return value.shown
+    if isinstance(value, secret.Secret | secret.Digest | secret.ClientId):
+        return "hidden"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

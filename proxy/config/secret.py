@@ -1,37 +1,21 @@
 """Values that must not be shown: secrets and the store's address are hidden, API keys are stored as digests only.
 
-Made while the configuration is read; the messages of ValueError never hold the value. `exposed` finds the files with
-secrets that other users can read.
+Made while the configuration is read; the messages of ValueError never hold the value.
 """
 
 import hashlib
 import ipaddress
 import re
-import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
-from proxy import errors
-from proxy.kit import located_yaml
-
 FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
-KNOWN_TO_ALL = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
+TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
 
-_SECRET_KEYS = ("client_secret", "token")
-_ADDRESS_KEYS = ("store", "proxy")  # secret where they hold a password
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
-
-
-class UnresolvedError(ValueError):
-    """A reference to an environment variable or a file leads to no value. `code` is the kind of mistake."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
+_CONNECT_TO = re.compile(r"([^:\s]+):\d{1,5}:[^:\s]+:\d{1,5}")
 
 
 class ClientId(str):
@@ -61,6 +45,17 @@ class Secret:
     def reveal(self) -> str:
         """Return the secret itself, for the request that needs it."""
         return self._text
+
+
+class OperatorsToken(Secret):
+    """Token of the operators' port."""
+
+    __slots__ = ()
+
+    def __init__(self, text: str) -> None:
+        if len(text) < TOKEN_MIN:
+            raise ValueError(f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24")
+        super().__init__(text)
 
 
 class StoreUrl(Secret):
@@ -100,6 +95,20 @@ class Network(str):
             return super().__new__(cls, ipaddress.ip_network(text))
         except ValueError:
             raise ValueError("is not an address or network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32") from None
+
+
+class ConnectTo(str):
+    """Host and port, and those to connect to instead, as of curl's --connect-to."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str) -> "ConnectTo":
+        found = _CONNECT_TO.fullmatch(text)
+        if found is None:
+            raise ValueError("is not HOST:PORT:HOST:PORT")
+        if _address(found[1]) is not None:
+            raise ValueError("begins with an address, and only names are resolved; write the other one into the URLs")
+        return super().__new__(cls, text)
 
 
 class File(str):
@@ -161,10 +170,6 @@ def apikey(text: str) -> Digest:
     return digest(text)
 
 
-# The forms of the setting `store`; error messages and its description are made of them.
-STORE_FORMS = ("memory:", "sqlite", "sqlite:PATH", "redis://…", "rediss://…", "unix://…")
-
-
 def without_credentials(address: str) -> str:
     """Remove user name, password, query and fragment from an address; if they cannot be separated, return only the
     scheme."""
@@ -176,86 +181,37 @@ def without_credentials(address: str) -> str:
     return f"{scheme}{separator}{authority.rpartition('@')[2]}" if separator else address
 
 
-def readable(text: str, folder: Path) -> File:
-    """Return the path of a readable file, relative to `folder`. Raises ValueError if it cannot be read."""
-    file = folder / text
-    try:
-        with file.open("rb"):
-            return File(file)
-    except OSError as error:
-        raise UnresolvedError("file_unreadable", f"the file {file} cannot be read: {error.strerror}") from None
-
-
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Return the text itself, or the content of `env:NAME` or `file:PATH` (relative to `folder`), which is stripped."""
-    if text.startswith("env:"):
-        return _from_environment(text.removeprefix("env:"), environ)
-    if text.startswith("file:"):
-        return _from_file(folder / text.removeprefix("file:"))
+    """Return the text itself, or the content of `env:NAME` or `file:PATH` (relative to `folder`), which is stripped.
+    Raises ValueError."""
+    kind, _, name = text.partition(":")
+    if kind == "env" and name not in environ:
+        raise ValueError(f"the environment variable {name} is not set")
+    if kind == "env":
+        origin, text = f"the environment variable {name} ", environ[name].strip()
+    elif text.startswith("file:"):
+        origin = f"the file {folder / name} "
+        try:
+            text = (folder / name).read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            raise ValueError(f"{origin}is not UTF-8 text") from None
+        except OSError as error:
+            raise ValueError(f"{origin}cannot be read: {error.strerror}") from None
+    else:
+        origin = ""
     if not text.strip():
-        raise ValueError("is empty")
+        raise ValueError(f"{origin}is empty")
     return text
-
-
-def _from_environment(name: str, environ: Mapping[str, str]) -> str:
-    if name not in environ:
-        raise UnresolvedError("variable_missing", f"the environment variable {name} is not set")
-    if not (text := environ[name].strip()):
-        raise UnresolvedError("variable_empty", f"the environment variable {name} is empty")
-    return text
-
-
-def _from_file(file: Path) -> str:
-    try:
-        text = file.read_text(encoding="utf-8").strip()
-    except UnicodeDecodeError:
-        raise UnresolvedError("file_not_text", f"the file {file} is not UTF-8 text") from None
-    except OSError as error:
-        raise UnresolvedError("file_unreadable", f"the file {file} cannot be read: {error.strerror}") from None
-    if not text:
-        raise UnresolvedError("file_empty", f"the file {file} is empty")
-    return text
-
-
-def exposed(path: Path) -> list[Path]:
-    """Return the files with secrets of a configuration that other users can read, without duplicates. Raises
-    ConfigError."""
-    data = located_yaml.load(path, errors.ConfigError).data
-    named = [path.parent / text.removeprefix("file:") for text in _secrets(data) if text.startswith("file:")]
-    plain = any(not text.startswith(("env:", "file:")) for text in _secrets(data))
-    # The configuration itself counts only where a secret stands in it.
-    candidates = [*([path] if plain else []), *named]
-    return [file for file in dict.fromkeys(candidates) if _is_open(file)]
-
-
-def _is_open(file: Path) -> bool:
-    try:
-        return bool(file.stat().st_mode & _OTHERS)
-    except OSError:
-        return False
-
-
-def _secrets(data: Any, key: object = None) -> Iterator[str]:
-    """Yield the secrets in a configuration as written: plain, env:NAME or file:PATH."""
-    if isinstance(data, dict):
-        for name, value in data.items():
-            yield from _secrets(value, "apikeys" if key == "apikeys" and name == "key" else name)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _secrets(value, key)
-    elif isinstance(data, str) and _is_secret(key, data):
-        yield data
-
-
-def _is_secret(key: object, text: str) -> bool:
-    if key == "apikeys":
-        return text != KNOWN_TO_ALL and not text.lower().startswith("sha256:")
-    return key in _SECRET_KEYS or (key in _ADDRESS_KEYS and ("@" in text or text.startswith("file:")))
 
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name stands for the machine that uses it."""
+    address = _address(host)
+    return host == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
+        return None

@@ -1,4 +1,4 @@
-"""Settings with their types, defaults, units and limits; meanings.yaml says what they are for.
+"""Settings with their types, defaults and limits; docs/reference/configuration.md says what they are for.
 
 A description completes the words "it accepts" of an error message. Checks across several settings are in
 config/loader.py.
@@ -9,13 +9,15 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
-from proxy.config.base import BLOCK, Flag, Name, OutgoingProxy, PemFile, Port, Settings, above_zero, limits
+from proxy.config.base import Settings
 from proxy.config.secret import (
-    STORE_FORMS,
     ClientId,
+    ConnectTo,
     Digest,
     File,
     Network,
+    OperatorsToken,
+    ProxyAddress,
     Secret,
     StoreUrl,
 )
@@ -34,42 +36,48 @@ Feature = Literal[
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
 PARTS_MAX = 1_000_000_000_000
+HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
+UPSTREAM_CONNECTIONS = 256  # open at once
+RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
 WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
-Parts = Annotated[
-    Literal["unlimited"] | Annotated[int, Meta(ge=0, le=PARTS_MAX)],
-    Meta(description="unlimited, or a whole number of parts such as 1000"),
-]
+
+
+def number(unit: str, least: float, most: float, zero: str = "") -> Meta:
+    """Return the limits of a number, and the words for them. `zero` says what 0 stands for."""
+    return Meta(ge=least, le=most, description=f"{unit}, {least:g}{f' ({zero})' if zero else ''} to {most:.0f}")
+
+
+def text(pattern: str, description: str) -> Meta:
+    return Meta(pattern=rf"^({pattern})\Z", description=description)
+
+
+Flag = Annotated[bool, Meta(description="true or false")]
+Host = Annotated[str, text(r"\S+", "a host name or an address")]
+Port = Annotated[int, number("a TCP port", 0, 65535, "takes a free one")]
+Limit = Annotated[int, Meta(ge=0, le=PARTS_MAX)]
+Parts = Annotated[Literal["unlimited"] | Limit, Meta(description="unlimited, or a whole number of parts such as 1000")]
 # A share in per cent is that of the application's limit.
 PartsOfKey = Annotated[
-    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")] | Annotated[int, Meta(ge=0, le=PARTS_MAX)],
+    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")] | Limit,
     Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
 ]
 Period = Literal["month", "lifetime"]
+Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
+Seconds = Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")]
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
-Url = r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z"
-# ASCII without quotes and angle brackets, because it is written into a response header.
-PageUrl = r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z"
-
-
-HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
-_OTHER_FILES = 64  # open files for the store, libraries, and listening sockets
+Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
+Date = Annotated[datetime.date, Meta(description="a date (ISO 8601), such as 2027-06-30")]
 
 
 class ListenSettings(Settings, frozen=True):
     """Listening address, worker processes, and limits of client connections."""
 
-    host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: Port = 8080
-    workers: Annotated[int, limits("processes", 1, 256)] = 1
-    stop_seconds: Annotated[float, limits("seconds", 0, 3600)] = 10.0
-    drain_seconds: Annotated[float, limits("seconds", 0, 3600)] = 2.0
-    connections: Annotated[int, limits("connections", 1, 1_000_000)] = 1000
-    header_seconds: Annotated[float, above_zero("seconds", 3600)] = 20.0
-    # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
-    idle_seconds: Annotated[float, above_zero("seconds", 86_400)] = 120.0
-    write_seconds: Annotated[float, above_zero("seconds", 3600)] = 30.0
-    unread_bytes: Annotated[int, limits("bytes", 1_048_576, 1_000_000_000_000)] = 134_217_728
-    failed_auth_per_minute: Annotated[int, limits("wrong keys a minute", 0, 1000, "off")] = 20
+    workers: Annotated[int, number("processes", 1, 256)] = 1
+    stop_seconds: Annotated[float, number("seconds", 0, 3600)] = 10.0
+    connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
+    failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
@@ -79,65 +87,41 @@ class ListenSettings(Settings, frozen=True):
 class AdminSettings(Settings, frozen=True):
     """The operators' port: its listening address, and the token that its status needs."""
 
-    host: Annotated[str, Meta(min_length=1, description="a host name or an address")] = "127.0.0.1"
+    host: Host = "127.0.0.1"
     port: Port = 8088
     token: Annotated[
-        Secret | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+        OperatorsToken | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
     ] = None
 
 
 class TimeoutSettings(Settings, frozen=True):
     """Timeouts of one upstream. An error message names the timeout that was exceeded."""
 
-    connect_seconds: Annotated[float, above_zero("seconds to establish a connection", 3600)] = 5.0
-    first_byte_seconds: Annotated[float, above_zero("seconds without a byte of the response", 3600)] = 20.0
+    connect_seconds: Seconds = 5.0
+    first_byte_seconds: Seconds = 20.0
     # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
-    total_seconds: Annotated[float, above_zero("seconds for a whole response, with a retry", 3600)] = 30.0
-
-
-class BreakerSettings(Settings, frozen=True):
-    """Circuit breaker; the GraphQL endpoint and the token endpoint have one each."""
-
-    failures: Annotated[int, limits("failures in a row", 0, 1_000_000, "never")] = 10
-    cooldown_seconds: Annotated[float, above_zero("seconds until one request tries again", 3600)] = 5.0
-
-
-class TlsSettings(Settings, frozen=True):
-    """Certificates for outgoing connections; `ca_file`, in PEM format, is used instead of the system's."""
-
-    ca_file: PemFile = None
-
-
-ConnectTo = Annotated[str, Meta(pattern=r"^[^:\s]+:\d{1,5}:[^:\s]+:\d{1,5}\Z")]
+    total_seconds: Seconds = 30.0
 
 
 class UpstreamSettings(Settings, frozen=True):
     """GraphQL API and its token endpoint, by default those of Nexar (contract graphql.md §3.1, §4.1)."""
 
-    graphql_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")] = (
-        "https://api.nexar.com/graphql"
-    )
-    token_url: Annotated[str, Meta(pattern=Url, description="an http:// or https:// address")] = (
-        "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
-    )
+    graphql_url: Url = "https://api.nexar.com/graphql"
+    token_url: Url = "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
     # The contract calls it optional (graphql.md §4.1): it may be empty.
     scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
-    site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (
-        # The only site that v3 had; a field such as `octopart_url` has its name from it.
-        "octopart"
-    )
-    connections: Annotated[int, limits("connections open at once", 1, 65535)] = 256
-    timeouts: Annotated[TimeoutSettings, BLOCK] = TimeoutSettings()
-    response_bytes: Annotated[
-        int, limits("bytes of a response", 65_536, 1_073_741_824)
-        # decompressed: a small body may grow a thousandfold
-    ] = 33_554_432
-    breaker: Annotated[BreakerSettings, BLOCK] = BreakerSettings()
-    proxy: OutgoingProxy = None
+    # The only site that v3 had; a field such as `octopart_url` has its name from it.
+    site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
+    timeouts: TimeoutSettings = TimeoutSettings()
+    proxy: Annotated[
+        ProxyAddress | None,
+        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
+    ] = None
     connect_to: Annotated[
         tuple[ConnectTo, ...], Meta(description="HOST:PORT:HOST:PORT, as of curl's --connect-to, in a list")
     ] = ()
-    tls: Annotated[TlsSettings, BLOCK] = TlsSettings()
+    # In PEM format, used instead of the system's.
+    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
 
     @property
     def connections_to(self) -> dict[tuple[str, int], tuple[str, int]]:
@@ -147,26 +131,17 @@ class UpstreamSettings(Settings, frozen=True):
 
 
 class SunsetSettings(Settings, frozen=True):
-    """End of a migration: the last day of service (UTC), and what announces it. Without `date` v3 is deprecated only.
+    """Announced end of service: its last day (UTC), and a page that says how to go on."""
 
-    In the block of an API key, None stands for the value of its application.
-    """
-
-    date: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-06-30")] = None
-    since: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), not after `date`")] = None
+    date: Date
+    # ASCII without quotes and angle brackets, because it is written into a response header. The default is the
+    # vendor's guide for those who leave v3.
     link: Annotated[
-        Annotated[str, Meta(pattern=PageUrl)] | None, Meta(description="an http:// or https:// address of a page")
-    ] = None
-
-    def merged(self, inherited: "SunsetSettings | None") -> "SunsetSettings":
-        """Return these settings, with those of `inherited` where they have none."""
-        if inherited is None:
-            return self
-        return SunsetSettings(self.date or inherited.date, self.since or inherited.since, self.link or inherited.link)
+        str, text(r"https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+", "an http:// or https:// address of a page")
+    ] = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
 
 
-_Sunset = SunsetSettings | Literal["never"] | None
-_SUNSET_FORMS = "a date (ISO 8601), such as 2027-06-30, never, or a block with date, since and link"
+Sunset = SunsetSettings | None
 
 
 class ApiKeySettings(Settings, frozen=True):
@@ -174,13 +149,11 @@ class ApiKeySettings(Settings, frozen=True):
     list."""
 
     key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
-    name: Name = None
+    name: Annotated[str, text("[A-Za-z0-9_.-]+", "letters, digits, - _ and .")] | None = None
     parts: PartsOfKey = "unlimited"
-    rate: Annotated[
-        Annotated[int, Meta(ge=0, le=100_000)] | None, Meta(description="requests a second, 0 (off) to 100000")
-    ] = None
-    sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
-    expires: Annotated[datetime.date | None, Meta(description="a date (ISO 8601), such as 2027-01-31")] = None
+    rate: Rate | None = None
+    sunset: Sunset = None
+    expires: Date | None = None
 
     @property
     def share(self) -> int | None:
@@ -198,23 +171,16 @@ PLANS: dict[str, dict[str, Any]] = {
 
 
 class ApplicationSettings(Settings, frozen=True):
-    """Nexar application, and the API keys of the v3 clients that it serves."""
+    """Nexar application, and the API keys of the v3 clients that it serves: at least one."""
 
     apikeys: Annotated[
         tuple[ApiKeySettings, ...],
-        Meta(
-            min_length=1,
-            description="a list of API keys in quotes, plain or sha256: with 64 hex digits; each may be a block",
-        ),
-    ]
+        Meta(description="a list of API keys in quotes, plain or sha256: with 64 hex digits; each may be a block"),
+    ] = ()
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
     client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
-    country: Annotated[str, Meta(pattern=r"^[A-Z]{2}\Z", description="two capital letters (ISO 3166), such as US")] = (
-        "US"
-    )
-    currency: Annotated[
-        str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
-    ] = "USD"
+    country: Annotated[str, text("[A-Z]{2}", "two capital letters (ISO 3166), such as US")] = "US"
+    currency: Annotated[str, text("[A-Z]{3}", "three capital letters (ISO 4217), such as USD")] = "USD"
     plan: Annotated[
         Literal["evaluation", "standard", "pro", "enterprise"] | None,
         Meta(description="evaluation, standard, pro or enterprise"),
@@ -225,15 +191,8 @@ class ApplicationSettings(Settings, frozen=True):
     ] = "unknown"
     parts: Parts = "unlimited"
     period: Annotated[Period, Meta(description="month or lifetime")] = "month"
-    rate: Annotated[int, limits("requests a second", 0, 100_000, "off")] = 0
-    sunset: Annotated[_Sunset, Meta(description=_SUNSET_FORMS)] = None
-
-    def sunset_of(self, key: ApiKeySettings) -> SunsetSettings | None:
-        """Return the sunset of one of the API keys; None if it has none."""
-        inherited = None if self.sunset == "never" else self.sunset
-        if key.sunset is None:
-            return inherited
-        return None if key.sunset == "never" else key.sunset.merged(inherited)
+    rate: Rate = 0
+    sunset: Sunset = None
 
     def parts_of(self, key: ApiKeySettings) -> int | None:
         """Return the limit of one of the API keys; None if it has none of its own."""
@@ -264,13 +223,13 @@ class TranslationSettings(Settings, frozen=True):
 class CacheSettings(Settings, frozen=True):
     """Results and parts that the store keeps for a day."""
 
-    bytes: Annotated[int, limits("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
+    bytes: Annotated[int, number("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
 
 
 class ClientSettings(Settings, frozen=True):
     """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
 
-    days: Annotated[int, limits("days", 0, 396, "nothing is recorded")] = 396
+    days: Annotated[int, number("days", 0, 396, "nothing is recorded")] = 396
 
 
 class LogSettings(Settings, frozen=True):
@@ -285,24 +244,23 @@ class LogSettings(Settings, frozen=True):
 class Config(Settings, frozen=True):
     """Whole configuration. `applications` maps a name to its application and is never empty."""
 
-    applications: dict[str, ApplicationSettings]
+    applications: Annotated[
+        dict[str, ApplicationSettings], Meta(min_length=1, description="at least one block, by a name of your own")
+    ]
     store: Annotated[
         StoreUrl,
-        Meta(description=f"{', '.join(STORE_FORMS)}, or env:NAME or file:PATH of it"),
+        Meta(description="memory:, sqlite, sqlite:PATH, redis://…, rediss://…, unix://…, env:NAME or file:PATH"),
     ] = StoreUrl("sqlite")
     store_without_tls: Flag = False
     listen: ListenSettings = ListenSettings()
-    admin: Literal[False] | AdminSettings = AdminSettings()
-    upstream: Literal["sandbox"] | UpstreamSettings = "sandbox"
+    admin: Annotated[Literal[False] | AdminSettings, Meta(description="false, or a block of host, port and token")] = (
+        AdminSettings()
+    )
+    upstream: Annotated[
+        Literal["sandbox"] | UpstreamSettings, Meta(description="sandbox, nexar, or a block of what differs from it")
+    ] = "sandbox"
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()
     cache: CacheSettings = CacheSettings()
     clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()
-
-    @property
-    def reserved_files(self) -> int:
-        """Open files of a worker beside the connections of its clients: for upstream connections, health checks and
-        the store."""
-        upstream = 0 if self.upstream == "sandbox" else self.upstream.connections
-        return _OTHER_FILES + HEALTH_CHECK_CONNECTIONS + upstream

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from proxy import errors
-from proxy.config.secret import STORE_FORMS, StoreUrl
+from proxy.config.secret import StoreUrl
 
 _REDIS = re.compile(r"(rediss?|unix)://.")
 
@@ -28,7 +28,7 @@ def parse(text: str, config_file: Path, environ: Mapping[str, str]) -> StoreUrl:
         return StoreUrl(text)
     scheme, separator, path = text.partition(":")
     if scheme != "sqlite" or (separator and not path):
-        raise ValueError(f"is none of {', '.join(STORE_FORMS[:-1])} and {STORE_FORMS[-1]}")
+        raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
     if path:
         file = config_file.parent / Path(path).expanduser()
     else:

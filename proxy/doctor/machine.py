@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
-from proxy import config, errors
+from proxy import config, errors, sockets
 from proxy.config import loader, store_place
 from proxy.doctor.check import Problem, Subject
 from proxy.gateway.core import Gateway, StoredState
-from proxy.kit import extras, ports
+from proxy.kit import extras
 from proxy.kit.wording import counted
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
@@ -35,7 +35,7 @@ async def configuration(subject: Subject) -> str:
     except errors.StartError as error:
         raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error
     subject.settings = settings
-    if exposed := " ".join(map(str, config.exposed(subject.file))):
+    if exposed := " ".join(map(str, loader.exposed(subject.file))):
         raise Problem(f"other users can read {exposed}, which has secrets", f"chmod 600 {exposed}", is_warning=True)
     keys = sum(len(application.apikeys) for application in settings.applications.values())
     return f"{subject.file}: {counted(len(settings.applications), 'application')}, {counted(keys, 'API key')}"
@@ -102,7 +102,7 @@ async def listening(subject: Subject) -> str:
         places["admin"] = settings.admin.host, settings.admin.port
     for block, (host, port) in places.items():
         try:
-            await asyncio.to_thread(ports.check, host, port)
+            await asyncio.to_thread(sockets.check, host, port)
         except OSError as error:
             text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"

@@ -22,8 +22,6 @@ from proxy.upstream.auth.identity import Credentials
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)
-# The vendor's guide for those who leave v3, where the operator has no page of their own.
-MIGRATION_GUIDE = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
 RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operations end sooner
 NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as exhausted, and its Retry-After
 
@@ -32,7 +30,7 @@ NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as ex
 class Sunset:
     """Announced end of service: the headers of every response, before and after it.
 
-    `end` is in seconds since 1970, infinite where no date is set; `message` is that of the refusals from then on.
+    `end` is in seconds since 1970; `message` is that of the refusals from then on.
     """
 
     headers: dict[str, str]
@@ -44,14 +42,13 @@ class Sunset:
         """Return the sunset as configured: Deprecation (RFC 9745), Sunset (RFC 8594) and their links."""
         if settings is None:
             return None
-        page, end = settings.link or MIGRATION_GUIDE, math.inf
-        since = datetime.combine(settings.since or SUPPORT_END, time(), UTC)
-        headers = {"Deprecation": f"@{int(since.timestamp())}", "Link": f'<{page}>; rel="deprecation"'}
-        if settings.date is not None:
-            end = _end_of(settings.date)
+        page, end = settings.link, _end_of(settings.date)
+        headers = {
+            "Deprecation": f"@{int(datetime.combine(SUPPORT_END, time(), UTC).timestamp())}",
+            "Link": f'<{page}>; rel="deprecation", <{page}>; rel="sunset"',
             # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
-            headers["Sunset"] = format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True)
-            headers["Link"] += f', <{page}>; rel="sunset"'
+            "Sunset": format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True),
+        }
         message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
         return cls(headers, end, message)
 
@@ -221,7 +218,7 @@ def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest
             key_name,
             # A key's own 0 switches the limit of its application off: only None inherits it.
             entry.rate if key.rate is None else key.rate,
-            Sunset.of(entry.sunset_of(key)),
+            Sunset.of(key.sunset or entry.sunset),
             key.expires,
         )
         for key_name, key in entry.clients.items()

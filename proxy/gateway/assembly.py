@@ -17,7 +17,6 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
-from proxy.config import changes
 from proxy.gateway import readiness, services, usage
 from proxy.gateway.access_tokens import AccessTokens
 from proxy.gateway.applications import Applications, Client
@@ -246,7 +245,7 @@ async def build(
         features,
         address=upstream.graphql_url,
         seconds=seconds,
-        connections=upstream.connections,
+        connections=config.UPSTREAM_CONNECTIONS,
     )
     resources.push_async_callback(pipeline.aclose)
     refreshing = Refreshing(process, pipeline, applications)
@@ -282,8 +281,8 @@ def translate(
     settings: config.Config, upstream: config.UpstreamSettings, previous: Translation | None = None
 ) -> Translation:
     """Load the mappings, unless those of `previous` are made of the same. Raises MappingError."""
-    contents = changes.contents(settings)
-    sources = upstream.site, contents[changes.MAPPINGS], contents.get("uids")
+    uids = [Path(settings.uids)] if settings.uids else []
+    sources = upstream.site, shipped.digest(shipped.mapping_files()), shipped.digest(uids)
     if previous is not None and previous.sources == sources:
         return previous
     mappings = loader.load(shipped.path("mappings"), upstream.site, Path(settings.uids) if settings.uids else None)

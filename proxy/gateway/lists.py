@@ -5,6 +5,7 @@ background when it is older than a day. Where that fails the old list stays: it 
 """
 
 import asyncio
+import gc
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,6 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.batches import Send
-from proxy.kit import garbage
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.mapping.tables import Tables
@@ -102,7 +102,7 @@ class Lists:
             # In a thread: tens of thousands of entries would block the event loop.
             listing = await asyncio.to_thread(definition.build, data)
             # A list lives for a day: without this every full collection would walk through it.
-            garbage.exempt()
+            gc.freeze()
         except ValueError as error:
             raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         if isinstance(listing, Listing) and listing.skipped:

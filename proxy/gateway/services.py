@@ -25,9 +25,8 @@ class UpstreamServices(NamedTuple):
         """Send a GraphQL request of a caller as it is, with the caller's own access token, unmetered; nothing of it is
         kept. Raises BridgeErrors."""
         headers = {"Content-Type": "application/json", "Accept": "application/json", "Authorization": authorization}
-        limit = self.settings.response_bytes
         request = http_post.HttpRequest(
-            self.settings.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=limit
+            self.settings.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=http_post.LONGEST
         )
         return await http_post.post(self.http, request)
 
@@ -47,7 +46,6 @@ def connect(
         breaker = policies.CircuitBreaker(
             "graphql",
             classify.SERVICE,
-            settings.breaker,
             clock=process.clock,
             rng=process.rng,
             metrics=process.metrics,
@@ -66,7 +64,6 @@ def connect(
         http,
         settings.graphql_url,
         tokens,
-        response_bytes=settings.response_bytes,
         breaker=breaker,
         clock=process.clock,
         rng=process.rng,

@@ -18,8 +18,7 @@ from proxy.gateway.lists import Lists
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.results import Answer
-from proxy.kit.event_loop import in_turns
-from proxy.kit.slices import SLICE_BYTES, Slices
+from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import exact_match, fetches, match, queries, search, search_support
 from proxy.planning.listing import Listing, ListSearchResult
@@ -91,7 +90,7 @@ class V3Objects:
                 rendered.append(_failed(answer))
                 continue
             reader = _Reader(compiled, request.context)
-            elements = await in_turns(reader.elements(asked, answer))
+            elements = await _in_turns(reader.elements(asked, answer))
             matches = match.shown(query, exact_only, answer.result.hits, elements)
             hits = matches.hits
             if match.needs_count(query, asked, matches):
@@ -99,7 +98,7 @@ class V3Objects:
             if answer.source == "miss":
                 unmatched = len(elements) - len(matches.elements)
                 self._metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
-            items = await in_turns(reader.items(matches.elements))
+            items = await _in_turns(reader.items(matches.elements))
             # `hits` is never less than what the client has been shown, whatever the count says.
             shown = query.start + len(matches.elements) if matches.elements else 0
             error = "; ".join(reader.unreadable) or None
@@ -122,8 +121,8 @@ class V3Objects:
             _require(answer)
             # A mapping reads the uid: a redirected part lists that by which it was requested.
             reader = _Reader(compiled, replace(request.context, requested_uid=uid))
-            elements = await in_turns(reader.elements(query, answer))
-            items = await in_turns(reader.items(elements))
+            elements = await _in_turns(reader.elements(query, answer))
+            items = await _in_turns(reader.items(elements))
             found.update((uid, item) for item in items if item is not None)
             unreadable += reader.unreadable
         _require_any(found, unreadable)
@@ -143,12 +142,12 @@ class V3Objects:
         needs = self._projections.number_needs() if plan.reads_numbers else NO_NEEDS
         reader = _Reader(self._compiled(request, answers, needs), request.context)
         found = [
-            Page(await in_turns(reader.elements(query, answer)), answer.result.hits)
+            Page(await _in_turns(reader.elements(query, answer)), answer.result.hits)
             for query, answer in zip(asked, answers, strict=True)
             if answer.result is not None
         ]
         page = plan.page(found)
-        items = await in_turns(reader.items(page.elements))
+        items = await _in_turns(reader.items(page.elements))
         shown = [(each, item) for each, item in zip(page.elements, items, strict=True) if item is not None]
         _require_any(shown, reader.unreadable)
         details = plan.details(page._replace(elements=[each for each, _ in shown]), counted)
@@ -166,7 +165,8 @@ class V3Objects:
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing = await self._listing(request, name)
-        result = await in_turns(listing.search(parameters))
+        filters = await _in_turns(search_support.parse_filters(parameters))
+        result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
         compiled = self._projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
@@ -176,7 +176,7 @@ class V3Objects:
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
-        filters = await in_turns(search_support.parse_filters(parameters))
+        filters = await _in_turns(search_support.parse_filters(parameters))
         steps = search.plan_with_lists(parameters, filters, self._projections.tables, request.projection.features)
         fetched: Any = None
         while True:
@@ -297,3 +297,14 @@ def _require_any(found: Any, unreadable: Sequence[str]) -> None:
     """Raise UpstreamUnreadable if parts were found, and none of them can be read."""
     if unreadable and not found:
         raise errors.UpstreamUnreadable(unreadable[0])
+
+
+async def _in_turns(work: Slices[T]) -> T:
+    """Return the result of the work; other tasks run between its slices."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        await asyncio.sleep(0)

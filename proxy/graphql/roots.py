@@ -10,30 +10,26 @@ import msgspec
 
 from proxy import errors
 from proxy.gateway.core import Answer
-from proxy.graphql.selection import Tree
 from proxy.model import PARTS_MAX
 from proxy.planning import queries
 from proxy.planning.queries import Query
 
 MULTI_MATCH, PARTS = "supMultiMatch", "supParts"
 SEARCHES: tuple[queries.SearchRoot, ...] = ("supSearch", "supSearchMpn")
-CREDENTIALS = "customPricingCredentials"
-PRIVATE = ("distributorApi", CREDENTIALS)  # arguments with values under which results are those of one caller or moment
+# What is known of them beside the fields of parts.
+KNOWN = {MULTI_MATCH, PARTS, *SEARCHES} | {
+    *(f"{MULTI_MATCH}.{name}" for name in ("reference", "hits", "error", "parts")),
+    *(f"{root}.hits" for root in SEARCHES),
+    *(f"{root}.results{name}" for root in SEARCHES for name in ("", ".part", ".akaMpn", ".description")),
+}
+# Arguments with values under which results are those of one caller or moment.
+PRIVATE = ("distributorApi", "customPricingCredentials")
 # Limits of the service, whose own errors say what is wrong with others (contract graphql.md §2.1).
 SEARCH_LIMIT, SEARCH_START_MAX, MATCH_END_MAX = 10, 1_000, 1_000
 
 _NUMBERS = ("mpn", "sku", "mpnOrSku")
 _CRITERIA = (*_NUMBERS, "manufacturer", "seller")
 _decode = msgspec.json.Decoder().decode
-
-
-def tree(name: str, part: Tree) -> Tree:
-    """Return what is known of a root field; `part` is what is known of parts."""
-    if name == MULTI_MATCH:
-        return {"reference": {}, "hits": {}, "error": {}, "parts": part}
-    if name in SEARCHES:
-        return {"hits": {}, "results": {"part": part, "akaMpn": {}, "description": {}}}
-    return part if name == PARTS else {}
 
 
 def parts_max(name: str, arguments: Mapping[str, Any]) -> int:
@@ -66,21 +62,38 @@ def of_root(name: str, arguments: Mapping[str, Any]) -> list[Query] | None:
 
 def value(name: str, arguments: Mapping[str, Any], asked: Sequence[Query], answers: Sequence[Answer]) -> Any:
     """Return the value of a root field as the upstream has it. Raises UpstreamUnreadable."""
-    if name == MULTI_MATCH:
-        matches = zip(arguments["queries"], asked, answers, strict=True)
-        return [_match(query.get("reference"), each, answer) for query, each, answer in matches]
     found = [_page(query, answer) for query, answer in zip(asked, answers, strict=True)]
     if name == PARTS:
         return [page[0]["part"] if page else None for page in found]
-    result = answers[0].result
-    return {"hits": result.hits if result else 0, "results": found[0]}
+    hits = [answer.result.hits if answer.result else 0 for answer in answers]
+    if name != MULTI_MATCH:
+        return {"hits": hits[0], "results": found[0]}
+    return [
+        {
+            "reference": query.get("reference"),
+            "hits": number,
+            "error": str(answer.error) if answer.error else None,
+            "parts": [each["part"] for each in page],
+        }
+        for query, number, answer, page in zip(arguments["queries"], hits, answers, found, strict=True)
+    ]
 
 
 def _matches(arguments: Mapping[str, Any]) -> list[Query] | None:
     asked = arguments["queries"]
     options = {name: value for name, value in (arguments.get("options") or {}).items() if value}
-    is_plain = 0 < sum(query["limit"] for query in asked) <= PARTS_MAX and all(map(_is_plain, asked))
-    return [_matching(query, options) for query in asked] if is_plain else None
+    if not (0 < sum(query["limit"] for query in asked) <= PARTS_MAX and all(map(_is_plain, asked))):
+        return None
+    return [
+        queries.matching(
+            query["start"],
+            query["start"] + query["limit"],
+            mpn_or_sku=query.get("mpnOrSku"),
+            options=options,
+            **{name: query.get(name) for name in _CRITERIA if name != "mpnOrSku"},
+        )
+        for query in asked
+    ]
 
 
 def _is_plain(query: Mapping[str, Any]) -> bool:
@@ -88,18 +101,6 @@ def _is_plain(query: Mapping[str, Any]) -> bool:
     has_number = any(query.get(name) for name in _NUMBERS)
     start, limit = query["start"], query["limit"]
     return has_number and all(map(queries.fold, given)) and start >= 0 < limit and start + limit <= MATCH_END_MAX
-
-
-def _matching(query: Mapping[str, Any], options: dict[str, Any]) -> Query:
-    start, criteria = query["start"], {name: query.get(name) for name in _CRITERIA if name != "mpnOrSku"}
-    mpn_or_sku = query.get("mpnOrSku")
-    return queries.matching(start, start + query["limit"], mpn_or_sku=mpn_or_sku, options=options, **criteria)
-
-
-def _match(reference: str | None, query: Query, answer: Answer) -> dict[str, Any]:
-    parts = [found["part"] for found in _page(query, answer)]
-    hits, error = answer.result.hits if answer.result else 0, answer.error
-    return {"reference": reference, "hits": hits, "error": str(error) if error else None, "parts": parts}
 
 
 def _page(query: Query, answer: Answer) -> list[dict[str, Any]]:

@@ -1,10 +1,9 @@
 """Selections of clients: merged as the GraphQL specification says, and applied to what the upstream has sent.
 
-A selection is compiled once for a document. Then one recursive function makes of a value the object that the client
-gets (GraphQL October 2021 §6.3, §6.4). Pure.
+One recursive function makes of a value the object that the client gets (GraphQL October 2021 §6.3, §6.4). Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import graphql
@@ -17,12 +16,12 @@ PART, TYPENAME = "SupPart", "__typename"
 SELLERS = "sellers(includeBrokers: true)"  # as parts are fetched: with brokers
 SELLER_FLAGS = {"includeBrokers", "authorizedOnly"}
 
-Tree = dict[str, Any]  # of what is known of an object: its fields, with those of the objects that they have
 Fields = tuple["Field", ...]
 
 
 class Field(NamedTuple):
-    """Merged field of a selection: its key in the response, its name, and what is selected below it; None of a scalar.
+    """Merged field of a selection: its key in the response, its name, its text with arguments, and what is selected
+    below it; None of a scalar.
 
     `source` is the field of a stored part that it is made of, None where arguments make another value of it: with
     `sellers`, of the sellers whose flags these are. `type_name` is the value of a `__typename`. `is_part`: its values
@@ -31,6 +30,7 @@ class Field(NamedTuple):
 
     key: str
     name: str
+    text: str
     source: str | None
     below: Fields | None = None
     is_part: bool = False
@@ -39,7 +39,8 @@ class Field(NamedTuple):
 
 
 class Compiler:
-    """Compiles selections of one operation. `uses_variables` if another one must be made for other variables."""
+    """Compiles selections of one request: fragments and directives are gone then. `used` are the variables in
+    arguments."""
 
     def __init__(
         self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: values.VariableValues
@@ -47,7 +48,7 @@ class Compiler:
         self._schema = schema
         self._document = document
         self._variables = variables
-        self.uses_variables = False
+        self.used: set[str] = set()
 
     def merged(self, *selections: ast.SelectionSetNode | None) -> dict[str, list[ast.FieldNode]]:
         """Return the nodes of each key, in the order of the response."""
@@ -59,16 +60,18 @@ class Compiler:
 
     def field(self, kind: graphql.GraphQLObjectType, key: str, nodes: Sequence[ast.FieldNode]) -> Field:
         """Compile the field that some nodes select. Raises GraphQLError for an argument without its value."""
-        name = nodes[0].name.value
+        node, name = nodes[0], nodes[0].name.value
         if name == TYPENAME:
-            return Field(key, name, None, type_name=self._document.client_names.get(kind.name, kind.name))
+            return Field(key, name, name, None, type_name=self._document.client_names.get(kind.name, kind.name))
         inner = graphql.get_named_type(kind.fields[name].type)
         below = None
         if isinstance(inner, graphql.GraphQLObjectType):
-            merged = self.merged(*(node.selection_set for node in nodes))
+            merged = self.merged(*(each.selection_set for each in nodes))
             below = tuple(self.field(inner, *each) for each in merged.items())
-        source, sellers = self._source(kind, nodes[0])
-        return Field(key, name, source, below, inner.name == PART, sellers=sellers)
+        self.used.update(*(_variables(each.value) for each in node.arguments or ()))
+        text = f"{name}({', '.join(map(graphql.print_ast, node.arguments))})" if node.arguments else name
+        source, sellers = self._source(kind, node)
+        return Field(key, name, text, source, below, inner.name == PART, sellers=sellers)
 
     def _source(
         self, kind: graphql.GraphQLObjectType, node: ast.FieldNode
@@ -77,7 +80,6 @@ class Compiler:
         name = node.name.value
         if kind is self._schema.query_type:
             return name, None
-        self._use(*node.arguments or ())
         if (kind.name, name) != (PART, "sellers"):
             return None if node.arguments else name, None
         try:
@@ -101,40 +103,26 @@ class Compiler:
                 self._collect(self._document.fragments[node.name.value].selection_set, merged, spread)
 
     def _is_included(self, node: ast.SelectionNode) -> bool:
-        if not node.directives:
-            return True
-        self._use(*node.directives)
         skip = values.get_directive_values(graphql.GraphQLSkipDirective, node, self._variables)
         include = values.get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables)
         return not (skip and skip["if"]) and (include is None or bool(include["if"]))
 
-    def _use(self, *nodes: ast.Node) -> None:
-        self.uses_variables = self.uses_variables or any(used(node, self._document).variables for node in nodes)
+
+def _variables(node: ast.Node) -> Iterator[str]:
+    """Yield the names of the variables in a value."""
+    if isinstance(node, ast.VariableNode):
+        yield node.name.value
+    inside = node.values if isinstance(node, ast.ListValueNode) else getattr(node, "fields", ())
+    for each in inside:
+        yield from _variables(each.value if isinstance(each, ast.ObjectFieldNode) else each)
 
 
-class Used(graphql.Visitor):
-    """Collects the variables and fragments that a node uses, also in fragments."""
-
-    def __init__(self, document: ClientDocument) -> None:
-        super().__init__()
-        self._document = document
-        self.variables: set[str] = set()
-        self.fragments: set[str] = set()
-
-    def enter_variable(self, node: ast.VariableNode, *_: Any) -> None:
-        self.variables.add(node.name.value)
-
-    def enter_fragment_spread(self, node: ast.FragmentSpreadNode, *_: Any) -> None:
-        if (name := node.name.value) not in self.fragments:
-            self.fragments.add(name)
-            graphql.visit(self._document.fragments[name], self)
-
-
-def used(node: ast.Node, document: ClientDocument) -> Used:
-    """Return what a node uses."""
-    collected = Used(document)
-    graphql.visit(node, collected)
-    return collected
+def printed(fields: Fields | None) -> str:
+    """Return a selection set as text; "" of a scalar."""
+    if fields is None:
+        return ""
+    texts = (each.text if each.key == each.name else f"{each.key}: {each.text}" for each in fields)
+    return f" {{ {' '.join(text + printed(each.below) for text, each in zip(texts, fields, strict=True))} }}"
 
 
 def select(value: Any, fields: Fields | None, *, as_sent: bool = False) -> Any:
@@ -159,29 +147,13 @@ def _member(value: Any, field: Field) -> Any:
     return [each for each in shown if each["isAuthorized"] or not flags["authorizedOnly"]]
 
 
-def covers(tree: Tree, fields: Fields | None) -> bool:
-    """Return whether all that is selected of an object is known of it."""
-    return all(
-        field.type_name or (field.source in tree and covers(tree[field.source], field.below)) for field in fields or ()
-    )
-
-
-def tree(paths: Iterable[str]) -> Tree:
-    """Return the tree of dotted paths."""
-    root: Tree = {}
-    for path in paths:
-        node = root
-        for step in path.split("."):
-            node = node.setdefault(step, {})
-    return root
-
-
-def part_paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted paths of the fields of parts that are selected."""
+def paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:
+    """Yield the dotted paths of what is selected, those within parts from the part on."""
     for field in fields or ():
-        path = f"{prefix}{field.source}"
-        yield path
-        yield from part_paths(field.below, "" if field.is_part else f"{path}.")
+        if field.type_name is None:
+            path = f"{prefix}{field.source}"
+            yield path
+            yield from paths(field.below, "" if field.is_part else f"{path}.")
 
 
 def depth(fields: Fields | None) -> int:

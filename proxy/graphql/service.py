@@ -1,6 +1,4 @@
-"""Execution of a GraphQL request: prepare it, resolve its root fields, put the response together (contract graphql.md
-§3).
-"""
+"""Execution of a GraphQL request: prepare it, resolve its root fields, put the response together."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,7 +12,7 @@ from proxy.gateway import core
 from proxy.gateway.core import Answer, Client, Gateway
 from proxy.graphql import roots, selection
 from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
-from proxy.graphql.preparation import Introspection, Preparation, Requested, SupplyField
+from proxy.graphql.preparation import Introspection, Preparation, Requested
 from proxy.planning.queries import Query
 
 NULL = b"null"
@@ -52,7 +50,6 @@ class GraphQLService:
         self.documents = DocumentReader(schema)
         self._preparation = Preparation(schema, gateway.translation.projections)
         self._gateway = gateway
-        self._schema = schema
 
     async def execute(self, request: DocumentRequest, client: Client, deadline: float) -> GraphQLResponse:
         """Return the response, which the client waits for until `deadline` (monotonic seconds). Raises
@@ -63,17 +60,14 @@ class GraphQLService:
             for each in error.errors:
                 each.message = request.document.message(each.message)
             raise
-        resolving = (self._value(request, client, each, deadline) for each in prepared)
-        return _response(request.document, prepared, await asyncio.gather(*resolving))
+        resolving = (self._value(client, each, deadline) for each in prepared)
+        values = await asyncio.gather(*resolving)
+        return _response(request.document, [*zip(prepared, values, strict=True)])
 
-    async def _value(
-        self, request: DocumentRequest, client: Client, field: Introspection | Requested, deadline: float
-    ) -> Value:
+    async def _value(self, client: Client, field: Introspection | Requested, deadline: float) -> Value:
         """Return the value of a root field, or why it has none."""
         if isinstance(field, Introspection):
-            schema = request.document.introspected or self._schema  # that the client knows
-            result = graphql.execute_sync(schema, field.single, variable_values=dict(request.variables))
-            return Value(msgspec.json.encode(next(iter((result.data or {}).values()), None)))
+            return Value(msgspec.json.encode(field.value))
         try:
             return await self._supplied(client, field, deadline)
         except errors.BridgeError as error:
@@ -81,33 +75,32 @@ class GraphQLService:
 
     async def _supplied(self, client: Client, requested: Requested, deadline: float) -> Value:
         """Return the value of a root field. Raises BridgeErrors."""
-        supply, arguments, parts_max, _ = requested
-        asked = roots.of_root(supply.field.name, arguments) if parts_max else None
+        arguments, features = requested.arguments, requested.features
+        asked = roots.of_root(requested.field.name, arguments) if requested.parts_max else None
         # Where parts and results do not have all that is selected, the response to the field itself says why.
-        if asked and supply.features is not None and supply.features <= self._gateway.features.of(client.application):
+        if asked and features is not None and features <= self._gateway.features.of(client.application):
             at_market = client.in_market(arguments["country"], arguments["currency"])
             answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
-            if all(_has_all(answer, supply.features) for answer in answers):
+            if all(_has_all(answer, features) for answer in answers):
                 return _found(requested, asked, answers)
         answer = await self._passed_on(client, requested, deadline)
-        answers = [answer] if parts_max else []
+        answers = [answer] if requested.parts_max else []
         if isinstance(answer.error, errors.QueryRefused):
-            return Value(NULL, [_placed(supply.key, each) for each in answer.error.reported], answers)
+            return Value(NULL, [_placed(requested.key, each) for each in answer.error.reported], answers)
         if answer.result is None:
             raise _failure(answer)
         value = answer.result.details or NULL
-        if supply.other_names:
-            value = _shown(msgspec.json.decode(value), supply, as_sent=True)
-        return Value(value, [_placed(supply.key, each) for each in answer.reported], answers)
+        if requested.other_names:
+            value = _shown(msgspec.json.decode(value), requested, as_sent=True)
+        return Value(value, [_placed(requested.key, each) for each in answer.reported], answers)
 
     async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
-        supply, arguments, parts_max, variables = requested
-        is_private = roots.is_private(arguments)
-        query, passed_on = supply.own.query(variables, parts_max, is_private=is_private)
-        if supply.depth > 1 and any(account.limit is not None for account in client.charged):
-            raise errors.BadRequest(f"{supply.field.name}: parts within parts are not served under a limit of parts")
-        if parts_max or is_private:
+        query, passed_on = requested.query()
+        if requested.depth > 1 and any(account.limit is not None for account in client.charged):
+            name = requested.field.name
+            raise errors.BadRequest(f"{name}: parts within parts are not served under a limit of parts")
+        if requested.parts_max or passed_on.is_private:
             (answer,) = await self._gateway.pipeline.resolve(client, [query], deadline)
             return answer
         try:
@@ -117,27 +110,20 @@ class GraphQLService:
         return core.passed_on(query, passed_on.read(data), 0)
 
 
-def _response(
-    document: ClientDocument, fields: Sequence[Introspection | Requested], values: Sequence[Value]
-) -> GraphQLResponse:
+def _response(document: ClientDocument, found: Sequence[tuple[Introspection | Requested, Value]]) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
-    members: list[bytes] = []
-    reported: list[dict[str, Any]] = []
-    for field, value in zip(fields, values, strict=True):
-        reported += value.reported
-        members.append(b"%b:%b" % (msgspec.json.encode(field.key), value.json))
-        if value.json == NULL and isinstance(field, Requested) and not field.supply.is_nullable:
-            data = NULL
+    body: dict[str, Any] = {"errors": [], "data": {field.key: msgspec.Raw(value.json) for field, value in found}}
+    for field, value in found:
+        body["errors"] += [each | {"message": document.message(each["message"])} for each in value.reported]
+        if value.json == NULL and isinstance(field, Requested) and not field.is_nullable:
+            body["data"] = None
             break  # errors of further fields would be about data that is null already
-    else:
-        data = b"{%b}" % b",".join(members)
-    for each in reported:
-        each["message"] = document.message(each["message"])
-    listed = b'"errors":%b,' % msgspec.json.encode(reported) if reported else b""
-    answers = [answer for value in values for answer in value.answers]
-    failure = next((value.failure for value in values if value.failure), None)
-    return GraphQLResponse(b'{%b"data":%b}' % (listed, data), answers, failure)
+    if not body["errors"]:
+        del body["errors"]
+    answers = [answer for _, value in found for answer in value.answers]
+    failure = next((value.failure for _, value in found if value.failure), None)
+    return GraphQLResponse(msgspec.json.encode(body), answers, failure)
 
 
 def _has_all(answer: Answer, features: frozenset[str]) -> bool:
@@ -152,7 +138,7 @@ def _has_all(answer: Answer, features: frozenset[str]) -> bool:
 def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
     """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
     cannot stand without."""
-    key, name, reported = requested.key, requested.supply.field.name, []
+    key, name, reported = requested.key, requested.field.name, []
     is_any = any(answer.result for answer in answers)
     for place, answer in enumerate(answers):
         is_refused = isinstance(answer.error, errors.QueryRefused)
@@ -162,14 +148,14 @@ def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answe
             raise _failure(answer)
         reported.append(error_of(answer.error, [key, place]))
     value = roots.value(name, requested.arguments, asked, answers)
-    return Value(_shown(value, requested.supply), reported, answers)
+    return Value(_shown(value, requested), reported, answers)
 
 
-def _shown(value: Any, supply: SupplyField, *, as_sent: bool = False) -> bytes:
+def _shown(value: Any, requested: Requested, *, as_sent: bool = False) -> bytes:
     try:
-        return msgspec.json.encode(selection.select(value, supply.field.below, as_sent=as_sent))
+        return msgspec.json.encode(selection.select(value, requested.field.below, as_sent=as_sent))
     except (KeyError, TypeError) as error:
-        message = f"the upstream sent {supply.field.name} in another form: {error}"
+        message = f"the upstream sent {requested.field.name} in another form: {error}"
         raise errors.UpstreamUnreadable(message) from error
 
 

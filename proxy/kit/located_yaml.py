@@ -14,38 +14,33 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import yaml
 
-from proxy.kit.wording import counted
-
 Trail = tuple[str | int, ...]
 T = TypeVar("T")
 
-_QUOTED = re.compile(r"(alias|anchor|handle|tag) ['\"].*", re.DOTALL)
-_KEY = re.compile(r" *(?:- +)?([a-z_]+):(?: |$)")  # of settings: one with other characters may be an API key
-# What PyYAML reports, whether the place to look is where the construct begins, and the words for it.
-_WORDS = (
-    (r"'\\t' that cannot start", False, "this is a tab; YAML is indented with spaces: replace it with spaces"),
-    (r"that cannot start", False, "a value that begins with this character needs quotes"),
-    (r"find expected ':'", True, "this line needs a colon and a space after its key, as in `port: 8080`"),
-    (r"quoted scalar, found unexpected", True, "this quote is never closed"),
-    (r"expected ',' or", True, "this bracket is never closed, or a comma is missing after it"),
-)
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
+_BLOCK = (
+    "this line does not continue the block before it: check its indentation, the colon and space after each key, and "
+    "the quotes around values with `: ` in them"
+)
+# What libyaml reports, whether the place to look is where the construct begins, and the words for it.
+_WORDS = (
+    ("cannot start any token", False, "no value begins so: indent with spaces, not tabs, or put the value in quotes"),
+    ("could not find expected ':'", True, "this line needs a colon and a space after its key, as in `port: 8080`"),
+    ("found unexpected end of stream", True, "this quote is never closed"),
+    ("did not find expected ','", True, "this bracket is never closed, or a comma is missing after it"),
+    ("did not find expected", False, _BLOCK),
+    ("mapping values are not allowed", False, _BLOCK),
+)
 
 
 class YamlError(ValueError):
     """The file is not valid YAML. The message begins with file, line and column."""
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need."""
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need; on libyaml several times as fast."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
-
-
-class _QuickLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """_Loader on libyaml, if PyYAML has it: several times as fast, with less precise error messages."""
-
-    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
 for _tag, _pattern, _first in (
@@ -55,8 +50,7 @@ for _tag, _pattern, _first in (
     ("float", r"[-+]?[0-9]+\.[0-9]+(?:[eE][-+]?[0-9]+)?", list("-+0123456789")),
     ("merge", r"<<", ["<"]),
 ):
-    for _kind in (_Loader, _QuickLoader):
-        _kind.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
 
 
 class Position(NamedTuple):
@@ -89,7 +83,7 @@ class LocatedYaml:
                 break
             label, node = child
             mark = label.start_mark
-        return None if mark is None else _position(mark)
+        return _position(mark)
 
     def convert(self, kind: type[T], mistake: type[Exception], at: Trail = ()) -> T:
         """Return the value at a path as a type. Raises `mistake`, which names file and line."""
@@ -102,16 +96,15 @@ class LocatedYaml:
             message, trail = explain(error, at)
             raise mistake(f"{self.place(trail)}: {message}") from None
 
-    def without_duplicates(self, mistake: type[Exception]) -> "LocatedYaml":
-        """Return this document. Raises `mistake` if it has a duplicate key."""
-        for position, message in self.duplicates:
-            raise mistake(f"{_at(self.name, position)}: {message}")
-        return self
-
 
 def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key."""
-    return read(file, mistake).without_duplicates(mistake)
+    return _unique(read(file, mistake), mistake)
+
+
+def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
+    """Parse text; `name` is the file name in messages."""
+    return _unique(_parse(text, name, mistake), mistake)
 
 
 def read(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
@@ -126,35 +119,6 @@ def read(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
     return _parse(text, file.name, mistake)
 
 
-def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
-    """Parse text; `name` is the file name in messages."""
-    return _parse(text, name, mistake).without_duplicates(mistake)
-
-
-def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
-    try:
-        return _read(_QuickLoader(text), name, mistake)
-    except yaml.YAMLError:
-        return _read_slowly(text, name, mistake)
-
-
-def _read(loader: Any, name: str, mistake: type[Exception]) -> LocatedYaml:
-    root = loader.get_single_node()
-    duplicates = tuple(_duplicates(root, name, mistake))
-    return LocatedYaml(None if root is None else loader.construct_document(root), name, root, duplicates)
-
-
-def _read_slowly(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
-    """Parse again with the Python loader, for its error message."""
-    try:
-        return _read(_Loader(text), name, mistake)
-    except yaml.MarkedYAMLError as error:
-        mark, reason = _explained(error, text.splitlines())
-        raise mistake(f"{_at(name, _position(mark) if mark else None)}: {reason}") from None
-    except yaml.YAMLError:
-        raise mistake(f"{name}: holds a character that YAML does not allow") from None
-
-
 def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
     """Return msgspec's message about a value converted from the path `at`, and the path of the invalid value.
 
@@ -165,56 +129,40 @@ def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]
         message, tail = str(error), "$`"
     known = tail.split("`")[0].partition("[...]")[0]
     steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(known))
-    unknown = re.search(r"unknown field `(.+)`", message) if "[...]" not in tail else None
-    return message, (*at, *steps, unknown[1]) if unknown else (*at, *steps)
+    field = re.search(r"(?:unknown|required) field `(.*)`", message, re.DOTALL) if "[...]" not in tail else None
+    return message, (*at, *steps, field[1]) if field else (*at, *steps)
 
 
-def _position(mark: yaml.Mark) -> Position:
-    return Position(mark.line + 1, mark.column + 1)
+def _unique(located: LocatedYaml, mistake: type[Exception]) -> LocatedYaml:
+    for position, message in located.duplicates:
+        raise mistake(f"{_at(located.name, position)}: {message}")
+    return located
+
+
+def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        duplicates = tuple(_duplicates(root, name, mistake))
+        return LocatedYaml(None if root is None else loader.construct_document(root), name, root, duplicates)
+    except yaml.MarkedYAMLError as error:
+        problem = error.problem or ""
+        for said, is_at_begin, words in _WORDS:
+            if said in problem:
+                place = error.context_mark if is_at_begin else error.problem_mark
+                raise mistake(f"{_at(name, _position(place))}: {words}") from None
+        reason = "expected a single document" if "another document" in problem else re.sub(r" ['\"].*", "", problem)
+        raise mistake(f"{_at(name, _position(error.problem_mark))}: {reason}") from None
+    except yaml.YAMLError:
+        raise mistake(f"{name}: holds a character that YAML does not allow") from None
+
+
+def _position(mark: yaml.Mark | None) -> Position | None:
+    return None if mark is None else Position(mark.line + 1, mark.column + 1)
 
 
 def _at(name: str, position: Position | None) -> str:
     return name if position is None else f"{name}:{position.line}:{position.column}"
-
-
-def _explained(error: yaml.MarkedYAMLError, lines: list[str]) -> tuple[yaml.Mark | None, str]:
-    """Return where to look and what is wrong there, without values of the file, which may be secrets."""
-    mark = error.problem_mark or error.context_mark
-    reason = ", ".join(filter(None, (error.context, error.problem)))
-    for pattern, is_at_begin, words in _WORDS:
-        if re.search(pattern, reason):
-            return error.context_mark if is_at_begin else mark, words
-    if mark and re.search("<block end>|<block mapping start>|mapping values", reason):
-        return mark, _misplaced(mark, lines)
-    return mark, _QUOTED.sub(r"\1", reason)
-
-
-def _misplaced(mark: yaml.Mark, lines: list[str]) -> str:
-    """Return why a line does not go on with the block of the line before it: its indentation, a key in a list, a list
-    item among keys, a key without a colon, or text after the value."""
-    line = lines[mark.line]
-    number = next((number for number in range(mark.line, 0, -1) if lines[number - 1].split("#")[0].strip()), 0)
-    before = lines[number - 1] if number else ""
-    key = _KEY.match(before)
-    named = f"line {number} ({key[1]})" if key else f"line {number}"
-    indent = _indent(line)
-    # `- key: value` is a list item, and the first line of a block of keys.
-    indent_before = key.start(1) if key and not line[indent:].startswith("- ") else _indent(before)
-    if mark.column != indent and number and indent >= indent_before and not re.search(":( |$)", before):
-        return f"{named} before this one needs a colon and a space after its key"
-    # A colon is behind its key.
-    if not number or (mark.column != indent and (indent <= indent_before or before.endswith(":"))):
-        return "a value with `: ` in it, or with text after its quotes, must be in quotes as a whole"
-    if indent == indent_before:
-        return f"a list has `- ` before each item and a block of keys has none; {named} begins in the same column"
-    return (
-        f"this line is indented by {counted(indent, 'space')}, {named} before it by {indent_before}; "
-        "lines of one block begin in the same column"
-    )
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
 
 
 def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
@@ -233,22 +181,18 @@ def _duplicates(root: yaml.Node | None, name: str, mistake: type[Exception]) -> 
     while waiting:
         node = waiting.pop()
         # An alias is the same node, which a file may have thousands of times.
-        if node is None or id(node) in visited:
+        if id(node) in visited:
             continue
         visited.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            yield from _duplicate_keys(node, name, mistake)
-            waiting += [part for pair in node.value for part in pair]
-        elif isinstance(node, yaml.SequenceNode):
+        if isinstance(node, yaml.SequenceNode):
             waiting += node.value
-
-
-def _duplicate_keys(node: yaml.MappingNode, name: str, mistake: type[Exception]) -> Iterator[tuple[Position, str]]:
-    first: dict[str, yaml.Mark] = {}
-    for key, _ in node.value:
-        position = _position(key.start_mark)
-        if not isinstance(key, yaml.ScalarNode):
-            raise mistake(f"{_at(name, position)}: a key must be a word, not a list or a block")
-        if key.value in first:
-            yield position, f"the key {key.value} was already given in line {first[key.value].line + 1}"
-        first.setdefault(key.value, key.start_mark)
+        elif isinstance(node, yaml.MappingNode):
+            first: dict[str, yaml.Mark] = {}
+            for key, value in node.value:
+                position = Position(key.start_mark.line + 1, key.start_mark.column + 1)
+                if not isinstance(key, yaml.ScalarNode):
+                    raise mistake(f"{_at(name, position)}: a key must be a word, not a list or a block")
+                if key.value in first:
+                    yield position, f"the key {key.value} was already given in line {first[key.value].line + 1}"
+                first.setdefault(key.value, key.start_mark)
+                waiting.append(value)

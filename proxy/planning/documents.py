@@ -7,8 +7,7 @@ the data is decided here, because it depends on which fields of a document are n
 
 import types
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -37,31 +36,13 @@ class NamedRecord(msgspec.Struct, gc=False):
     name: str
 
 
-class CompanyBucket(msgspec.Struct, gc=False):
-    """SupCompanyBucket: hits of one company."""
+class Bucket(msgspec.Struct, gc=False):
+    """Hits of one value of an aggregation, which is a company, a category, a flag, or a value of a spec."""
 
-    company: NamedRecord
-    count: int | None = None
-
-
-class CategoryBucket(msgspec.Struct, gc=False):
-    """SupCategoryBucket: hits in one category."""
-
-    category: NamedRecord
-    count: int | None = None
-
-
-class InStockBucket(msgspec.Struct, gc=False):
-    """SupInStockBucket: hits in stock, or out of stock."""
-
-    isInStock: bool  # noqa: N815 - the service's name
-    count: int | None = None
-
-
-class SpecBucket(msgspec.Struct, gc=False):
-    """SupSpecBucket: hits with one value of a spec."""
-
-    displayValue: str  # noqa: N815 - the service's name
+    company: NamedRecord | None = None
+    category: NamedRecord | None = None
+    isInStock: bool | None = None  # noqa: N815 - the service's name
+    displayValue: str = ""  # noqa: N815 - the service's name
     floatValue: float | None = None  # noqa: N815 - the service's name
     count: int | None = None
 
@@ -73,19 +54,14 @@ class SpecAttribute(msgspec.Struct, gc=False):
     shortname: str
 
 
-class SpecDescription(msgspec.Struct, gc=False):
-    """SupSpecAgg without its buckets and statistics."""
+class SpecAgg(msgspec.Struct, gc=False):
+    """SupSpecAgg: counts and statistics of one spec; without its buckets a description."""
 
     attribute: SpecAttribute
     valueType: str  # noqa: N815 - the service's name
     unitsName: str | None = None  # noqa: N815 - the service's name
     unitsSymbol: str | None = None  # noqa: N815 - the service's name
-
-
-class SpecAgg(SpecDescription, gc=False):
-    """SupSpecAgg: counts and statistics of one spec."""
-
-    buckets: list[SpecBucket] = []
+    buckets: list[Bucket] = []
     siMin: str | None = None  # noqa: N815 - the service's name
     siMax: str | None = None  # noqa: N815 - the service's name
 
@@ -113,44 +89,34 @@ class FoundPart(msgspec.Struct, gc=False):
     description: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregation:
-    """Aggregation field of SupPartResultSet: its declared variables, its GraphQL text, and the type of its items."""
+class Aggregation(NamedTuple):
+    """Aggregation field of SupPartResultSet: its GraphQL text, the variables that it declares, and the type of its
+    items."""
 
-    name: str
-    variables: tuple[str, ...]
     text: str
-    record: type
+    variables: tuple[str, ...] = (SIZE,)
+    record: type = Bucket
 
 
 AGGREGATIONS = {
-    each.name: each
-    for each in (
-        Aggregation(
-            "manufacturerAgg", (SIZE,), "manufacturerAgg(size: $size) { company { id name } count }", CompanyBucket
-        ),
-        Aggregation(
-            "distributorAgg", (SIZE,), "distributorAgg(size: $size) { company { id name } count }", CompanyBucket
-        ),
-        Aggregation("categoryAgg", (SIZE,), "categoryAgg(size: $size) { category { id name } count }", CategoryBucket),
-        Aggregation("inStockAgg", (), "inStockAgg { isInStock count }", InStockBucket),
-        Aggregation(
-            "specAggs",
-            (SIZE, "$attributes: [String!]!", "$selection: SupSpecAggsSelection!"),
-            "specAggs(attributeNames: $attributes, attributeSelection: $selection, size: $size)"
-            " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
-            " siMin siMax unitsName unitsSymbol }",
-            SpecAgg,
-        ),
-        Aggregation(
-            # An alias of specAggs: the descriptions of filtered specs without their counts.
-            "specKinds",
-            ("$filtered: [String!]!",),
-            "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
-            " { attribute { name shortname } valueType unitsName unitsSymbol }",
-            SpecDescription,
-        ),
-    )
+    "manufacturerAgg": Aggregation("manufacturerAgg(size: $size) { company { id name } count }"),
+    "distributorAgg": Aggregation("distributorAgg(size: $size) { company { id name } count }"),
+    "categoryAgg": Aggregation("categoryAgg(size: $size) { category { id name } count }"),
+    "inStockAgg": Aggregation("inStockAgg { isInStock count }", ()),
+    "specAggs": Aggregation(
+        "specAggs(attributeNames: $attributes, attributeSelection: $selection, size: $size)"
+        " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
+        " siMin siMax unitsName unitsSymbol }",
+        (SIZE, "$attributes: [String!]!", "$selection: SupSpecAggsSelection!"),
+        SpecAgg,
+    ),
+    # An alias of specAggs: the descriptions of filtered specs without their counts.
+    "specKinds": Aggregation(
+        "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
+        " { attribute { name shortname } valueType unitsName unitsSymbol }",
+        ("$filtered: [String!]!",),
+        SpecAgg,
+    ),
 }
 
 
@@ -166,10 +132,10 @@ def match_count() -> Document:
 
 def count(counted: frozenset[str]) -> Document:
     """Return the document of supSearch that selects only hits and the aggregations named."""
-    chosen = [AGGREGATIONS[name] for name in sorted(counted)]
-    declared = dict.fromkeys(name for each in chosen for name in each.variables)
-    fields = [(each.name, types.GenericAlias(list, (each.record,))) for each in chosen]
-    return _search("supSearch", declared, " ".join(["hits", *(each.text for each in chosen)]), fields)
+    chosen = {name: AGGREGATIONS[name] for name in sorted(counted)}
+    declared = dict.fromkeys(name for each in chosen.values() for name in each.variables)
+    fields = [(name, types.GenericAlias(list, (each.record,))) for name, each in chosen.items()]
+    return _search("supSearch", declared, " ".join(["hits", *(each.text for each in chosen.values())]), fields)
 
 
 def search(name: str, selection: str) -> Document:

@@ -160,7 +160,7 @@ def _buckets(tables: Tables, field: str, entry: SearchField, result_set: Any) ->
         return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
     part = "category" if entry.facet == "categoryAgg" else "company"
     shown = _shown(tables, entry)
-    return [(shown(getattr(bucket, part)), bucket.count or 0) for bucket in buckets]
+    return [(shown(named), bucket.count or 0) for bucket in buckets if (named := getattr(bucket, part))]
 
 
 def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:

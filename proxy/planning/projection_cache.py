@@ -11,7 +11,7 @@ import msgspec
 
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
-from proxy.model import MappingContext, Path, Projection
+from proxy.model import MappingContext, Projection
 from proxy.planning import documents, exact_match
 from proxy.planning.listing import Listing
 from proxy.planning.operations import Document
@@ -22,16 +22,7 @@ ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 PART = "Part"
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
-NO_FEATURES: frozenset[str] = frozenset()
-
 T = TypeVar("T")
-
-
-class Fetched(NamedTuple):
-    """What is fetched of each part: the selection, and its fields."""
-
-    selection: str
-    fields: frozenset[str]
 
 
 class ListDefinition(NamedTuple):
@@ -61,7 +52,7 @@ class ProjectionCache:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
-        compiler.compile_object(self._mappings, PART, everything, self._needs(everything.features))
+        self.whole(everything.features)
         for view, mappings in self._mappings.views.items():
             compiler.compile_object(mappings, view, Projection(mappings.includable(view), features=everything.features))
         for name in LISTS:
@@ -71,12 +62,17 @@ class ProjectionCache:
         """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
         return self._shown(self._views[projection.view], projection.view, projection, needs)
 
+    def gated(self) -> dict[str, frozenset[str]]:
+        """Return the fields that each feature adds to a part."""
+        ungated = self.whole(frozenset()).fields
+        return {feature: self.whole(frozenset({feature})).fields - ungated for feature in self.features}
+
     def features_named(self, names: Set[str]) -> frozenset[str]:
         """Return the features that are among some names, or whose fields are: those that the others are below."""
         return frozenset(
             {
                 feature
-                for feature, fields in self._gated().items()
+                for feature, fields in self.gated().items()
                 for field in fields
                 if field.rpartition(".")[0] not in fields
                 and not names.isdisjoint((feature, field.rpartition(".")[2].partition("(")[0]))
@@ -93,9 +89,12 @@ class ProjectionCache:
 
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
-        return {name: self._list_definition(name, root) for name, root in LISTS.items()} | {
-            ATTRIBUTES: self._attributes()
-        }
+
+        def build(data: Any) -> Tables:
+            return msgspec.structs.replace(self.tables, specs=self.tables.specs.with_attributes(data.supAttributes))
+
+        lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
+        return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
 
     def _cached(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
         try:
@@ -107,22 +106,16 @@ class ProjectionCache:
     def _shown(
         self, mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
     ) -> compiler.CompiledObject:
-        top = frozenset(path[:1] for path in projection.show), frozenset(filter(_is_top, projection.hide))
-        key = name, projection.include, projection.features, top, needs
+        shown = frozenset(path[:1] for path in projection.show)
+        hidden = frozenset(path for path in projection.hide if len(path) == 1)
+        key = name, projection.include, projection.features, shown, hidden, needs
         compiled = self._cached(key, lambda: compiler.compile_object(mappings, name, projection, needs))
         return compiled.shown_in(projection)
 
-    def _gated(self) -> dict[str, frozenset[str]]:
-        """Return the fields that each feature adds to a part."""
-        ungated = self.whole(NO_FEATURES).fields
-        return {feature: self.whole(frozenset({feature})).fields - ungated for feature in self.features}
-
-    def whole(self, features: frozenset[str]) -> Fetched:
-        def make() -> Fetched:
-            part = compiler.compile_object(self._mappings, PART, self._everything(features), self._needs(features))
-            return Fetched(part.selection, part.fields)
-
-        return self._cached(("whole", features), make)
+    def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
+        """Return the mapping of all that is fetched of a part with these features."""
+        needs = self._needs(features)
+        return self._shown(self._mappings, PART, self._everything(features), needs)
 
     def _everything(self, features: frozenset[str]) -> Projection:
         """Return the projection that shows all that a plan with these features has."""
@@ -144,27 +137,11 @@ class ProjectionCache:
         everything = Projection(include=self._mappings.includable(name))
         whole = compiler.compile_object(self._mappings, name, everything, needs)
         # A list is the same for all clients: its fields depend on no country and no currency.
-        nowhere = MappingContext("", "")
+        nowhere, uids = MappingContext("", ""), self.tables.uids[name]
 
-        uids = self._mappings.tables.uids[name]
+        def to_v3(record: Any) -> dict[str, Any]:
+            fields: dict[str, Any] = msgspec.to_builtins(whole.map(record, nowhere))
+            return fields
 
-        def build(data: Any) -> Listing:
-            def to_v3(record: Any) -> dict[str, Any]:
-                fields: dict[str, Any] = msgspec.to_builtins(whole.map(record, nowhere))
-                return fields
-
-            return Listing(getattr(data, root), to_v3, uids.accepted)
-
-        return ListDefinition(documents.listing(root, whole), build)
-
-    def _attributes(self) -> ListDefinition:
-        tables = self._mappings.tables
-
-        def build(data: Any) -> Tables:
-            return msgspec.structs.replace(tables, specs=tables.specs.with_attributes(data.supAttributes))
-
-        return ListDefinition(documents.attributes(), build)
-
-
-def _is_top(path: Path) -> bool:
-    return len(path) == 1
+        document = documents.listing(root, whole)
+        return ListDefinition(document, lambda data: Listing(getattr(data, root), to_v3, uids.accepted))

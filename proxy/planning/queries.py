@@ -8,7 +8,6 @@ import hashlib
 import re
 import string
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -23,6 +22,7 @@ Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 _UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
+_NO_GROUP: tuple[list["Query"], int, frozenset[str]] = [], 0, frozenset()
 
 
 class Received(NamedTuple):
@@ -168,32 +168,19 @@ def is_general(query: Query) -> bool:
 def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
     """Return queries in groups that one operation can carry: of one root field and its options, with no number twice,
     and at most so many parts and queries. Searches, and what is passed on, come alone."""
-    groups: list[_Group] = []
-    latest: dict[str, _Group] = {}
+    groups: list[list[Query]] = []
+    latest: dict[str, tuple[list[Query], int, frozenset[str]]] = {}
     for query in queries:
         is_alone = query.passed_on is not None or query.root in ("supSearch", "supSearchMpn")
-        group = None if is_alone else latest.get(query.operation)
-        if group is None or not group.has_room(query, parts_max):
-            group = latest[query.operation] = _Group([], 0, set())
+        operation, parts, numbers = query.operation, query.end - query.first, query.numbers
+        group, parts_before, numbers_before = latest.get(operation) or _NO_GROUP
+        is_full = max(parts_before + parts, len(group) + 1) > parts_max
+        if is_alone or is_full or not group or not numbers.isdisjoint(numbers_before):
+            group, parts_before, numbers_before = [], 0, frozenset()
             groups.append(group)
-        group.add(query)
-    return [group.queries for group in groups]
-
-
-@dataclass(slots=True)
-class _Group:
-    queries: list[Query]
-    parts: int
-    numbers: set[str]
-
-    def has_room(self, query: Query, parts_max: int) -> bool:
-        most = max(self.parts + query.end - query.first, len(self.queries) + 1)
-        return most <= parts_max and self.numbers.isdisjoint(query.numbers)
-
-    def add(self, query: Query) -> None:
-        self.queries.append(query)
-        self.parts += query.end - query.first
-        self.numbers |= query.numbers
+        group.append(query)
+        latest[operation] = group, parts_before + parts, numbers_before | numbers
+    return groups
 
 
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:

@@ -4,7 +4,7 @@ A field that v3 never had is a 400. So is every filter that the upstream cannot 
 wrong. A count or an order does not change which parts are found, so a v3 field without a source is no error there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
 from msgspec import structs
@@ -70,7 +70,7 @@ class SupportedRequest(NamedTuple):
         facets = tuple(each for each in request.facets if each.include)
         stats = tuple(field for field, _ in request.stats)
         drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
-        names = [*_facet_names(facets), *_stats_names(stats), *_query_names(request.facet_queries)]
+        names = _names(facets, stats, request.facet_queries)
         return SupportedRequest(
             structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
             (*self.facets, *facets),
@@ -115,13 +115,7 @@ def supported_part(
     stats = tuple(field for field, _ in request.stats if not support.measures(field))
     queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
     sortby, ignored = support.order(request.sortby)
-    names = [
-        *_facet_names(facets),
-        *_stats_names(stats),
-        *_query_names(queries),
-        *ignored,
-        *_unmatched_values(tables, filters.filter_conditions),
-    ]
+    names = [*_names(facets, stats, queries), *ignored, *_unmatched_values(tables, filters.filter_conditions)]
     # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
     if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
         names.append("spec_drilldown")
@@ -207,13 +201,10 @@ def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterato
             yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))
 
 
-def _facet_names(facets: tuple[FacetField, ...]) -> list[str]:
-    return [f"facet[fields][{each.field}]" for each in facets]
-
-
-def _stats_names(fields: tuple[str, ...]) -> list[str]:
-    return [f"stats[{field}]" for field in fields]
-
-
-def _query_names(texts: tuple[str, ...]) -> list[str]:
-    return [f"facet[queries]={text}" for text in texts]
+def _names(facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> list[str]:
+    """Return counts as the parameters of a request."""
+    return [
+        *(f"facet[fields][{each.field}]" for each in facets),
+        *(f"stats[{field}]" for field in stats),
+        *(f"facet[queries]={text}" for text in queries),
+    ]

@@ -31,7 +31,7 @@ class Upstream:
     """Services of the upstream. `http` is the session of all requests, as the service opens it."""
 
     def __init__(self, settings: config.UpstreamSettings, clock: Clock) -> None:
-        """Open the session, to be closed by the caller. Raises ConfigError for files of upstream.tls."""
+        """Open the session, to be closed by the caller. Raises ConfigError for a CA file that cannot be used."""
         self.settings = settings
         self.http = session.open_session(settings)
         self._clock = clock
@@ -40,9 +40,9 @@ class Upstream:
         await self.http.close()
 
     @staticmethod
-    def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:
+    def tls_context(ca_file: str | None) -> ssl.SSLContext | bool:
         """Return the TLS context of all requests; True is aiohttp's own. Raises ConfigError."""
-        return session.tls_context(tls)
+        return session.tls_context(ca_file)
 
     async def request_token(self, name: str, application: config.ApplicationSettings) -> TokenReply:
         """Send one token request. Raises CredentialsRefused for an application without credentials, and

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import aiohttp
 
 from proxy import errors
-from proxy.kit.aiohttp_internals.connector import ATTEMPT, Attempt, AttemptConnector
 from proxy.kit.wording import counted
+from proxy.upstream.connector import ATTEMPT, Attempt, AttemptConnector
 
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts
+LONGEST = 33_554_432  # bytes of a response with parts, decompressed
 RETRY_AFTER_MAX = 86_400  # seconds of a Retry-After that are passed on; no client waits for longer
 WRONG_ADDRESS_STATUSES = {404, 405}
 FAIR_SHARE = 0.5  # of the shorter time limit; a timeout after less than that is not the service's fault

@@ -6,11 +6,13 @@ from typing import Final
 
 import structlog
 
-from proxy import config, errors
+from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.kit.wording import counted
 from proxy.telemetry import metrics as metering
 
+FAILURES = 10  # in a row, after which nothing is sent
+COOLDOWN_SECONDS = 5.0  # until one request tries again
 CLOSED: Final = 0
 HALF_OPEN: Final = 1
 OPEN: Final = 2
@@ -32,7 +34,7 @@ def is_retryable(error: errors.BridgeError) -> bool:
 class CircuitBreaker:
     """Circuit breaker: opens after `failures` failures in a row; half-open after the cooldown, for one trial request.
 
-    The cooldown is `cooldown_seconds` and up to half of that more. A trial request that reports no result, because its
+    The cooldown is COOLDOWN_SECONDS and up to half of that more. A trial request that reports no result, because its
     caller was cancelled, blocks nothing: the next trial follows after another cooldown. `name` is for metrics and log,
     `service` for error messages.
     """
@@ -41,16 +43,15 @@ class CircuitBreaker:
         self,
         name: str,
         service: str,
-        settings: config.BreakerSettings,
         *,
         clock: clocks.Clock,
         rng: random.Random,
         metrics: metering.Metrics,
+        failures: int = FAILURES,
     ) -> None:
         self._name = name
         self._service = service
-        self._failures_max = settings.failures
-        self._cooldown = settings.cooldown_seconds
+        self._failures_max = failures
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
@@ -91,8 +92,6 @@ class CircuitBreaker:
 
     def failed(self) -> None:
         """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
-        if not self._failures_max:
-            return
         self._failures += 1
         if self.state == OPEN or self._failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
@@ -103,7 +102,7 @@ class CircuitBreaker:
 
     def _start_cooldown(self) -> float:
         """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
-        seconds = self._cooldown * (1 + self._rng.random() / 2)
+        seconds = COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
         self._open_until = self._clock.monotonic() + seconds
         return seconds
 

@@ -45,7 +45,6 @@ class Sender:
         url: str,
         tokens: Tokens,
         *,
-        response_bytes: int,
         breaker: policies.CircuitBreaker,
         clock: Clock,
         rng: random.Random,
@@ -55,7 +54,6 @@ class Sender:
         self._session = session
         self._url = url
         self._tokens = tokens
-        self._response_bytes = response_bytes
         self._breaker = breaker
         self._clock = clock
         self._rng = rng
@@ -126,7 +124,7 @@ class Sender:
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
         request = http_post.HttpRequest(
-            self._url, classify.SERVICE, operation.payload, headers, True, seconds, self._response_bytes
+            self._url, classify.SERVICE, operation.payload, headers, True, seconds, http_post.LONGEST
         )
         started = self._clock.monotonic()
         self._metrics.upstream_in_flight.inc()

@@ -9,20 +9,20 @@ from aiohttp.abc import ResolveResult
 
 import proxy
 from proxy import config, errors
-from proxy.kit.aiohttp_internals import connector
+from proxy.upstream import connector
 
 
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     """Open a client session, which the caller closes. No cookies, nothing from the environment.
 
-    Raises ConfigError for files of upstream.tls that cannot be used.
+    Raises ConfigError for a CA file that cannot be used.
     """
     limits, connections_to = upstream.timeouts, upstream.connections_to
     return aiohttp.ClientSession(
         connector=connector.AttemptConnector(
             limits.connect_seconds,
-            limit=upstream.connections,
-            ssl=tls_context(upstream.tls),
+            limit=config.UPSTREAM_CONNECTIONS,
+            ssl=tls_context(upstream.ca_file),
             resolver=_Resolver(connections_to) if connections_to else None,
         ),
         # A cookie of one application would be sent with the requests of another.
@@ -49,13 +49,11 @@ class _Resolver(aiohttp.ThreadedResolver):
         return [ResolveResult({**each, "hostname": host}) for each in found]
 
 
-def tls_context(tls: config.TlsSettings) -> ssl.SSLContext | bool:
-    """Return the TLS context with the configured CA; True is aiohttp's default, the system's
-    CAs."""
-    if tls.ca_file is None:
+def tls_context(ca_file: str | None) -> ssl.SSLContext | bool:
+    """Return the TLS context with the configured CA; True is aiohttp's default, the system's CAs."""
+    if ca_file is None:
         return True
     try:
-        context = ssl.create_default_context(cafile=tls.ca_file)
+        return ssl.create_default_context(cafile=ca_file)
     except (ssl.SSLError, OSError):
-        raise errors.ConfigError(f"upstream.tls.ca_file: {tls.ca_file} holds no certificate in PEM form") from None
-    return context
+        raise errors.ConfigError(f"upstream.ca_file: {ca_file} holds no certificate in PEM form") from None

@@ -108,20 +108,16 @@ class _Renaming(graphql.Visitor):
         name = field_name(parent.name if parent else "", node.name.value)
         if name == node.name.value:
             return None
-        return replace(node, name=_name(node.name, name), alias=node.alias or node.name)
+        return replace(node, name=replace(node.name, value=name), alias=node.alias or node.name)
 
     def leave_argument(self, node: graphql.ArgumentNode, *_: Any) -> graphql.ArgumentNode:
-        return replace(node, name=_name(node.name, member_name(node.name.value)))
+        return replace(node, name=replace(node.name, value=member_name(node.name.value)))
 
     def leave_object_field(self, node: graphql.ObjectFieldNode, *_: Any) -> graphql.ObjectFieldNode | None:
         # Named: the object may be a single value that stands for a list.
         if not isinstance(graphql.get_named_type(self._types.get_parent_input_type()), graphql.GraphQLInputObjectType):
             return None  # a key of a Map
-        return replace(node, name=_name(node.name, member_name(node.name.value)))
+        return replace(node, name=replace(node.name, value=member_name(node.name.value)))
 
     def leave_named_type(self, node: graphql.NamedTypeNode, *_: Any) -> graphql.NamedTypeNode:
-        return replace(node, name=_name(node.name, type_name(node.name.value)))
-
-
-def _name(node: graphql.NameNode, value: str) -> graphql.NameNode:
-    return replace(node, value=value)
+        return replace(node, name=replace(node.name, value=type_name(node.name.value)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from proxy.gateway.core import GatewayRequest, Rendered
+from proxy.gateway.core import GatewayRequest
 from proxy.mapping import loader
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
@@ -16,8 +16,8 @@ from proxy.v3.parsing import match_queries
 
 PREFIX = "/api/v4/rest"
 MATCH = Endpoint("/parts/match", loader.VIEWS["v4"], "match", "the parts returned")
-DATASHEETS, COMPLIANCE = "datasheets", "compliance_documents"
-PAGE = ("start", "limit")  # keys of a query that the response repeats also where they were not sent
+# Keys of a query that the response repeats also where they were not sent.
+PAGE = {name: match_queries.DEFAULTS[name] for name in ("start", "limit")}
 
 
 class WrapperActions(V3Actions):
@@ -26,30 +26,21 @@ class WrapperActions(V3Actions):
     async def _match(self, received: AuthenticatedRequest) -> Any:
         raws, request = self._parse_match(received)
         results = await self._objects.match_parts(self._caller(received), request)
-        references = (query.reference for query in request.queries)
+        matched = zip(request.queries, results, strict=True)
         return {
-            "request": {"queries": [_query_echo(raw) for raw in raws]},
-            "results": [_result(*each) for each in zip(references, results, strict=True)],
+            "request": {
+                "queries": [PAGE | (match_queries.non_null(raw) if isinstance(raw, dict) else {}) for raw in raws]
+            },
+            "results": [
+                {"reference": query.reference, "error": each.error, "hits": each.hits, "items": each.items}
+                for query, each in matched
+            ],
         }
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         caller = super()._caller(received)
         include = caller.projection.include
-        if DATASHEETS in include:  # which brought both
-            include |= {COMPLIANCE}
+        if "datasheets" in include:  # which brought both
+            include |= {"compliance_documents"}
         projection = msgspec.structs.replace(caller.projection, include=include, view=received.endpoint.object)
         return caller._replace(projection=projection)
-
-
-def _query_echo(raw: Any) -> dict[str, Any]:
-    sent = match_queries.non_null(raw) if isinstance(raw, dict) else {}
-    return {name: match_queries.DEFAULTS[name] for name in PAGE} | sent
-
-
-def _result(reference: Any, result: Rendered) -> dict[str, Any]:
-    return {
-        "reference": reference,
-        "error": result.error,
-        "hits": result.hits,
-        "items": result.items,
-    }

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from proxy.graphql import schema
+from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.telemetry.request_ids import RequestIds
 from proxy.telemetry.seen import SeenRequests
@@ -33,10 +33,10 @@ def compose(state: operators.ServiceState, ids: RequestIds, seen: SeenRequests |
     paths = routing.Routes()
     v3 = v3_routes.V3Routes(gateway, authenticator, cache)
     v3.add_to(paths)
-    service = GraphQLService(gateway, schema.load(upstream.site))
+    service = GraphQLService(gateway, documents.schema(upstream.site))
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
-    served.add_path(paths, V4_ENDPOINT, V4DocumentReader(service.documents, upstream.site).request)
+    served.add_path(paths, V4_ENDPOINT, V4DocumentReader(service.documents.schema, upstream.site).request)
     operators.add_monitoring(paths, state, everything=settings.listen.metrics)
     addresses = client_address.ClientAddressResolver(settings.listen.trusted_proxies)
     requests = middleware.RequestMiddleware(

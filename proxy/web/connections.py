@@ -1,11 +1,11 @@
 """Limits of client connections: their number, the time for a request head, and the speed of reading a response.
 
 aiohttp itself limits only how long a connection is idle. These limits bound what slow clients can take (RFC 9110
-§15.5.9, CWE-400); each is a setting of `listen`. Bodies have theirs in `bodies.py`.
+§15.5.9, CWE-400). Bodies have theirs in `bodies.py`.
 """
 
 import asyncio
-from typing import cast
+from typing import NamedTuple, cast
 
 import structlog
 
@@ -19,10 +19,25 @@ TLS_HANDSHAKE = b"\x16\x03"  # its first bytes
 log = structlog.get_logger()
 
 
+class Limits(NamedTuple):
+    """Limits of client connections: how many are open, how long a stop waits for requests and for idle connections, how
+    long a head may take, a connection be idle and a client read MIN_READ_BYTES of a response, and bytes of responses
+    that wait to be read, over all connections."""
+
+    connections: int = 1000
+    stop_seconds: float = 10.0
+    drain_seconds: float = 2.0
+    header_seconds: float = 20.0
+    # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.
+    idle_seconds: float = 120.0
+    write_seconds: float = 30.0
+    unread_bytes: int = 134_217_728
+
+
 class Connections:
     """The open connections. At the limit a new one replaces the one that is idle for the longest time, as in nginx."""
 
-    def __init__(self, limits: config.ListenSettings) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits  # those of a reload apply also to open connections
         self.open: set[Connection] = set()
         self._loop = asyncio.get_running_loop()
@@ -133,7 +148,7 @@ class Connection(asyncio.Protocol):
         """Return how many bytes of responses wait to be read."""
         return self.transport.get_write_buffer_size()
 
-    def check(self, limits: config.ListenSettings) -> None:
+    def check(self, limits: Limits) -> None:
         """Abort the connection if its client takes too long."""
         now, unread = self._time(), self.unread_bytes()
         # Progress, not completion: a long response over a slow line is fine.

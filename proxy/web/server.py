@@ -15,12 +15,11 @@ import structlog
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import HttpProcessingError
 
-from proxy import config, errors
-from proxy.kit import ports
+from proxy import errors
 from proxy.v3 import bounds, encoding
 from proxy.v3.parsing.request_parameters import ResponseFormat
 from proxy.web import operators
-from proxy.web.connections import Connection, Connections
+from proxy.web.connections import Connection, Connections, Limits
 from proxy.web.routing import Handler
 
 log = structlog.get_logger()
@@ -28,7 +27,7 @@ log = structlog.get_logger()
 MAX_FIELD = 16_384  # bytes of a header field
 READ_BUFFER = 16_384  # bytes of a body that wait for its handler, beyond which a connection is not read
 RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
-IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than every `listen.idle_seconds`
+IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than that of `Limits`
 FAILURE_SECONDS = 1.0  # without accepting, after an error of the system
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is known
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
@@ -38,16 +37,16 @@ ADVICE = (
     f"longer than {bounds.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
 )
 
-DEFAULTS = config.ListenSettings()
+DEFAULTS = Limits()
 
 
 class Listener:
     """The HTTP server at `url`. Another handler and other limits can replace the first ones between two requests."""
 
-    def __init__(self, handler: Handler, listen: config.ListenSettings) -> None:
+    def __init__(self, handler: Handler, limits: Limits) -> None:
         self.url = ""
         self._handler = handler
-        self._connections = Connections(listen)
+        self._connections = Connections(limits)
         self._draining = False
         self._server = web.Server(
             self._handle,
@@ -60,10 +59,10 @@ class Listener:
             read_bufsize=READ_BUFFER,
         )
 
-    def replace(self, handler: Handler, listen: config.ListenSettings) -> None:
+    def replace(self, handler: Handler, limits: Limits) -> None:
         """Serve with another handler and other limits from the next request on."""
         self._handler = handler
-        self._connections.limits = listen
+        self._connections.limits = limits
 
     async def accept(self, listening: socket.socket) -> None:
         """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
@@ -134,22 +133,12 @@ class Listener:
 
 
 @asynccontextmanager
-async def running(
-    handler: Handler, host: str, port: int, *, listen: config.ListenSettings = DEFAULTS
-) -> AsyncIterator[str]:
-    """Serve at an address while the block runs; yields the base URL. Port 0 picks a free port. Raises OSError if the
-    port is taken."""
-    async with listening(handler, ports.listen(host, port), listen) as listener:
-        yield listener.url
-
-
-@asynccontextmanager
 async def listening(
-    handler: Handler, sockets: Sequence[socket.socket], listen: config.ListenSettings = DEFAULTS
+    handler: Handler, sockets: Sequence[socket.socket], limits: Limits = DEFAULTS
 ) -> AsyncIterator[Listener]:
-    """Serve on listening sockets while the block runs; yields the listener. `listen` has the limits."""
+    """Serve on listening sockets while the block runs; yields the listener."""
     logging.getLogger("aiohttp.server").addFilter(_says_more)
-    listener = Listener(handler, listen)
+    listener = Listener(handler, limits)
     async with AsyncExitStack() as stack:
         for each in sockets:
             stack.enter_context(each)

@@ -5,8 +5,8 @@
         ...
         print(sandbox.billed_parts)
 
-The public interface is `__all__` with the modules `faults` and `legacy_v3.disturbances`. A name's module is imported
-when the name is first used, so that a plug-in may name this package without a cost.
+The public interface is `__all__` with the module `faults`. A name's module is imported when the name is first used, so
+that a plug-in may name this package without a cost.
 """
 
 import importlib
@@ -20,15 +20,13 @@ if TYPE_CHECKING:
         SandboxApplication,
         with_plan,
     )
-    from nexar_sandbox.behavior import Behavior
     from nexar_sandbox.catalog.currencies import exchange_rate
     from nexar_sandbox.catalog.loader import SHIPPED
     from nexar_sandbox.catalog.records import Part
-    from nexar_sandbox.catalog.store import Catalog, open_catalog, prepare_catalog
+    from nexar_sandbox.catalog.store import Catalog, open_catalog
     from nexar_sandbox.faults import parse_faults
     from nexar_sandbox.identity.keys import SigningKey, generate_key
-    from nexar_sandbox.legacy_v3.disturbances import parse_disturbance
-    from nexar_sandbox.legacy_v3.settings import LegacySettings
+    from nexar_sandbox.legacy_v3.service import LegacySettings
     from nexar_sandbox.settings import SandboxSettings
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
 
@@ -41,7 +39,6 @@ __all__ = [
     "DEFAULT_PASSWORD",
     "DEFAULT_USERS",
     "SHIPPED",
-    "Behavior",
     "Catalog",
     "LegacySettings",
     "Part",
@@ -53,9 +50,7 @@ __all__ = [
     "exchange_rate",
     "generate_key",
     "open_catalog",
-    "parse_disturbance",
     "parse_faults",
-    "prepare_catalog",
     "running",
     "serve",
     "with_plan",
@@ -64,15 +59,13 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "app": ("Sandbox", "running", "serve"),
     "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication", "with_plan"),
-    "behavior": ("Behavior",),
     "catalog.currencies": ("exchange_rate",),
     "catalog.loader": ("SHIPPED",),
     "catalog.records": ("Part",),
-    "catalog.store": ("Catalog", "open_catalog", "prepare_catalog"),
+    "catalog.store": ("Catalog", "open_catalog"),
     "faults": ("parse_faults",),
     "identity.keys": ("SigningKey", "generate_key"),
-    "legacy_v3.disturbances": ("parse_disturbance",),
-    "legacy_v3.settings": ("LegacySettings",),
+    "legacy_v3.service": ("LegacySettings",),
     "settings": ("SandboxSettings",),
     "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),
 }

@@ -1,11 +1,10 @@
-"""Admin interface: declare, list and remove faults; read and clear the journal; rotate signing keys.
+"""Admin interface: declare, list and remove faults; read and clear the journal.
 
 JSON, or HTML for browsers, whose forms need the session's CSRF token. No authentication, because the sandbox protects
 nothing. It therefore accepts only known host names: a web page could otherwise reach it by DNS rebinding. Invalid
 requests get a 400 with the reason.
 """
 
-import asyncio
 import ipaddress
 import re
 from collections.abc import Collection, Iterator
@@ -18,13 +17,11 @@ import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
-from nexar_sandbox import applications, declaration_syntax, faults, journal, pages
-from nexar_sandbox.identity import forms, keys, login, sessions
-from nexar_sandbox.injection import injector
+from nexar_sandbox import applications, faults, journal, pages
+from nexar_sandbox.identity import forms, login, sessions
 
 FAULTS_PATH = "/admin/faults"
 JOURNAL_PATH = "/admin/journal"
-KEYS_PATH = "/admin/keys"
 HOST = re.compile(r"([\w.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?", re.ASCII)
 LAST_PORT = 65_535
 ADMIN = "/admin"
@@ -73,14 +70,13 @@ def _is_local(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AdminEndpoints:
-    """Handlers of faults, journal and signing keys."""
+    """Handlers of faults and journal."""
 
-    fault_injector: injector.FaultInjector
+    fault_injector: faults.FaultInjector
     request_journal: journal.RequestJournal
     registry: applications.ApplicationRegistry
     html_pages: pages.Pages
     browser_sessions: sessions.BrowserSessions
-    key_ring: keys.KeyRing
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         """Other methods are 405. POST is for the forms of the pages."""
@@ -91,9 +87,6 @@ class AdminEndpoints:
         router.add_get(JOURNAL_PATH, self.entries)
         router.add_delete(JOURNAL_PATH, self.clear)
         router.add_post(JOURNAL_PATH, self.clear_by_form)
-        router.add_get(KEYS_PATH, self.keys)
-        router.add_post(KEYS_PATH, self.rotate_key)
-        router.add_delete(KEYS_PATH, self.forget_keys)
 
     async def faults(self, request: web.Request) -> web.Response:
         """List the faults with the number of requests left for each (null: unlimited)."""
@@ -154,22 +147,6 @@ class AdminEndpoints:
         self.request_journal.clear()
         return pages.redirect(JOURNAL_PATH)
 
-    async def keys(self, _request: web.Request) -> web.Response:
-        """Return the id of the signing key, and the retired keys with the time until which they verify."""
-        body = {"current": self.key_ring.current.kid, "retired": dict(self.key_ring.retired)}
-        return _reply(body)
-
-    async def rotate_key(self, request: web.Request) -> web.Response:
-        """Sign with a new key; the previous one verifies until its tokens expire."""
-        # Beside the event loop: primes take their time.
-        self.key_ring.rotate(await asyncio.to_thread(keys.generate_key))
-        return await self.keys(request)
-
-    async def forget_keys(self, request: web.Request) -> web.Response:
-        """Stop verifying with retired keys."""
-        self.key_ring.forget()
-        return await self.keys(request)
-
     def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
         listed = [(faults.fault_text(fault), left) for fault, left in self.fault_injector.remaining()]
         return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
@@ -214,11 +191,7 @@ def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
     """Name, description and parameters of each kind; a parameter has name, accepted values and default."""
     for name, kind in faults.KINDS.items():
         figures = [
-            (
-                field.name,
-                declaration_syntax.accepted_values(kind, field.name),
-                "" if field.required else str(field.default),
-            )
+            (field.name, faults.accepted_values(kind, field.name), str(field.default))
             for field in msgspec.structs.fields(kind)
         ]
         yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures

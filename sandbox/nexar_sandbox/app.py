@@ -11,24 +11,31 @@ import socket
 import threading
 from collections.abc import AsyncIterator, Iterator, Mapping
 from concurrent.futures import Future
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import http_exceptions, web
 
-from nexar_sandbox import admin, applications, home_page, journal, part_usage, state, user_directory
+from nexar_sandbox import (
+    admin,
+    applications,
+    clocks,
+    exchanges,
+    faults,
+    home_page,
+    journal,
+    part_usage,
+    user_directory,
+)
 from nexar_sandbox import settings as sandbox_settings
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import design_store, files
 from nexar_sandbox.design import services as design_services
-from nexar_sandbox.graphql import schema, service, transport, websockets
+from nexar_sandbox.graphql import service, transport, websockets
 from nexar_sandbox.ide import assets, endpoints, tokens
 from nexar_sandbox.identity import discovery, keys, login
 from nexar_sandbox.identity import service as identities
-from nexar_sandbox.injection import exchanges, injector
-from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.legacy_v3 import disturbances
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from nexar_sandbox.portal import portal_pages, responder
@@ -44,9 +51,8 @@ SHUTDOWN = 1.0
 class Sandbox:
     """A running sandbox. `default_application` is the first configured application; `port` the one that it listens on.
 
-    `faults`, the disturbances of `legacy`, `applications`, `users` and `keys` can be changed at run time. `journal`
-    records requests. `design_urls` are the URLs of the design services by name; they accept requests of the query
-    service only.
+    `faults`, `applications` and `users` can be changed at run time. `journal` records requests. `design_urls` are the
+    URLs of the design services by name; they accept requests of the query service only.
     """
 
     url: str
@@ -54,12 +60,11 @@ class Sandbox:
     default_application: applications.SandboxApplication
     part_usage: part_usage.PartUsage
     request_counts: journal.RequestCounts
-    faults: injector.FaultInjector
+    faults: faults.FaultInjector
     journal: journal.RequestJournal
     legacy: legacy_service.LegacyService
     applications: applications.ApplicationRegistry
     users: user_directory.UserDirectory
-    keys: keys.KeyRing
     design_urls: Mapping[str, str]
 
     @property
@@ -104,12 +109,10 @@ class Sandbox:
 
 
 def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: int) -> None:
-    """Raise the errors that `serve` would raise for these addresses, faults and disturbances, without creating a
-    catalog."""
+    """Raise the errors that `serve` would raise for these addresses and faults, without starting anything."""
     design_services.check_port(host, port)
     design_services.check(settings.design_port)
-    injector.FaultInjector(settings.faults, random.Random(), schema.removable_fields(schema.complete()))  # noqa: S311 - draws nothing
-    disturbances.DisturbanceInjector(settings.legacy.disturbances, clocks.SystemClock(), settings.seed)
+    faults.FaultInjector(settings.faults, random.Random())  # noqa: S311 - draws nothing
 
 
 @asynccontextmanager
@@ -205,8 +208,7 @@ def _was_http(record: logging.LogRecord) -> bool:
 
 
 class _Services:
-    """The services of one sandbox, with what they share. A given catalog is not closed. Raises ValueError for a state
-    file that cannot be opened."""
+    """The services of one sandbox, with what they share. A given catalog is not closed."""
 
     def __init__(
         self,
@@ -217,29 +219,47 @@ class _Services:
         key: keys.SigningKey | None,
     ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
-        self._state_store = state.StateFile(settings.state) if settings.state else state.StateStore()
-        with ExitStack() as opened:
-            opened.callback(self._state_store.close)
-            self._catalog = catalog or store.open_catalog(
-                settings.parts, settings.catalog, settings.seed, file=settings.prepared
-            )
-            if catalog is None:
-                opened.callback(self._catalog.close)
-            self._assemble(key)
-            self._state_store.complete_creation()
-            # From here on the application closes what was opened.
-            self._opened = opened.pop_all()
-        # After the cleanup contexts, which write their last values.
-        self.app.on_cleanup.append(self._close)
+        self._request_counts, self._journal = journal.RequestCounts(), journal.RequestJournal(clock)
+        self._faults = faults.FaultInjector(settings.faults, rng)
+        self._exchanges = exchanges.ExchangeMiddleware(self._faults, self._journal)
+        self._part_usage = part_usage.PartUsage(clock, lambda: self._faults.quota)
+        self._applications = applications.ApplicationRegistry(settings.applications)
+        self._users = user_directory.UserDirectory(settings.organizations, settings.users)
+        self._catalog = catalog or store.open_catalog(settings.catalog)
+        self.app = web.Application(
+            client_max_size=MAX_BODY,
+            middlewares=[admin.require_valid_host, admin.restrict_admin(settings.admin_hosts)],
+        )
+        self._identity = identities.create_service(
+            settings,
+            self._applications,
+            self._users,
+            key=key,
+            clock=clock,
+            rng=rng,
+            record_request=self._request_counts.record_token,
+        )
+        self._identity.add_routes(self.app.router, self._exchanges)
+        self._add_portal()
+        self._add_design()
+        self._add_queries()
+        self._legacy = legacy_service.LegacyService(settings.legacy, self._catalog, clock)
+        legacy_endpoints.LegacyEndpoints(self._legacy, self._journal).add_routes(self.app.router)
+        self._add_pages()
+        # Inside the host checks, which therefore come first at unknown paths, too.
+        self.app.middlewares.append(self._identity.pages.not_found)
+        transport.allow_cross_origin(self.app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
+        if catalog is None:
+            self.app.on_cleanup.append(self._close)
 
     async def _close(self, _app: web.Application) -> None:
-        self._opened.close()
+        self._catalog.close()
 
     def running_at(self, url: str, port: int) -> Sandbox:
         return Sandbox(
             url=url,
             port=port,
-            default_application=next(iter(self._applications.all), self._settings.applications[0]),
+            default_application=self._settings.applications[0],
             part_usage=self._part_usage,
             request_counts=self._request_counts,
             faults=self._faults,
@@ -247,46 +267,8 @@ class _Services:
             legacy=self._legacy,
             applications=self._applications,
             users=self._users,
-            keys=self._identity.key_ring,
             design_urls=self._design.client.urls,
         )
-
-    def _assemble(self, key: keys.SigningKey | None) -> None:
-        settings, full_schema = self._settings, schema.complete()
-        self._schema_variants = schema.SchemaVariants(full_schema, settings.behavior)
-        self._request_counts, self._journal = journal.RequestCounts(), journal.RequestJournal(self._clock)
-        self._faults = injector.FaultInjector(settings.faults, self._rng, schema.removable_fields(full_schema))
-        self._exchanges = exchanges.ExchangeMiddleware(self._faults, self._journal)
-        self._part_usage = part_usage.PartUsage(self._clock, lambda: self._faults.quota, self._state_store)
-        self._applications = applications.ApplicationRegistry(settings.applications, self._state_store)
-        self._users = user_directory.UserDirectory(settings.organizations, settings.users, self._state_store)
-        self.app = web.Application(
-            client_max_size=MAX_BODY,
-            middlewares=[admin.require_valid_host, admin.restrict_admin(settings.admin_hosts)],
-        )
-        self._add_identity(key)
-        self._add_portal()
-        self._add_design()
-        self._add_queries()
-        self._add_legacy()
-        self._add_pages()
-        # Inside the host checks, which therefore come first at unknown paths, too.
-        self.app.middlewares.append(self._identity.pages.not_found)
-        transport.allow_cross_origin(self.app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
-        self.app.cleanup_ctx.append(self._part_usage.background_writes)
-
-    def _add_identity(self, key: keys.SigningKey | None) -> None:
-        self._identity = identities.create_service(
-            self._settings,
-            self._applications,
-            self._users,
-            state_store=self._state_store,
-            key=key,
-            clock=self._clock,
-            rng=self._rng,
-            record_request=self._request_counts.record_token,
-        )
-        self._identity.add_routes(self.app.router, self._exchanges)
 
     def _add_portal(self) -> None:
         """Add the portal. Its ids and secrets come from the operating system's random source."""
@@ -298,13 +280,7 @@ class _Services:
         portal_pages.OrganizationPages(self._users, clock, rng).add_routes(portal)
 
     def _add_design(self) -> None:
-        design_data = design_store.DesignStore(
-            self._catalog,
-            self._settings.seed,
-            self._clock,
-            lambda: design_store.members_of(self._users),
-            state_store=self._state_store,
-        )
+        design_data = design_store.DesignStore(self._catalog, self._clock, lambda: design_store.members_of(self._users))
         self._design = design_services.DesignServices(design_data, self._journal, self._settings.design_port)
         self.app.cleanup_ctx.append(self._design.lifespan)
         files.FileService(design_data, self._identity.token_issuer).add_routes(self.app.router)
@@ -312,7 +288,6 @@ class _Services:
     def _add_queries(self) -> None:
         queries = service.QueryService(
             sandbox_settings=self._settings,
-            schema_variants=self._schema_variants,
             fault_injector=self._faults,
             catalog=self._catalog,
             application_registry=self._applications,
@@ -326,7 +301,6 @@ class _Services:
         )
         websocket = websockets.WebSocketTransport(queries, self._exchanges)
         self.app.on_shutdown.append(websocket.close)
-        schema_download = transport.SchemaDownload(lambda: self._schema_variants.current(self._faults.missing).schema)
         ide = endpoints.Ide(
             assets.Assets(self._identity.pages),
             self._identity,
@@ -334,24 +308,16 @@ class _Services:
             self._applications,
             self._users,
             self._part_usage,
-            self._settings.issuer,
             token_required=not self._settings.no_auth,
         )
         ide.add_routes(self.app.router)
-        transport.HttpTransport(queries, ide.files.page, schema_download).add_routes(
-            self.app.router, self._exchanges, websocket
-        )
-
-    def _add_legacy(self) -> None:
-        settings = self._settings
-        self._legacy = legacy_service.LegacyService(settings.legacy, self._catalog, self._clock, settings.seed)
-        legacy_endpoints.LegacyEndpoints(self._legacy, self._journal).add_routes(self.app.router)
+        transport.HttpTransport(queries, ide.files.page).add_routes(self.app.router, self._exchanges, websocket)
 
     def _add_pages(self) -> None:
         """Add the admin interface and the home page."""
         identity, router = self._identity, self.app.router
         admin.AdminEndpoints(
-            self._faults, self._journal, self._applications, identity.pages, identity.sessions, identity.key_ring
+            self._faults, self._journal, self._applications, identity.pages, identity.sessions
         ).add_routes(router)
         home_page.HomePage(
             identity.pages,

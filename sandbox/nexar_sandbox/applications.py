@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from nexar_sandbox import state, user_directory
+from nexar_sandbox import user_directory
 
 SUPPLY_SCOPE = "supply.domain"
 DOMAINS = ("supply", "design")
@@ -106,18 +106,15 @@ DEFAULT_DESIGN_APPLICATION = msgspec.convert(_DEFAULTS["design_application"], Sa
 class ApplicationRegistry:
     """Applications by client id and by application id. May be changed at run time."""
 
-    def __init__(self, applications: Iterable[SandboxApplication], state_store: state.StateStore | None = None) -> None:
-        """`applications` are added only if the state is new."""
-        self._state_store = state_store = state_store or state.StateStore()
-        self._by_application = state_store.rows("application", SandboxApplication)
-        self._by_client = {application.client_id: application for application in self._by_application.values()}
-        self._for_ide = state_store.rows("ide_application", str)
-        self._deleted = state_store.rows("deleted_application", SandboxApplication)
-        if state_store.is_new:
-            for application in applications:
-                self.add(application)
-            if not self._by_application:
-                raise ValueError("applications must not be empty")
+    def __init__(self, applications: Iterable[SandboxApplication]) -> None:
+        self._by_application: dict[str, SandboxApplication] = {}
+        self._by_client: dict[str, SandboxApplication] = {}
+        self._for_ide: dict[str, str] = {}
+        self._deleted: dict[str, SandboxApplication] = {}
+        for application in applications:
+            self.add(application)
+        if not self._by_application:
+            raise ValueError("applications must not be empty")
 
     @property
     def all(self) -> tuple[SandboxApplication, ...]:
@@ -154,14 +151,11 @@ class ApplicationRegistry:
 
     def remove(self, application_id: str) -> None:
         """Delete the application, which invalidates its tokens. Raises KeyError if there is none."""
-        with self._state_store.transaction():
-            removed = self._by_application[application_id.lower()]
-            # The write to the state file may fail, so it comes before changes in memory.
-            self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
-            del self._by_application[removed.application_id.lower()]
-            del self._by_client[removed.client_id]
-            if self._for_ide.get(removed.organization) == removed.application_id:
-                del self._for_ide[removed.organization]
+        removed = self._by_application.pop(application_id.lower())
+        self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
+        del self._by_client[removed.client_id]
+        if self._for_ide.get(removed.organization) == removed.application_id:
+            del self._for_ide[removed.organization]
 
     def ide_application(self, organization: str) -> SandboxApplication | None:
         """Return the application that the IDE uses: the chosen one, else the organization's first."""
@@ -177,13 +171,10 @@ class ApplicationRegistry:
         holder = self.by_client_id(application.client_id)
         if holder is not None and holder.application_id.lower() != application.application_id.lower():
             raise ValueError(f"application {application.name}: its client id is {holder.name}'s")
-        before = self._by_application.get(application.application_id.lower())
-        self._deleted.pop(application.application_id.lower(), None)
-        # The write to the state file may fail, so it comes before changes in memory.
-        self._by_application[application.application_id.lower()] = application
-        if before is not None:
-            del self._by_client[before.client_id]
-        self._by_client[application.client_id] = application
+        id_ = application.application_id.lower()
+        if id_ in self._by_application:
+            del self._by_client[self._by_application[id_].client_id]
+        self._by_application[id_] = self._by_client[application.client_id] = application
 
 
 # Names, add-ons, and the part limits of all but Enterprise are those of contract graphql.md §6; Enterprise's is "as

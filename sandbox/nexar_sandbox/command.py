@@ -11,19 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
-import msgspec
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 from typer import core
 
-from nexar_sandbox import __version__, app, applications, behavior, faults, settings, user_directory
-from nexar_sandbox.catalog import store
+from nexar_sandbox import __version__, app, applications, faults, settings, user_directory
 from nexar_sandbox.design import services
-from nexar_sandbox.legacy_v3 import disturbances
-from nexar_sandbox.legacy_v3 import settings as legacy
+from nexar_sandbox.legacy_v3 import service as legacy
 
 DESIGN_PORTS = 4
 
@@ -59,12 +55,7 @@ def sandbox(
         int,
         typer.Option(min=0, max=65532, help="First of the four ports of the design services; 0: free ports."),
     ] = 0,
-    parts: Annotated[int | None, typer.Option(min=1, help="Number of parts; missing ones are generated.")] = None,
     catalog: Annotated[Path | None, typer.Option(help="JSON Lines file with additional parts.")] = None,
-    prepared: Annotated[
-        Path | None,
-        typer.Option(help="File with the prepared catalog; created if missing."),
-    ] = None,
     plan: Annotated[
         Literal["evaluation", "standard", "pro", "enterprise"] | None,
         typer.Option(help="Plan of the first application; 1000 parts a month with all features if omitted."),
@@ -76,7 +67,7 @@ def sandbox(
     part_limit: Annotated[
         int | None, typer.Option(min=0, help="Part limit of the first application; if omitted that of its plan.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of offers, prices and faults.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of faults and of the ids of tokens.")] = 1,
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help=f'A fault: "5xx share=0.05 status=503". Kinds: {", ".join(faults.KINDS)}.'),
@@ -85,21 +76,12 @@ def sandbox(
         int,
         typer.Option(min=0, help="Rate limit of the legacy v3 service per API key, in requests per second; 0: none."),
     ] = 3,
-    state: Annotated[
-        Path | None,
-        typer.Option(help="File that persists users, applications, part usage and changes; in memory if omitted."),
-    ] = None,
     admin_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Additional host name for /admin.")
     ] = None,
-    disturb: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help='Disturbance of the legacy v3 service, such as "price-drift share=0.5".'),
-    ] = None,
-    observed: Annotated[
-        Path | None,
-        typer.Option("--as", metavar="FILE", help="Behave as observed: a result of `v3bridge conform --json`."),
-    ] = None,
+    bill_refused: Annotated[
+        bool, typer.Option("--bill-refused", help="Bill parts that an error removes from a response.")
+    ] = False,
     no_auth: Annotated[bool, typer.Option("--no-auth", help="Accept GraphQL requests without a token.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Print the version, and exit.")] = False,
 ) -> None:
@@ -111,31 +93,20 @@ def sandbox(
         raise StartError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
     with _start_errors(host, port):
         chosen = settings.SandboxSettings(
-            parts=parts,
             catalog=catalog,
-            prepared=prepared,
-            seed=seed,
             design_port=design_port,
             applications=(
                 _first_application(plan, add_on or [], part_limit),
                 applications.DEFAULT_DESIGN_APPLICATION,
             ),
-            state=state,
             no_auth=no_auth,
             admin_hosts=(host, *(admin_host or ())),
-            behavior=behavior.Behavior() if observed is None else _observed_behavior(observed),
+            bill_refused=bill_refused,
             faults=tuple(each for text in fault or () for each in faults.parse_faults(text)),
-            legacy=legacy.LegacySettings(
-                requests_per_second=legacy_rate or None,
-                disturbances=tuple(map(disturbances.parse_disturbance, disturb or ())),
-            ),
+            legacy=legacy.LegacySettings(requests_per_second=legacy_rate or None),
         )
-        # Before a catalog is built, which may take minutes.
         app.check_settings(chosen, host, port)
-    if prepared is not None and not prepared.exists():
-        _prepare_catalog(prepared, parts, catalog, seed)
-    with _start_errors(host, port):
-        asyncio.run(_serve(host, port, chosen))
+        asyncio.run(_serve(host, port, chosen, seed))
 
 
 def _first_application(
@@ -197,48 +168,20 @@ def _refused(service: str, place: str, error: OSError, options: str) -> str:
     return f"{service} cannot listen on {place}: {reason}; choose another with {options}"
 
 
-def _observed_behavior(file: Path) -> behavior.Behavior:
-    """Return the behavior of a JSON file with a member `behavior`; say what is imitated, and what cannot be."""
-    try:
-        result = msgspec.json.decode(file.read_bytes(), type=_Observed)
-    except OSError as error:
-        raise StartError(f"{file}: cannot be read: {error.strerror}") from error
-    except msgspec.MsgspecError as error:
-        raise StartError(f"{file}: is not a result of `v3bridge conform --json`: {error}") from error
-    known = {field.name for field in dataclasses.fields(behavior.Behavior)}
-    values: dict[str, object] = {}
-    for field, value in result.behavior.items():
-        if field not in known:
-            typer.echo(f"not imitated: {field}: the sandbox has no such behavior", err=True)
-            continue
-        try:
-            # One by one: a value of an unexpected kind must not keep the sandbox from imitating the others.
-            msgspec.convert({field: value}, behavior.Behavior)
-        except msgspec.ValidationError as error:
-            typer.echo(f"not imitated: {field}: {error}", err=True)
-        else:
-            values[field] = value
-            typer.echo(f"as observed: {field} = {value!r}", err=True)
-    return msgspec.convert(values, behavior.Behavior)
-
-
-class _Observed(msgspec.Struct):
-    behavior: dict[str, object]
-
-
-async def _serve(host: str, port: int, chosen: settings.SandboxSettings) -> None:
+async def _serve(host: str, port: int, chosen: settings.SandboxSettings, seed: int) -> None:
     stop = asyncio.Event()
     for name in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
-    rng = random.Random(chosen.seed)  # noqa: S311 - reproducible by --seed
+    rng = random.Random(seed)  # noqa: S311 - reproducible by --seed
     async with app.serve(chosen, host, port, rng=rng) as running:
         _print(_ways_in(running))
         await stop.wait()
 
 
 def _ways_in(running: app.Sandbox) -> dict[str, str]:
-    """Return URLs and default credentials; credentials changed in a state file are omitted."""
-    ways = {
+    """Return URLs and credentials."""
+    user, design = user_directory.DEFAULT_USERS[0], applications.DEFAULT_DESIGN_APPLICATION
+    return {
         "sandbox": running.url,
         "legacy_url": f"{running.legacy_url}/v3",
         "legacy_apikey": running.legacy.apikeys[0],
@@ -247,16 +190,13 @@ def _ways_in(running: app.Sandbox) -> dict[str, str]:
         "account_url": running.account_url,
         "portal_url": running.portal_url,
         **{f"design_{name}_url": url for name, url in running.design_urls.items()},
+        "user_email": user.email,
+        "user_password": user_directory.DEFAULT_PASSWORD,
+        "client_id": running.client_id,
+        "client_secret": running.client_secret,
+        "design_client_id": design.client_id,
+        "design_client_secret": design.client_secret,
     }
-    user = running.users.by_id(user_directory.DEFAULT_USERS[0].id)
-    if user is not None and user.password == user_directory.DEFAULT_USERS[0].password:
-        ways |= {"user_email": user.email, "user_password": user_directory.DEFAULT_PASSWORD}
-    design = running.applications.by_application(applications.DEFAULT_DESIGN_APPLICATION.application_id)
-    first = next((account for account in running.applications.all if applications.SUPPLY_SCOPE in account.scopes), None)
-    for name, account in (("client", first), ("design_client", design)):
-        if account is not None:
-            ways |= {f"{name}_id": account.client_id, f"{name}_secret": account.client_secret}
-    return ways
 
 
 def _print(ways: dict[str, str]) -> None:
@@ -275,32 +215,3 @@ def _filled(table: Table, rows: dict[str, str]) -> Table:
     for name, value in rows.items():
         table.add_row(Text(name, style="dim"), Text(value))
     return table
-
-
-def _prepare_catalog(path: Path, parts: int | None, catalog: Path | None, seed: int) -> None:
-    """Create the file of a prepared catalog. An interrupted run leaves no file behind."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _ended_like_an_interrupt():
-        task = progress.add_task(f"making {path.name}", total=None)
-
-        def show(parts_done: int, wanted: int) -> None:
-            done = parts_done >= wanted
-            description = f"indexing {path.name}" if done else f"making {path.name}"
-            progress.update(task, completed=parts_done, total=wanted, description=description)
-
-        try:
-            store.prepare_catalog(path, parts, catalog, seed, progress=show)
-        except OSError as error:
-            raise StartError(f"{path}: cannot be written: {error.strerror}") from error
-        except ValueError as error:
-            raise StartError(str(error)) from error
-
-
-@contextmanager
-def _ended_like_an_interrupt() -> Iterator[None]:
-    """Treat SIGTERM as an interrupt, so that the unfinished file is removed."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -1,21 +1,20 @@
-"""Kinds of faults that the sandbox can inject: parameters, affected service, and parsing of declarations.
+"""Faults that the sandbox injects: ten kinds with their parameters, the parsing of declarations, and the choice of the
+fault that hits a request. `exchanges.py` and the services apply it.
 
-`injection/` injects them. A fault that
-replaces the execution (reset, 5xx, 429, 401, expired, quota, missing-field) bills nothing. One that modifies a
-response (latency, cut, malformed, slow-loris, reset with `when=after`) bills as the service would.
+A fault that replaces the execution (reset, 5xx, 429, 401, expired, quota) bills nothing. One that modifies a response
+(latency, cut, malformed, slow-loris, reset with `when=after`) bills as the service would.
 """
 
-from collections.abc import Iterator
-from typing import Annotated, Literal, TypeAlias
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
 
-from nexar_sandbox import declaration_syntax
-
-# The text of a Meta says what a figure accepts: error messages and docs/reference/sandbox.md are made of it.
+# The text of a Meta says what a parameter accepts: error messages and the page of faults are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
 Queries: TypeAlias = Annotated[Literal["graphql"], msgspec.Meta(description="graphql")]
-TokenRequests: TypeAlias = Annotated[Literal["token"], msgspec.Meta(description="token")]
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share of requests, from 0 to 1")]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, description="a number of requests, at least 1")]
 Seconds: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=86_400, description="seconds, 0 to 86400")]
@@ -93,22 +92,6 @@ class SlowBodyFault(RandomFault, frozen=True, tag="slow-loris"):
     ms: Wait = 100
 
 
-class MissingExpiryFault(RandomFault, frozen=True, tag="no-expiry"):
-    """Omits the token's expiry: no `expires_in` in the response, no `exp` in the token, or neither."""
-
-    on: TokenRequests = "token"
-    lacks: Annotated[Literal["expires_in", "exp", "both"], msgspec.Meta(description="expires_in, exp or both")] = "both"
-
-
-class ClockSkewFault(RandomFault, frozen=True, tag="wrong-clock"):
-    """Sets the identity service's clock `seconds` ahead (negative: behind), in the token and the Date header."""
-
-    on: TokenRequests = "token"
-    seconds: Annotated[
-        int, msgspec.Meta(ge=-31_536_000, le=31_536_000, description="seconds, -31536000 to 31536000")
-    ] = 3600
-
-
 class QuotaFault(Fault, frozen=True, tag="quota"):
     """Sets the part limit to `at`, or to the current usage, until the fault is removed."""
 
@@ -116,81 +99,144 @@ class QuotaFault(Fault, frozen=True, tag="quota"):
     at: Parts | None = None
 
 
-class MissingFieldFault(Fault, frozen=True, kw_only=True, tag="missing-field"):
-    """Removes a field from the schema until the fault is removed."""
-
-    on: Queries = "graphql"
-    field: Annotated[str, msgspec.Meta(pattern=r"^\w+\.\w+$", description="a field of the schema, written Type.field")]
+def kind_name(kind: type[Fault]) -> str:
+    return str(kind.__struct_config__.tag)
 
 
-class MixedFaults(msgspec.Struct, frozen=True, tag="mixed", tag_field="kind", forbid_unknown_fields=True):
-    """A mix of all transient faults: affects `share` of all requests. Expands to several faults."""
-
-    on: Both = "both"
-    share: Share = 0.05
-
-    def faults(self) -> Iterator[Fault]:
-        """Yield the single faults, whose shares add up to `share`."""
-        left = 1.0
-        for fault, weight in MIX:
-            own = self.share * weight
-            # Later faults are drawn only if no earlier one was, so their shares are scaled up.
-            share, left = min(1.0, own / left) if left > 0 else 0.0, left - own
-            if isinstance(fault, InvalidTokenFault | ExpiredTokenFault):
-                if self.on != "token":
-                    yield msgspec.structs.replace(fault, share=share)
-            else:
-                yield msgspec.structs.replace(fault, share=share, on=self.on)
+_KINDS: tuple[type[Fault], ...] = (*RandomFault.__subclasses__(), QuotaFault)
+KINDS = {kind_name(kind): kind for kind in _KINDS}
 
 
-# Weights add up to 1. Token faults are rare: each causes a token request, and these are rate limited.
-MIX: tuple[tuple[RandomFault, float], ...] = (
-    (LatencyFault(), 0.20),
-    (ResetFault(), 0.12),
-    (ServerErrorFault(status=503), 0.12),
-    (ServerErrorFault(status=500, body="json"), 0.08),
-    (RateLimitFault(), 0.08),
-    (TruncationFault(), 0.12),
-    (MalformedBodyFault(), 0.06),
-    (MalformedBodyFault(body="html"), 0.04),
-    (MalformedBodyFault(body="empty"), 0.02),
-    (SlowBodyFault(), 0.12),
-    (InvalidTokenFault(), 0.02),
-    (ExpiredTokenFault(), 0.02),
-)
-
-Declaration: TypeAlias = type[Fault] | type[MixedFaults]
-kind_name = declaration_syntax.kind_name
-_DECLARATIONS: tuple[Declaration, ...] = (*RandomFault.__subclasses__(), QuotaFault, MissingFieldFault, MixedFaults)
-KINDS = {kind_name(kind): kind for kind in _DECLARATIONS}
+def accepted_values(kind: type[Fault], parameter: str) -> str:
+    """Return the description of a parameter's accepted values, from its Meta."""
+    hint = get_type_hints(kind, include_extras=True)[parameter]
+    metas = (meta for part in (hint, *getattr(hint, "__args__", ())) for meta in getattr(part, "__metadata__", ()))
+    return next(str(meta.description) for meta in metas if meta.description)
 
 
-_PARSER: declaration_syntax.DeclarationParser[Fault | MixedFaults] = declaration_syntax.DeclarationParser(
-    "fault", _DECLARATIONS
-)
-
-
-def parse_faults(text: str) -> tuple[Fault, ...]:
-    """Parse a text: a kind, then parameters as name=value. `mixed` expands to several faults."""
-    return _expand(_PARSER.parse(text))
+def parse_faults(text: str) -> tuple[Fault]:
+    """Parse a text, `KIND name=value name=value`. Raises ValueError, which names the parameter and the value."""
+    kind, *words = text.split() or [""]
+    given: dict[str, str] = {}
+    for each in words:
+        name, sign, value = each.partition("=")
+        if not sign:
+            raise ValueError(f"fault {text!r}: {each!r} is not name=value")
+        if name in given:
+            raise ValueError(f"fault {text!r}: {name} is given twice")
+        given[name] = value
+    return (_declared(kind, given, text, strict=False),)
 
 
 def read_faults(declared: object) -> tuple[Fault, ...]:
-    """Parse a JSON list of texts or of objects with a `kind`."""
-    return tuple(fault for declaration in _PARSER.read(declared) for fault in _expand(declaration))
+    """Parse a JSON list of texts or of objects with a `kind`. Raises as `parse_faults` does."""
+    if not isinstance(declared, Sequence) or isinstance(declared, str):
+        raise ValueError(f"faults must be a list, not {_json(declared)}")
+    return tuple(map(_read, declared))
 
 
 def fault_text(fault: Fault) -> str:
     """Return a fault as text, without parameters at their defaults."""
-    parameters = {
+    changed = {
         field.name: getattr(fault, field.name)
         for field in msgspec.structs.fields(fault)
-        if field.required or getattr(fault, field.name) != field.default
+        if getattr(fault, field.name) != field.default
     }
-    return " ".join(
-        (declaration_syntax.kind_name(type(fault)), *(f"{name}={value}" for name, value in parameters.items()))
-    )
+    return " ".join((kind_name(type(fault)), *(f"{name}={value}" for name, value in changed.items())))
 
 
-def _expand(fault: Fault | MixedFaults) -> tuple[Fault, ...]:
-    return tuple(fault.faults()) if isinstance(fault, MixedFaults) else (fault,)
+def _read(declaration: object) -> Fault:
+    if isinstance(declaration, str):
+        return parse_faults(declaration)[0]
+    if not isinstance(declaration, Mapping):
+        raise ValueError(f"a fault must be a text or an object, not {_json(declaration)}")
+    given = {str(name): value for name, value in declaration.items() if name != "kind"}
+    return _declared(declaration.get("kind"), given, _json(declaration), strict=True)
+
+
+def _declared(kind_: object, given: Mapping[str, Any], source: str, *, strict: bool) -> Fault:
+    kind = KINDS.get(kind_) if isinstance(kind_, str) else None
+    if kind is None:
+        raise ValueError(f"fault {source!r}: no kind {kind_!r}; there are {', '.join(KINDS)}")
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    values = {}
+    for name, value in given.items():
+        if name not in types:
+            raise ValueError(f"fault {source!r}: it has no {name!r}; it has {', '.join(types)}")
+        try:
+            values[name] = msgspec.convert(value, types[name], strict=strict)
+        except msgspec.ValidationError:
+            accepted = accepted_values(kind, name)
+            raise ValueError(f"fault {source!r}: {name} must be {accepted}; it is {value!r}") from None
+    return kind(**values)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class InjectedFault:
+    """Faults selected for a request: `delay` in seconds, and at most one other fault."""
+
+    delay: float = 0.0
+    fault: RandomFault | None = None
+
+
+NO_FAULT = InjectedFault()
+
+
+class FaultInjector:
+    """The active faults of one sandbox. Draws use the given random source.
+
+    Faults are drawn in the order of declaration; a request gets the first that applies. Latency is drawn separately: it
+    adds up, and combines with any other fault.
+    """
+
+    def __init__(self, declared: Collection[Fault], rng: random.Random) -> None:
+        self._rng = rng
+        self.replace(declared)
+
+    def replace(self, declared: Collection[Fault]) -> None:
+        """Replace all faults. Raises ValueError, and changes nothing, for a second quota."""
+        quotas = [fault for fault in declared if isinstance(fault, QuotaFault)]
+        if len(quotas) > 1:
+            raise ValueError(f"fault quota: only one is allowed, not {len(quotas)}")
+        self.declared = tuple(declared)
+        self.quota = quotas[0] if quotas else None
+        # Numbers of requests left, None: unlimited.
+        self._left = [getattr(fault, "count", None) for fault in self.declared]
+        self.active = any(isinstance(fault, RandomFault) for fault in declared)
+
+    def add(self, more: Collection[Fault]) -> None:
+        """Add faults; counts of the others continue. Raises ValueError as `replace` does."""
+        left = self._left
+        self.replace((*self.declared, *more))
+        self._left[: len(left)] = left
+
+    def clear(self) -> None:
+        """Remove all faults. Revoked tokens stay revoked."""
+        self.replace(())
+
+    def remaining(self) -> list[tuple[Fault, int | None]]:
+        """Each fault with its number of requests left, None: unlimited."""
+        return list(zip(self.declared, self._left, strict=True))
+
+    def draw(self, service: str) -> InjectedFault:
+        """Select faults for the next request of `service`, "graphql" or "token"."""
+        delay, hit = 0, None
+        for number, fault in enumerate(self.declared):
+            # Of other faults those up to the first that strikes are drawn: a draw uses up its count.
+            if isinstance(fault, LatencyFault):
+                delay += fault.ms if self._strikes(number, fault, service) else 0
+            elif isinstance(fault, RandomFault) and hit is None and self._strikes(number, fault, service):
+                hit = fault
+        return InjectedFault(delay / 1000, hit) if delay or hit else NO_FAULT
+
+    def _strikes(self, number: int, fault: RandomFault, service: str) -> bool:
+        left = self._left[number]
+        if left == 0 or fault.on not in (service, "both") or self._rng.random() >= fault.share:
+            return False
+        if left is not None:
+            self._left[number] = left - 1
+        return True

@@ -28,12 +28,10 @@ PATHS = {
     "end_session": login.END_SESSION_PATH,
     "discovery": discovery.DISCOVERY_PATH,
     "jwks": discovery.JWKS_PATH,
-    "keys": admin.KEYS_PATH,
     "faults": admin.FAULTS_PATH,
     "journal": admin.JOURNAL_PATH,
     "files": files.PATH,
     "legacy": legacy_endpoints.PREFIXES[0],
-    "disturbances": legacy_endpoints.ADMIN_PATH,
 }
 
 

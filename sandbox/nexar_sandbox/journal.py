@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox import clocks
 
 MAX_ENTRIES = 50_000
 

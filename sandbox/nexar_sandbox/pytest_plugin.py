@@ -23,10 +23,8 @@ def nexar(
     They run in a thread, so clients may block or not. `faults.replace(parse_faults("429 share=0.5"))` makes them fail;
     `billed_parts` and `journal` tell what the client has cost and sent.
     """
-    own_catalog = nexar_settings is not None and (nexar_settings.parts, nexar_settings.catalog) != (None, None)
-    with nexar_sandbox.running(
-        nexar_settings, catalog=None if own_catalog else _nexar_catalog, key=_nexar_key
-    ) as sandbox:
+    catalog = None if nexar_settings is not None and nexar_settings.catalog is not None else _nexar_catalog
+    with nexar_sandbox.running(nexar_settings, catalog=catalog, key=_nexar_key) as sandbox:
         yield sandbox
 
 

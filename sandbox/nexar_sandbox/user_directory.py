@@ -13,8 +13,6 @@ from pathlib import Path
 
 from werkzeug import security
 
-from nexar_sandbox import state
-
 # 16 MiB and some 50 ms a password.
 METHOD = "scrypt:16384:8:1"
 EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
@@ -73,25 +71,11 @@ def hash_password(password: str) -> str:
 class UserDirectory:
     """Organizations and users. E-mail addresses are unique, ignoring case."""
 
-    def __init__(
-        self,
-        organizations: Iterable[Organization],
-        users: Iterable[SandboxUser],
-        state_store: state.StateStore | None = None,
-    ) -> None:
-        """Add the given ones only if the state is new."""
-        state_store = state_store or state.StateStore()
-        self._organizations = state_store.rows("organization", Organization)
-        self._users = state_store.rows("user", SandboxUser)
-        if state_store.is_new:
-            for organization in organizations:
-                self.add_organization(organization)
-            for user in users:
-                self.add(user)
-
-    @property
-    def organizations(self) -> tuple[Organization, ...]:
-        return tuple(self._organizations.values())
+    def __init__(self, organizations: Iterable[Organization], users: Iterable[SandboxUser]) -> None:
+        self._organizations = {organization.id: organization for organization in organizations}
+        self._users: dict[str, SandboxUser] = {}
+        for user in users:
+            self.add(user)
 
     @property
     def all(self) -> tuple[SandboxUser, ...]:
@@ -116,12 +100,6 @@ class UserDirectory:
         first = {user.id: user.password for user in DEFAULT_USERS}
         return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
-    def add_organization(self, organization: Organization) -> None:
-        """Add an organization. Raises ValueError if its id is taken."""
-        if organization.id in self._organizations:
-            raise ValueError(f"organization {organization.name}: its id is taken")
-        self._organizations[organization.id] = organization
-
     def replace_organization(self, organization: Organization) -> None:
         """Replace the organization with this id. Raises KeyError if there is none."""
         if organization.id not in self._organizations:
@@ -132,14 +110,10 @@ class UserDirectory:
         """Add a user. Raises ValueError if the id or address is taken, or the organization does not exist."""
         if user.id in self._users:
             raise ValueError(f"user {user.email}: the id is taken")
-        self._check(user)
-        self._users[user.id] = user
-
-    def replace(self, user: SandboxUser) -> None:
-        """Replace the user with this id. Raises KeyError if there is none, else as `add`."""
-        if user.id not in self._users:
-            raise KeyError(user.id)
-        self._check(user)
+        if self.by_email(user.email) is not None:
+            raise ValueError(f"user {user.email}: the address is taken")
+        if user.organization not in self._organizations:
+            raise ValueError(f"user {user.email}: there is no organization {user.organization}")
         self._users[user.id] = user
 
     def remove(self, id_: str) -> None:
@@ -154,10 +128,3 @@ class UserDirectory:
             security.check_password_hash, user.password if user else UNKNOWN_USER_HASH, password
         )
         return user if good else None
-
-    def _check(self, user: SandboxUser) -> None:
-        holder = self.by_email(user.email)
-        if holder is not None and holder.id != user.id:
-            raise ValueError(f"user {user.email}: the address is taken")
-        if user.organization not in self._organizations:
-            raise ValueError(f"user {user.email}: there is no organization {user.organization}")

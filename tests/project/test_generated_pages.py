@@ -8,7 +8,6 @@ import pytest
 from docs import (
     citations,
     command_line,
-    configuration,
     first_minute,
     json_schema,
     man_page,
@@ -27,7 +26,6 @@ def _compatibility() -> str:
 
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
-    "docs/reference/configuration.md": (configuration.page, "python -m docs.configuration"),
     "docs/reference/compare.schema.json": (json_schema.page, "python -m docs.json_schema > {name}"),
     "docs/v3bridge.1": (lambda: man_page.page("v3bridge"), "python -m docs.man_page v3bridge > {name}"),
     "sandbox/nexar-sandbox.1": (

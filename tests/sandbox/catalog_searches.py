@@ -4,7 +4,6 @@
 code, for a change of the shipped parts.
 """
 
-import dataclasses
 import hashlib
 import sys
 from collections.abc import Iterable
@@ -13,9 +12,8 @@ from typing import Any
 
 import msgspec
 
-from nexar_sandbox.catalog import records, rules, store
+from nexar_sandbox.catalog import records, store
 
-PARTS = 5_000
 SHOWN = 5  # ids that are recorded as they are; the others by a digest
 
 
@@ -31,19 +29,12 @@ class RecordedSearch(msgspec.Struct, omit_defaults=True):
     sort: str = ""
     descending: bool = False
     counts: tuple[str, ...] = ()
-    broken_rules: tuple[str, ...] = ()
     result: Any = None
 
 
 def run(catalog: store.Catalog, search: RecordedSearch) -> Any:
     """Return the result of a search, in the form that is recorded."""
-    broken: Any = dict.fromkeys(search.broken_rules, False)
-    conditions = records.SearchConditions(
-        search.filters,
-        search.in_stock_only,
-        search.authorized_only,
-        dataclasses.replace(rules.CONTRACT, **broken),
-    )
+    conditions = records.SearchConditions(search.filters, search.in_stock_only, search.authorized_only)
     if search.method == "suggest":
         return [[each.text, each.in_category_name, each.in_category_id] for each in catalog.suggest(search.q)]
     if search.method == "spelling":
@@ -72,7 +63,7 @@ def _digest(texts: Iterable[str]) -> str:
 
 
 def main(file: str) -> None:
-    catalog = store.open_catalog(PARTS)
+    catalog = store.open_catalog()
     for line in Path(file).read_text("utf-8").splitlines():
         search = msgspec.json.decode(line, type=RecordedSearch)
         search.result = run(catalog, search)

@@ -14,7 +14,7 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from nexar_sandbox import app, applications, settings
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
-from nexar_sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox.legacy_v3 import service as legacy_service
 from proxy.kit import clock
 from sandbox import code_flow as desks
 from sandbox import design_client as designers
@@ -73,7 +73,7 @@ def start_legacy(
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
-        legacy = legacy_settings.LegacySettings(**{"requests_per_second": None, **chosen})
+        legacy = legacy_service.LegacySettings(**{"requests_per_second": None, **chosen})
         running = app.serve(
             settings.SandboxSettings(legacy=legacy), clock=manual_clock, catalog=catalog, key=signing_key
         )
@@ -85,7 +85,7 @@ def start_legacy(
 
 @pytest.fixture
 async def legacy(start_legacy: legacy_client.StartLegacy) -> AsyncIterator[legacy_client.LegacyClient]:
-    """The old v3 service with nothing that disturbs it."""
+    """The old v3 service without a rate limit."""
     async with start_legacy() as ready:
         yield ready
 

@@ -1,4 +1,4 @@
-"""Opening a catalog: a user's parts file, generated parts, and errors of invalid lines."""
+"""Opening a catalog: a user's parts file, and errors of invalid lines."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from support import cases, small_catalog
 
-import nexar_sandbox
 from nexar_sandbox.catalog import records, source_files
 
 EVERYTHING = records.SearchConditions()
@@ -62,29 +61,6 @@ def test_a_seller_with_an_unknown_currency_is_rejected(tmp_path: Path, monkeypat
         small_catalog.opened(tmp_path)
 
 
-def test_generated_parts_fill_up_to_the_requested_number(tmp_path: Path) -> None:
-    catalog = small_catalog.opened(tmp_path, parts=500)
-    hits = catalog.search("", EVERYTHING)
-    assert len(hits.ids) == 500
-    assert len(set(hits.ids)) == 500
-    found = [catalog.part(id_) for id_ in hits.ids]
-    made = [part for part in found if part is not None and int(part.id) > 1_000_000_000]
-    assert len(made) == 500 - len(small_catalog.PARTS)
-    assert {part.manufacturer.name for part in made} >= {"Yageo", "KEMET", "Samtec", "onsemi", "Vishay"}
-    assert all(part.category and part.short_description and len(part.v3uid) == 16 for part in made)
-
-
-def test_generated_parts_are_the_same_every_time(tmp_path: Path) -> None:
-    first, second = (small_catalog.opened(tmp_path, parts=100) for _ in range(2))
-    last = first.search("", EVERYTHING, "mpn").ids[-1]
-    one, other = first.part(last), second.part(last)
-    assert one is not None
-    assert one == other
-    assert first.sellers_of(one) == second.sellers_of(one)
-
-
-def test_too_few_and_too_many_parts_are_errors_with_the_bound(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="parts must be at least 1, not -5"):
-        nexar_sandbox.SandboxSettings(parts=-5)
-    with pytest.raises(ValueError, match="parts: 50,001 are requested, a catalog has at most 50,000"):
-        small_catalog.opened(tmp_path, parts=50_001)
+def test_a_catalog_has_at_most_5000_parts(own: Any) -> None:
+    with pytest.raises(source_files.CatalogError, match=r"own\.jsonl: 5,013 parts in all; a catalog has at most 5,000"):
+        own(*({"mpn": f"N{number}", "manufacturer": "370"} for number in range(5_000)))

@@ -159,28 +159,6 @@ async def test_a_component_is_released_into_a_new_folder(designer: DesignClient)
     assert again["errors"] == [{"message": "there is a component CMP-NEW already"}]
 
 
-async def test_a_workflow_is_started(designer: DesignClient) -> None:
-    query = """query($u: String!) { desWorkspaceByUrl(workspaceUrl: $u) {
-      workflowDefinitions { workflowDefinitionId name variables { name } }
-      workflows { workflowId name status variables(names: ["Part number"]) { value } } } }"""
-    (definition,) = (await designer.get(query, u=AURORA))["desWorkspaceByUrl"]["workflowDefinitions"]
-    variables = [{"name": one["name"], "value": "x"} for one in definition["variables"]]
-    asked = {"workspaceUrl": AURORA, "workflowDefinitionId": definition["workflowDefinitionId"], "variables": variables}
-    made = await designer.change("desLaunchWorkflow", "id status", **asked)
-    (workflow,) = (await designer.get(query, u=AURORA))["desWorkspaceByUrl"]["workflows"]
-    assert (workflow["workflowId"], workflow["name"], workflow["status"]) == (made["id"], "Part Request", "ACTIVE")
-    assert workflow["variables"] == [{"value": "x"}]
-    query = """query($u: String!) { desWorkspaceByUrl(workspaceUrl: $u) {
-      by_value: workflows(withVariable: {valueMatchesOneOf: ["y", "x"]}) { name }
-      by_other: workflows(withVariable: {name: "Part number", valueMatchesOneOf: ["y"]}) { name }
-      by_name: workflows(where: {name: {eq: "Part Request"}}) { name }
-      ended: workflows(where: {endedAt: {gt: "2000-01-01T00:00:00Z"}}) { name }
-      definitions: workflowDefinitions(where: {name: {neq: "Part Request"}}) { name } } }"""
-    found = (await designer.get(query, u=AURORA))["desWorkspaceByUrl"]
-    assert found["by_value"] == found["by_name"] == [{"name": "Part Request"}]
-    assert found["by_other"] == found["ended"] == found["definitions"] == []
-
-
 async def test_an_export_and_a_package_can_be_downloaded(designer: DesignClient) -> None:
     project = await designer.project("id design { variants { name bom { items(first: 1000) { totalCount } } } }")
     lines = project["design"]["variants"][0]["bom"]["items"]["totalCount"]

@@ -1,32 +1,23 @@
 """Pages of design data: cursors forwards and backwards, and conditions (contract graphql.md §5.3)."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from sandbox.design_client import AURORA, DesignClient
 from support import cases
 
-from nexar_sandbox.graphql import design_filters, errors
-from nexar_sandbox.graphql.resolvers import design_fields
+from nexar_sandbox.graphql import errors, pages
 
 ITEMS = list("abcdefgh")
 
 
-class Row(NamedTuple):
-    """A record with the kinds of fields that can be filtered."""
-
-    name: str
-    description: str | None = None
-    created_at: str = "2026-01-01T00:00:00.000Z"
-
-
-def page(items: list[str] = ITEMS, **asked: Any) -> design_fields.Connection:
-    return design_fields.page(items, asked, str)
+def page(items: list[str] = ITEMS, **asked: Any) -> dict[str, Any]:
+    return pages.page(items, asked, str)
 
 
 def cursor(item: str) -> str:
-    return next(edge.cursor for edge in page().edges if edge.node == item)
+    return str(next(edge["cursor"] for edge in page()["edges"] if edge["node"] == item))
 
 
 @cases.parametrize("asked, nodes, following, preceding")
@@ -34,17 +25,17 @@ def test_a_page_has_the_items_of_its_bounds(
     asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
 ) -> None:
     placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
-    found = design_fields.page(ITEMS, placed, str)
-    assert "".join(found.nodes) == nodes
-    assert (found.page_info.has_next_page, found.page_info.has_previous_page) == (following, preceding)
-    assert found.total_count == 8
-    ends = (found.page_info.start_cursor, found.page_info.end_cursor)
+    found = pages.page(ITEMS, placed, str)
+    assert "".join(found["nodes"]) == nodes
+    assert (found["pageInfo"]["hasNextPage"], found["pageInfo"]["hasPreviousPage"]) == (following, preceding)
+    assert found["totalCount"] == 8
+    ends = (found["pageInfo"]["startCursor"], found["pageInfo"]["endCursor"])
     assert ends == ((cursor(nodes[0]), cursor(nodes[-1])) if nodes else (None, None))
 
 
 def test_a_page_has_ten_items_by_default() -> None:
-    found = design_fields.page(list(range(30)), {}, str)
-    assert found.nodes == list(range(10))
+    found = pages.page(list(range(30)), {}, str)
+    assert found["nodes"] == list(range(10))
 
 
 @pytest.mark.parametrize("asked", [{"after": "%%"}, {"before": "bm9uZQ"}, {"first": -1}, {"last": -1}, {"first": 1001}])
@@ -56,8 +47,11 @@ def test_an_invalid_cursor_or_size_is_rejected(asked: Mapping[str, Any]) -> None
 @cases.parametrize("asked, names")
 def test_filters_select_records(asked: Mapping[str, Any] | None, names: str) -> None:
     days = ("2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "2026-01-03T00:00:00.000Z")
-    rows = [Row("Ada", None, days[0]), Row("Bob", "x", days[1]), Row("Cy", "xy", days[2])]
-    assert " ".join(one.name for one in design_filters.matching_records(rows, asked)) == names
+    texts = (("Ada", None), ("Bob", "x"), ("Cy", "xy"))
+    rows = [
+        {"name": name, "description": text, "createdAt": day} for (name, text), day in zip(texts, days, strict=True)
+    ]
+    assert " ".join(one["name"] for one in pages.matching(rows, asked)) == names
 
 
 async def test_a_client_reads_a_list_page_by_page(designer: DesignClient) -> None:

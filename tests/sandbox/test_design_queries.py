@@ -225,11 +225,11 @@ async def test_a_workspace_is_visible_to_its_members_only(designer: DesignClient
     assert (await designer.ask(query % NORTHWIND)).messages == [f"there is no workspace {NORTHWIND}"]
 
 
-async def test_design_data_depends_on_the_seed_alone(start_design: StartDesignSandbox) -> None:
+async def test_design_data_is_the_same_at_every_start(start_design: StartDesignSandbox) -> None:
     made = []
-    for seed in (1, 1, 2):
-        async with start_design(seed=seed) as designer:
+    for _ in range(2):
+        async with start_design() as designer:
             made.append(
                 await designer.project("id design { variants { bom { items { nodes { component { comment } } } } } }")
             )
-    assert made[0] == made[1] != made[2]
+    assert made[0] == made[1]

@@ -1,4 +1,4 @@
-"""Selection of requests for faults: counts, shares, seeds, and mixed faults."""
+"""Selection of requests for faults: counts, shares, seeds, and several faults at once."""
 
 import random
 
@@ -41,14 +41,14 @@ async def test_faults_of_the_settings_are_active_from_the_start(start: StartSand
         assert await statuses(caller, 1) == [429]
 
 
-async def test_mixed_faults_leave_complete_responses_correct_and_billing_consistent(
+async def test_several_faults_leave_complete_responses_correct_and_billing_consistent(
     start: StartSandbox,
 ) -> None:
     async with start(rng=random.Random(5), token_windows=()) as caller:
         right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
         parts = 0
-        mixed = faults.parse_faults("mixed share=0.4 on=graphql")
-        caller.sandbox.faults.replace([fault for fault in mixed if not isinstance(fault, faults.SlowBodyFault)])
+        shares = [f"{kind} share=0.07" for kind in ("reset", "5xx", "429", "401", "expired", "cut", "malformed")]
+        declare(caller, "latency ms=1 share=0.2", *shares)
         for _ in range(150):
             try:
                 response = await caller.ask(PARTS)

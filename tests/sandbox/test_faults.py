@@ -3,10 +3,9 @@
 from typing import Any
 
 import pytest
-from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, statuses, struck, until
+from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, struck, until
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
 
@@ -85,38 +84,13 @@ async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxCli
 async def test_a_quota_fault_without_a_number_exhausts_every_month(
     start: StartSandbox, manual_clock: clock.ManualClock
 ) -> None:
-    async with start(behavior=Behavior(token_lifetime=90 * 86_400)) as caller:
+    async with start(token_lifetime=90 * 86_400) as caller:
         await caller.ask(PARTS)
         declare(caller, "quota")
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 3. ")
         assert (await caller.ask(FREE)).data == ANSWER
         manual_clock.advance(40 * 86_400)
         assert (await caller.ask(PARTS)).messages[0].startswith("You have exceeded your part limit of 0. ")
-
-
-async def test_a_missing_field_fault_has_the_error_of_the_service(caller: SandboxClient) -> None:
-    before = await caller.ask(PARTS)
-    declare(caller, "missing-field field=SupPart.totalAvail", "missing-field field=SupOffer.moq")
-    refused = await caller.ask(PARTS)
-    (error,) = refused.body["errors"]
-    assert refused.status == 400
-    assert error["message"] == "The field `totalAvail` does not exist on the type `SupPart`."
-    assert (await caller.ask('{ supSearch(q: "", limit: 1) { results { part { mpn } } } }')).data
-    schema = await caller.ask('{ __type(name: "SupPart") { fields { name } } }')
-    assert {"name": "totalAvail"} not in schema.data["__type"]["fields"]
-    assert (struck(caller), billed(caller)) == ({"missing-field": 1}, 4)
-    caller.sandbox.faults.clear()
-    assert (await caller.ask(PARTS)).data == before.data
-
-
-@pytest.mark.parametrize("field", ["SupPart.nonsense", "Nonsense.mpn", "__Type.name"])
-async def test_a_missing_field_fault_with_an_unknown_field_is_rejected_by_name(
-    caller: SandboxClient, field: str
-) -> None:
-    declare(caller, "429")
-    with pytest.raises(ValueError, match=f"the schema has no field {field}"):
-        declare(caller, f"missing-field field={field}")
-    assert await statuses(caller, 1) == [429]
 
 
 async def test_a_second_quota_fault_is_rejected(caller: SandboxClient) -> None:

@@ -6,7 +6,6 @@ import pytest
 from support import cases
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox import behavior
 from nexar_sandbox.catalog import currencies, records, store
 from nexar_sandbox.graphql import views
 from nexar_sandbox.graphql.resolvers import offers, search
@@ -154,12 +153,12 @@ async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(calle
 
 
 def test_a_price_converts_exactly_like_the_vendors_example() -> None:
-    view = offers.price(records.PriceBreak(1, 134.21, "USD"), views.Market("US", "EUR"), behavior.Behavior(), ("key",))
+    view = offers.price(records.PriceBreak(1, 134.21, "USD"), views.Market("US", "EUR"), ("key",))
     assert (view.converted_price, view.conversion_rate) == (114.07648685000001, 0.849985)
 
 
 def test_a_price_without_currency_is_in_dollars() -> None:
-    view = offers.price(records.PriceBreak(1, 2.0, ""), views.Market("US", "USD"), behavior.Behavior(), ("key",))
+    view = offers.price(records.PriceBreak(1, 2.0, ""), views.Market("US", "USD"), ("key",))
     assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
 
 

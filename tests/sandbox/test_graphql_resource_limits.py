@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import documents, errors, executor, schema, transport
 from proxy.kit import clock
 
@@ -176,7 +175,7 @@ def test_an_execution_budget_detects_a_timeout_within_a_hundred_fields() -> None
 
 
 def test_cached_documents_are_bounded_by_their_length() -> None:
-    read = documents.DocumentCache(schema.build(), Behavior())
+    read = documents.DocumentCache(schema.build())
     texts = [f"{{ __typename }} # {n}" + "x" * (documents.MAX_LENGTH - 100) for n in range(6)]
     first = [read.read(text) for text in texts]
     again = [read.read(text) is document for text, document in reversed(list(zip(texts, first, strict=True)))]

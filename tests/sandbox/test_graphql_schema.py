@@ -23,7 +23,6 @@ from graphql import (
 )
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.design import records
 from nexar_sandbox.graphql import schema
 
 FACTS = Path(__file__).with_name("schema_facts.txt").read_text(encoding="utf-8").splitlines()[1:]
@@ -113,7 +112,7 @@ def described(kind: GraphQLNamedType) -> Iterator[tuple[str, str | None]]:
     [("has3dModel", "has3d_model"), ("url55px", "url55px"), ("isRfq", "is_rfq"), ("_cacheId", "_cache_id")],
 )
 def test_a_field_name_becomes_an_attribute_in_snake_case(name: str, attribute: str) -> None:
-    assert records.snake_case(name) == attribute
+    assert schema.snake_case(name) == attribute
 
 
 async def test_introspection_has_descriptions_and_deprecation_reasons(caller: SandboxClient) -> None:

@@ -16,7 +16,7 @@ from sandbox.legacy_client import LegacyClient
 
 from nexar_sandbox import app, settings
 from nexar_sandbox.catalog import store
-from nexar_sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox.legacy_v3 import service as legacy_service
 from nexar_sandbox.legacy_v3 import spec_names
 
 RECORDED_NAMES = {
@@ -198,7 +198,7 @@ async def small_legacy(tmp_path: Path) -> AsyncIterator[LegacyClient]:
     ]  # fmt: skip
     (tmp_path / "parts.jsonl").write_text("".join(f"{json.dumps(part)}\n" for part in parts), "utf-8")
     catalog = store.open_catalog(data=tmp_path)
-    legacy = legacy_settings.LegacySettings(requests_per_second=None)
+    legacy = legacy_service.LegacySettings(requests_per_second=None)
     running = app.serve(settings.SandboxSettings(legacy=legacy), catalog=catalog)
     async with running as sandbox, aiohttp.ClientSession() as session:
         yield LegacyClient(sandbox, session)

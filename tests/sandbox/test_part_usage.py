@@ -4,7 +4,6 @@ from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, part_usage
-from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
 COUNTS = "query($id: String!) { admApplicationById(id: $id) { supplyCounts { partCounter partLimit } } }"
@@ -29,13 +28,6 @@ async def test_only_part_objects_of_root_queries_are_billed(caller: SandboxClien
     assert await used(caller) == parts
 
 
-async def test_the_status_at_the_limit_can_be_the_documented_500(start: StartSandbox) -> None:
-    async with start(applications=small(0), behavior=Behavior(part_limit_status=500)) as caller:
-        response = await caller.ask(SEARCH)
-    assert response.status == 500
-    assert response.messages[0].startswith("You have exceeded your part limit of 0.")
-
-
 async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
     async with start(applications=small(0)) as caller:
         response = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
@@ -43,12 +35,12 @@ async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
 
 
 @cases.parametrize("query, left, parts")
-async def test_a_part_removed_by_an_error_is_billed_by_its_behavior(
+async def test_a_part_removed_by_an_error_is_billed_only_where_the_settings_say_so(
     start: StartSandbox, query: str, left: object, parts: int
 ) -> None:
     plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
     for is_billed in (False, True):
-        async with start(applications=plan, behavior=Behavior(removed_parts_billed=is_billed)) as caller:
+        async with start(applications=plan, bill_refused=is_billed) as caller:
             response = await caller.ask(query)
             assert (response.status, response.body["data"]) == (200, left)
             assert response.messages

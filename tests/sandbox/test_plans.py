@@ -1,15 +1,12 @@
 """Each plan has its features and part limit (contract graphql.md §6)."""
 
 import datetime
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.sandbox_client import SandboxClient, StartSandbox
 
 import nexar_sandbox
 from nexar_sandbox import applications
-from nexar_sandbox.behavior import Behavior
 from proxy.kit import clock
 
 PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
@@ -68,7 +65,7 @@ async def test_lifecycle_is_an_add_on_of_its_own(start: StartSandbox, add_ons: t
 
 
 async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
-    async with start(applications=on("evaluation"), behavior=Behavior(token_lifetime=60 * 86_400)) as caller:
+    async with start(applications=on("evaluation"), token_lifetime=60 * 86_400) as caller:
         assert (await caller.ask(PART % "id")).data
         assert await counts(caller) == (1, 100)
         manual_clock.advance(DECEMBER - manual_clock.now())
@@ -78,18 +75,6 @@ async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, ma
             (message,) = (await caller.ask(PAGE)).messages
             assert message.startswith("You have exceeded your part limit of 100.")
             manual_clock.advance(31 * 86_400 / 2)
-
-
-async def test_plan_and_its_usage_outlast_a_restart(
-    start: StartSandbox, manual_clock: clock.ManualClock, tmp_path: Path
-) -> None:
-    state: dict[str, Any] = {"state": tmp_path / "state", "behavior": Behavior(token_lifetime=60 * 86_400)}
-    async with start(applications=on("evaluation"), **state) as caller:
-        assert (await caller.ask(PAGE)).data
-    manual_clock.advance(DECEMBER - manual_clock.now())
-    async with start(**state) as caller:
-        assert await counts(caller) == (100, 100)
-        assert (await caller.ask(PAGE)).body["data"] is None
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,9 @@ import pytest
 from sandbox.design_client import APPLICATION, DesignClient
 
 from nexar_sandbox import app, faults, settings, user_directory
-from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import keys
-from nexar_sandbox.legacy_v3 import settings as legacy_settings
+from nexar_sandbox.legacy_v3 import service as legacy_service
 from proxy.kit import clock
 
 PART = """{ supSearchMpn(q: "SN74S74N", limit: 1) {
@@ -25,8 +24,8 @@ EVERYTHING = "{ supCategories { id numParts } }"
 @asynccontextmanager
 async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
     """A sandbox with its own clock and random source, and a signed-in user."""
-    usual = {"applications": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),), "seed": seed}
-    legacy = legacy_settings.LegacySettings(requests_per_second=None)
+    usual = {"applications": (dataclasses.replace(APPLICATION, client_secret=f"secret-{seed}"),)}
+    legacy = legacy_service.LegacySettings(requests_per_second=None)
     running = app.serve(
         settings.SandboxSettings(**{**usual, "legacy": legacy, **chosen}),
         catalog=catalog,
@@ -43,7 +42,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
 @pytest.fixture(scope="module")
 def own() -> Any:
     """A catalog and a key for each of the two, which are slow to create."""
-    made = [(store.open_catalog(700, seed=1), keys.generate_key()), (store.open_catalog(seed=2), keys.generate_key())]
+    made = [(store.open_catalog(), keys.generate_key()) for _ in range(2)]
     yield made
     for catalog, _ in made:
         catalog.close()
@@ -57,7 +56,7 @@ async def both(own: Any) -> Any:
         *user_directory.DEFAULT_USERS[1:],
     )
     async with (
-        _started(1, *own[0], users=others, behavior=Behavior(token_lifetime=3600)) as first,
+        _started(1, *own[0], users=others, token_lifetime=3600) as first,
         _started(2, *own[1]) as second,
     ):
         yield first, second

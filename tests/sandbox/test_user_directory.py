@@ -35,11 +35,6 @@ def test_an_invalid_user_is_rejected_by_name(
         directory.add(dataclasses.replace(kay, **changes))
 
 
-def test_an_email_address_of_another_user_is_rejected(directory: user_directory.UserDirectory) -> None:
-    with pytest.raises(ValueError, match="the address is taken"):
-        directory.replace(dataclasses.replace(GRACE, email=ADA.email))
-
-
 def test_applications_are_found_by_both_ids_and_by_their_organization() -> None:
     known = applications.ApplicationRegistry((FIRST, SECOND))
     assert known.all == known.of_organization(user_directory.DEFAULT_ORGANIZATION.id) == (FIRST, SECOND)

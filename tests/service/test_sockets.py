@@ -12,7 +12,7 @@ import pytest
 
 from proxy import config, errors, sockets
 from proxy.config import loader
-from proxy.kit import service_manager, shipped
+from proxy.kit import shipped
 
 FIRST = 210  # a descriptor that the test process does not use
 SETTINGS = loader.load(shipped.path("config.yaml"), {})
@@ -23,7 +23,7 @@ Take = Callable[..., sockets.PassedSockets]
 @pytest.fixture
 def take(monkeypatch: pytest.MonkeyPatch) -> Iterator[Take]:
     """Takes sockets as if a manager had passed them."""
-    monkeypatch.setattr(service_manager, "FIRST_DESCRIPTOR", FIRST)
+    monkeypatch.setattr(sockets, "FIRST_DESCRIPTOR", FIRST)
     with ExitStack() as stack:
 
         def taken(*opened: socket.socket, names: str | None = None) -> sockets.PassedSockets:
@@ -80,7 +80,7 @@ def test_socket_of_the_admin_interface_alone_leaves_the_public_port(take: Take) 
 
 
 def test_unnamed_or_unknown_sockets_are_an_error_where_there_are_several(take: Take) -> None:
-    with pytest.raises(errors.ConfigError, match=r"socket 211 is named 'metrics'; v3bridge knows http and admin: set"):
+    with pytest.raises(errors.ConfigError, match=r"2 sockets are named 'http:metrics'; name each http or admin"):
         take(listening(), listening(), names="http:metrics")
 
 
@@ -103,7 +103,7 @@ def test_socket_of_another_kind_is_an_error(take: Take, open_socket: Callable[[]
 
 
 def test_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(service_manager, "FIRST_DESCRIPTOR", FIRST)
+    monkeypatch.setattr(sockets, "FIRST_DESCRIPTOR", FIRST)
     with (tmp_path / "file").open("w") as file:
         os.dup2(file.fileno(), FIRST)
     try:
@@ -111,15 +111,6 @@ def test_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatc
             sockets.take({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
     finally:
         os.close(FIRST)
-
-
-def test_options_of_the_command_line_must_not_choose_another_socket(take: Take) -> None:
-    taken = take(listening())
-    applied = sockets.apply(SETTINGS, taken, ["workers", "admin-port"])
-    assert applied.listen.port == sockets.address(taken.http[0])[1]
-    for option in ("host", "port"):
-        with pytest.raises(errors.ConfigError, match=f"--{option}: the service manager has opened the socket; leave"):
-            sockets.apply(SETTINGS, taken, [option])
 
 
 def test_socket_of_an_admin_interface_that_is_off_is_an_error(take: Take) -> None:
@@ -167,3 +158,34 @@ def test_unknown_host_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None
     words = r"cannot listen on no\.such\.host:8080: Name or service not known"
     with pytest.raises(errors.ConfigError, match=words):
         sockets.open_port("no.such.host", 8080, 2)
+
+
+def test_sockets_are_not_inherited_by_children_nor_are_their_variables(take: Take) -> None:
+    (opened,) = take(listening()).http
+    assert not os.get_inheritable(opened.fileno())
+    environ = {"LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin", "LISTEN_PIDFDID": "7", "HOME": "/"}
+    assert sockets.take(environ) == ((), ())  # those of another process
+    assert environ == {"HOME": "/"}
+
+
+@pytest.mark.parametrize("count, names", [("2", "http"), ("2", ""), ("3", "http:admin")])
+def test_contradicting_variables_are_an_error(count: str, names: str) -> None:
+    with pytest.raises(errors.ConfigError, match=f"{count} sockets are named"):
+        sockets.take({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": count, "LISTEN_FDNAMES": names})
+
+
+@pytest.mark.parametrize("abstract", [False, True])
+def test_reports_are_one_datagram_each_and_wait_for_no_manager_that_hangs(abstract: bool, tmp_path: Path) -> None:
+    address = f"@v3bridge-{tmp_path.name}-{os.getpid()}" if abstract else str(tmp_path / "notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(address.replace("@", "\0"))
+        waiting = 0
+        while sockets.notify(address, "READY=1", "STATUS=serving"):  # until the manager's queue is full
+            waiting += 1
+        assert [manager.recv(1000) for _ in range(waiting)] == [b"READY=1\nSTATUS=serving"] * waiting
+        assert sockets.notify(address, "STOPPING=1")  # it responds again
+
+
+@pytest.mark.parametrize("address, is_taken", [("", True), ("vsock:2:1", True), ("/no/such/manager", False)])
+def test_without_a_manager_nothing_is_sent(address: str, is_taken: bool) -> None:
+    assert sockets.notify(address, "READY=1") is is_taken

@@ -26,7 +26,7 @@ from typing import Any
 
 IMPORTED = (
     *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache"),
-    *("proxy.graphql.schema", "proxy.upstream.session"),
+    *("proxy.graphql.documents", "proxy.upstream.session"),
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.command.checks",
@@ -46,7 +46,7 @@ def main() -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     importlib.import_module("proxy.cli.main").program()  # imports all commands
-    importlib.import_module("nexar_sandbox.graphql.schema").complete()  # a third of the start of a sandbox
+    importlib.import_module("nexar_sandbox.graphql.schema").build()  # a third of the start of a sandbox
     gc.freeze()  # otherwise collections in a copy touch, and so duplicate, all memory
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl+C at the terminal of the tests ends the tests, and they this
     while True:

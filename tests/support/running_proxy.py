@@ -39,7 +39,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
         # On the same port as v3, so that a test needs no second listener to read them.
-        listen=config.ListenSettings(**{"drain_seconds": 0, "metrics": True, **changes.pop("listen", {})}),
+        listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
         admin=False,
         clients=changes.pop("clients", config.ClientSettings()),
     )

@@ -11,7 +11,6 @@ import pytest
 from support import cases, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, single_application, target
 
-from nexar_sandbox.behavior import Behavior
 from proxy.v3 import endpoints
 
 TI = "9cf2558336484335"
@@ -105,7 +104,7 @@ async def test_bad_request_is_free_and_not_sent_upstream(environment: ProxyEnvir
 async def test_refused_operations_are_counted_billed_or_not(
     start: StartEnvironment, sandbox: dict[str, Any], is_billed: bool
 ) -> None:
-    refusing = {**sandbox, "behavior": Behavior(removed_parts_billed=is_billed)}
+    refusing = {**sandbox, "bill_refused": is_billed}
     queries = [{"mpn": mpn, "limit": 1} for mpn in ("1N4007", "LM358", "NE555P", "SN74S74N")]
     async with start(sandbox=refusing, application={"features": "all"}) as environment:
         first = await environment.get(target(*queries))

@@ -94,7 +94,7 @@ async def test_certificate_of_a_company_is_untrusted(
         result = await inspected(tmp_path, sandbox, url)
     assert result.failed == ["tls"]
     assert result["tls"].text.startswith("the certificate of 127.0.0.1 is refused: unable to get local issuer")
-    assert "set upstream.tls.ca_file" in result["tls"].advice
+    assert "set upstream.ca_file" in result["tls"].advice
     assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
 
 
@@ -102,7 +102,7 @@ async def test_ca_file_makes_a_company_s_certificate_trusted(
     sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("intercepted")) as url:
-        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
+        result = await inspected(tmp_path, sandbox, url, upstream={"ca_file": str(company.ca_file)})
     assert result.failed == []
     assert result["tls"].text.endswith(" with TLS")
 
@@ -111,7 +111,7 @@ async def test_expired_certificate_asks_for_the_clock(
     sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
 ) -> None:
     async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
-        result = await inspected(tmp_path, sandbox, url, upstream={"tls": {"ca_file": str(company.ca_file)}})
+        result = await inspected(tmp_path, sandbox, url, upstream={"ca_file": str(company.ca_file)})
     assert result.failed == ["tls"]
     assert "has expired" in result["tls"].text
     assert "clock" in result["tls"].advice
@@ -145,7 +145,7 @@ async def test_services_are_reached_through_a_proxy(
 ) -> None:
     proxy = ForwardingProxy()
     async with tls_in_front(sandbox, company.issue("server")) as url, proxy.running() as address:
-        upstream = {"tls": {"ca_file": str(company.ca_file)}, "proxy": f"http://me:hidden@{address}"}
+        upstream = {"ca_file": str(company.ca_file), "proxy": f"http://me:hidden@{address}"}
         result = await inspected(tmp_path, sandbox, url, upstream=upstream)
         trusted = await inspected(tmp_path, sandbox, url, upstream={"proxy": f"http://{address}"})
     assert result.failed == []

@@ -3,9 +3,11 @@
 import re
 from collections import Counter
 
+import pytest
 from together.environment import ProxyEnvironment, StartEnvironment, target
 
 import nexar_sandbox
+from proxy.upstream import http_post
 
 
 def unique_numbers(catalog: nexar_sandbox.Catalog, count: int) -> list[str]:
@@ -23,10 +25,11 @@ async def operations(environment: ProxyEnvironment) -> int:
 
 
 async def test_batch_whose_response_is_too_large_is_halved_for_good(
-    start: StartEnvironment, catalog: nexar_sandbox.Catalog
+    start: StartEnvironment, catalog: nexar_sandbox.Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(http_post, "LONGEST", 400_000)
     queries = [{"mpn": mpn, "limit": 1} for mpn in unique_numbers(catalog, 20)]
-    async with start(upstream={"response_bytes": 400_000}) as environment:
+    async with start() as environment:
         first = await environment.get(target(*queries))
         assert [(each["error"], len(each["items"])) for each in first.json["results"]] == [(None, 1)] * len(queries)
         # The first operation has one query, the next one the other 19, and those after it nine at most.

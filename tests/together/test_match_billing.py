@@ -6,8 +6,6 @@ from urllib.parse import quote
 import pytest
 from together.environment import ProxyEnvironment, StartEnvironment
 
-import nexar_sandbox
-
 SINGLE = {"mpn": "SN74S74N"}
 MPNS = (
     "SN74S74N", "ATMEGA328P-PU", "1N4007", "6N137-000E", "IRF540NPBF", "LM386N-1/NOPB", "C0603C104K5RACTU",
@@ -82,15 +80,3 @@ async def test_client_input_is_never_part_of_a_document(environment: ProxyEnviro
     assert {"sku": odd, "start": 0, "limit": 3} in sent
     assert {"mpn": odd.upper(), "manufacturer": odd, "start": 0, "limit": 3} in sent
     assert not any("evil" in document.lower() for document, _ in environment.sandbox.documents)
-
-
-async def test_parts_of_other_numbers_are_left_out_and_counted(start: StartEnvironment) -> None:
-    loose = {"behavior": nexar_sandbox.Behavior(whole_numbers_match=False)}
-    async with start() as usual, start(sandbox=loose) as environment:
-        asked = [{"mpn": "MBR1020VL"}, {"mpn": "SN74S7"}, {"mpn_or_sku": "67K1122"}]
-        results = await environment.results(*asked)
-        assert results == await usual.results(*asked)
-        shown = sum(len(each["items"]) for each in results)
-        unmatched = environment.billed_parts - shown
-        assert unmatched
-        assert f'v3bridge_parts_unmatched_total{{application="demo"}} {unmatched:.1f}' in await metrics(environment)

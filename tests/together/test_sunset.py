@@ -11,13 +11,12 @@ from together.environment import StartEnvironment, target
 
 import nexar_sandbox
 from proxy import config
-from proxy.gateway import applications
 
 PAGE = "https://wiki.example/v3"
-SUNSET = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), PAGE)  # the tests begin on that day, at 22:13:20
+SUNSET = config.SunsetSettings(date(2023, 11, 14), PAGE)  # the tests begin on that day, at 22:13:20
 REMAINING = 6400  # seconds until it ends
 ANNOUNCED = {
-    "deprecation": "@1698796800",
+    "deprecation": "@1648684800",
     "link": f'<{PAGE}>; rel="deprecation", <{PAGE}>; rel="sunset"',
     "sunset": "Tue, 14 Nov 2023 23:59:59 GMT",
 }
@@ -52,28 +51,6 @@ async def test_every_response_to_the_key_announces_its_sunset(
     async with start(application={"sunset": SUNSET}) as environment:
         response = await environment.get(path, method)
     assert (response.status, announced(response.headers)) == (status, ANNOUNCED)
-
-
-@pytest.mark.parametrize(
-    "sunset, expected",
-    [
-        (
-            config.SunsetSettings(),
-            {"deprecation": "@1648684800", "link": f'<{applications.MIGRATION_GUIDE}>; rel="deprecation"'},
-        ),
-        (
-            config.SunsetSettings(date(9999, 12, 31), link=PAGE),
-            {**ANNOUNCED, "deprecation": "@1648684800", "sunset": "Fri, 31 Dec 9999 23:59:59 GMT"},
-        ),
-    ],
-)
-async def test_defaults_are_the_end_of_support_and_the_guide_of_the_vendor(
-    start: StartEnvironment, sunset: config.SunsetSettings, expected: dict[str, str]
-) -> None:
-    async with start(application={"sunset": sunset}) as environment:
-        environment.time.advance(100 * 86_400)
-        response = await environment.get("/v3/brands/search?apikey=EXAMPLE_KEY&q=texas")
-    assert (response.status, announced(response.headers)) == (200, expected)
 
 
 async def test_requests_get_410_from_midnight_after_the_last_day(

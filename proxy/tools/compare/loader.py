@@ -4,23 +4,20 @@ A ConfigError has every mistake, one line each, such as `compare.yaml:12:5: rule
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proxy import errors
-from proxy.config import secret
-from proxy.config.blocks import WRONG, Blocks
+from proxy.config import base, secret
 from proxy.kit import located_yaml, shipped
+from proxy.kit.located_yaml import Trail
 from proxy.tools.compare.judging import thresholds
 from proxy.tools.compare.judging.settings import ComparisonSettings, IgnoreRule, ShippedRule
 from proxy.tools.compare.judging.tolerances import Tolerance
-from proxy.traffic.clients import ClientKeys
 
 SHIPPED = "compare.yaml"
-SCALARS = ("shipped_rules", "ignored_margin", "latency", "budget")
 WAYS = ("ignore", "tolerate", "normalize")
 
 
@@ -47,85 +44,64 @@ def _read(path: Path, environ: Mapping[str, str]) -> ComparisonSettings:
     return _Reader(located_yaml.read(path, errors.ConfigError), path.parent, environ).settings()
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader(Blocks):
-    folder: Path
-    environ: Mapping[str, str]
+class _Reader(base.Blocks):
+    def __init__(self, located: located_yaml.LocatedYaml, folder: Path, environ: Mapping[str, str]) -> None:
+        super().__init__(located)
+        self._folder, self._environ = folder, environ
 
     def settings(self) -> ComparisonSettings:
-        raw = self.known(ComparisonSettings, self.located.data, ())
-        read: dict[str, Any] = {name: raw[name] for name in SCALARS if name in raw}
-        read["keys"] = [self._key(each, ("keys", at)) for at, each in self._listed(raw, "keys")]
-        read["rules"] = [self._rule(each, ("rules", at)) for at, each in self._listed(raw, "rules")]
-        read["fail_on"] = [self.value(thresholds.Threshold, each, ("fail_on", at)) for at, each in self._fail_on(raw)]
-        read |= {name: raw[name] for name in ("ready",) if name in raw}
-        settings = self.block(ComparisonSettings, read, ())
-        self._check_names("keys", [key.name for key in read["keys"]])
-        self._check_names("rules", [rule.name or "" for rule in read["rules"]])
+        raw = {} if self.located.data is None else self.located.data
+        if isinstance(raw, dict):
+            raw = {name: value for name, value in raw.items() if value is not None}
+            if isinstance(given := raw.get("fail_on"), str | list):
+                each = enumerate([given] if isinstance(given, str) else given)
+                raw["fail_on"] = [self._threshold(text, ("fail_on", at)) for at, text in each]
+            if isinstance(raw.get("rules"), list):
+                raw["rules"] = [self._rule(each, ("rules", at)) for at, each in enumerate(raw["rules"])]
+        settings = self.block(ComparisonSettings, raw)
+        for name in ("keys", "rules") if isinstance(raw, dict) else ():
+            if isinstance(raw.get(name), list):
+                self._check_names(name, raw[name])
         return self.checked(settings)
 
-    def _listed(self, raw: dict[str, Any], name: str) -> list[tuple[int, Any]]:
-        entries = raw.get(name)
-        if entries is not None and not isinstance(entries, list):  # the value is not shown: it may be a key
-            self.report((name,), "is a list: each entry begins with a dash")
-            return []
-        return list(enumerate(entries or []))
+    def _threshold(self, raw: Any, at: Trail) -> Any:
+        try:
+            return thresholds.parse(raw) if isinstance(raw, str) else raw
+        except ValueError as error:
+            self.report(at, str(error))
+            return raw  # refused once more, which is no other mistake
 
-    def _fail_on(self, raw: dict[str, Any]) -> list[tuple[int, Any]]:
-        one = raw.get("fail_on")
-        return [(0, one)] if isinstance(one, str) else self._listed(raw, "fail_on")
-
-    def _key(self, raw: Any, at: located_yaml.Trail) -> ClientKeys:
-        if not isinstance(raw, dict) or not raw.keys() <= set(ClientKeys.__struct_fields__):  # it may be an API key
-            self.report(at, f"is a block of {', '.join(ClientKeys.__struct_fields__)}, and of nothing else")
-        return self.block(ClientKeys, raw, at)
-
-    def _rule(self, raw: Any, at: located_yaml.Trail) -> IgnoreRule:
-        raw = dict(self.known(IgnoreRule, raw, at))
-        for name in ("endpoint", "ignore", "normalize", "form"):
-            if isinstance(raw.get(name), str) and (name, raw[name]) != ("ignore", "all"):
-                raw[name] = [raw[name]]
-        if raw.get("expires") == "never":
-            raw["expires"] = None
-        elif "expires" in raw and raw["expires"] is None:
-            self.report((*at, "expires"), "is empty; a rule that shall last says never")
-        if "tolerate" in raw:
-            raw["tolerate"] = self._tolerance(raw["tolerate"], (*at, "tolerate"))
-        rule = self.block(IgnoreRule, raw, at)
-        self._check(rule, raw, at)
-        return rule if rule.name else msgspec.structs.replace(rule, name=self._line(at))
-
-    def _tolerance(self, raw: Any, at: located_yaml.Trail) -> Tolerance:
-        tolerance = self.block(Tolerance, raw, at)
-        if tolerance == Tolerance():
-            self.report(at, f"says nothing; it is a block with {', '.join(Tolerance.__struct_fields__)}")
-        return tolerance
-
-    def _check(self, rule: IgnoreRule, raw: dict[str, Any], at: located_yaml.Trail) -> None:
-        """Check conditions that involve several keys of a rule."""
-        if rule.path is None and rule.cause is None:
+    def _rule(self, raw: Any, at: Trail) -> Any:
+        """Return a rule as it would be written in full, and report what involves several of its keys."""
+        if not isinstance(raw, dict):
+            return raw
+        if raw.get("path") is None and raw.get("cause") is None:
             self.report(at, "needs path or cause")
         given = [name for name in WAYS if raw.get(name)]
-        if len(given) != 1:
-            self.report(
-                at, f"needs exactly one of {', '.join(WAYS)}" + (f", not {' and '.join(given)}" if given else "")
-            )
+        if raw.get("tolerate") == {}:
+            self.report((*at, "tolerate"), f"says nothing; it is a block with {', '.join(Tolerance.__struct_fields__)}")
+        elif len(given) != 1:
+            others = f", not {' and '.join(given)}" if given else ""
+            self.report(at, f"needs exactly one of {', '.join(WAYS)}{others}")
+        if "expires" in raw and raw["expires"] is None:
+            self.report((*at, "expires"), "is empty; a rule that shall last says never")
+        full = {"name": self.located.place(at).rpartition(":")[0], **raw}
+        for name in ("endpoint", "ignore", "normalize", "form"):
+            if isinstance(raw.get(name), str) and (name, raw[name]) != ("ignore", "all"):
+                full[name] = [raw[name]]
+        if raw.get("expires") == "never":
+            full["expires"] = None
+        return full
 
-    def _line(self, at: located_yaml.Trail) -> str:
-        return self.located.place(at).rpartition(":")[0]
-
-    def _check_names(self, name: str, names: list[str]) -> None:
+    def _check_names(self, name: str, entries: list[Any]) -> None:
+        names = [each.get("name") if isinstance(each, dict) else None for each in entries]
         for at, each in enumerate(names):
-            if each is not WRONG and each in names[:at]:
+            if each is not None and each in names[:at]:
                 first = self.located.place((name, names.index(each)))
                 self.report((name, at), f"the name {each} is already given in {first}")
 
     def decode(self, kind: type[Any], raw: Any) -> Any:
-        if isinstance(raw, kind):  # inner blocks have already been converted
-            return raw
         if not isinstance(raw, str):
             raise TypeError("is not text; put it in quotes")
-        if kind is thresholds.Threshold:
-            return thresholds.parse(raw)
-        text = secret.resolve(raw, self.folder, self.environ)
+        text = secret.resolve(raw, self._folder, self._environ)
         return secret.apikey(text) if kind is secret.Digest else kind(text)

@@ -9,7 +9,7 @@ from typing import Literal
 
 import msgspec
 
-from proxy.kit import json_texts
+from proxy.tools import json_texts
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.traffic.clients import UnnamedKey
 

@@ -47,8 +47,7 @@ class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `observe` is a JMESPath expression over an object with a key for each of `requests`, whose values have `status`,
     `headers` (names in lower case), `body` (decoded JSON, or text) and `text` (as received); what it yields is the
     observed value. The assumption holds if that equals `expected`, or is a text that `pattern` matches whole.
-    `sandbox` names the field of the sandbox's behavior that the observed value can be given to. `used_by` says what
-    depends on it.
+    `used_by` says what depends on it.
     """
 
     id: str
@@ -60,7 +59,6 @@ class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     observe: str
     expected: Any = msgspec.UNSET
     pattern: str | None = None
-    sandbox: str | None = None
     used_by: str = ""
 
 

@@ -24,8 +24,8 @@ from proxy.cli.option_fields import command
 from proxy.cli.shown import FILE_WIDTH
 from proxy.config import loader
 from proxy.kit import clock as clocks
-from proxy.kit import event_loop
 from proxy.kit.wording import counted, printable
+from proxy.tools import event_loop
 
 if TYPE_CHECKING:
     import nexar_sandbox
@@ -189,16 +189,7 @@ class _Run:
         from proxy.tools.conform import results
 
         today = datetime.now(UTC).date().isoformat()
-        fields = {assumption.id: assumption.sandbox for assumption in self.catalogue.assumptions}
-        # What was confirmed is the sandbox's behavior already.
-        behavior = {
-            field: outcome.got
-            for outcome in observed.outcomes
-            if outcome.verdict == "contradicted" and (field := fields[outcome.id]) is not None
-        }
-        return results.RunResult(
-            service, today, proxy.__version__, plan, cost, observed.outcomes, behavior, observed.times
-        )
+        return results.RunResult(service, today, proxy.__version__, plan, cost, observed.outcomes, observed.times)
 
 
 def conformance_sandbox() -> "nexar_sandbox.SandboxSettings":

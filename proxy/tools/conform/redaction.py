@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.kit import json_texts
 from proxy.redaction import HIDDEN, Redaction
+from proxy.tools import json_texts
 from proxy.tools.conform.results import Outcome
 
 # Ids of applications, organizations, users and requests are GUIDs.

@@ -57,8 +57,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Result of a run, which holds no credentials and nothing of an organization. `date` is that of UTC, `version` the
-    program's. `behavior` is what `nexar-sandbox --as` imitates: values that contradict assumptions, by the field of the
-    sandbox's behavior. `times` are those of one part, by request: whole_part and plain_part."""
+    program's. `times` are those of one part, by request: whole_part and plain_part."""
 
     service: Service
     date: str
@@ -66,7 +65,6 @@ class RunResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan: Plan
     cost: RunCost
     outcomes: tuple[Outcome, ...]
-    behavior: dict[str, Any] = {}
     times: dict[str, ResponseTime] = {}
 
     def of(self, verdict: Verdict) -> tuple[Outcome, ...]:

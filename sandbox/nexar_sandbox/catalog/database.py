@@ -1,35 +1,33 @@
-"""The SQLite database that a catalog searches: creating, filling and opening it.
+"""The SQLite database that a catalog searches: creating and filling it.
 
 It holds the lines of the parts, of which whole records are built on demand, and what searches need: figures, part
-numbers, listings, values of attributes, and a full-text index (FTS5).
+numbers, order codes, listings, values of attributes, and a full-text index (FTS5).
 """
 
 import sqlite3
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 from nexar_sandbox.catalog import listings, matching, offers, parts, pricing, reference_data, source_files, units
 
-# `norm`: a part number without punctuation, in upper case. `seller`: its position in the list of sellers. `code`: the
-# place of a value among the sorted values of its attribute.
+# `norm`: a part number or order code without punctuation, in upper case. `seller`: its id, in `listings` its position
+# in the list of sellers. `code`: the place of a value among the sorted values of its attribute. Prices are in USD, NULL
+# without a priced offer.
 _TABLES = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, uid TEXT, line TEXT, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT,
     category TEXT, cad INTEGER, offers INTEGER, authorized INTEGER, stocked INTEGER, median REAL, average REAL);
 CREATE TABLE uids (uid TEXT PRIMARY KEY, part INTEGER) WITHOUT ROWID;
-CREATE TABLE skus (norm TEXT, part INTEGER);
+CREATE TABLE skus (norm TEXT, part INTEGER, seller TEXT);
 CREATE TABLE names (norm TEXT, mpn TEXT, part INTEGER, aka INTEGER);
 CREATE TABLE listings (seller INTEGER, part INTEGER, PRIMARY KEY (seller, part)) WITHOUT ROWID;
 CREATE TABLE spec_values (attribute TEXT, code INTEGER, value, PRIMARY KEY (attribute, code)) WITHOUT ROWID;
 CREATE TABLE specs (attribute TEXT, part INTEGER, code INTEGER, PRIMARY KEY (attribute, part)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (mpn, maker, category, description, specs, content='');
 CREATE VIRTUAL TABLE terms USING fts5vocab (words, 'row');
-CREATE TABLE properties (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 """
-INDEXES = """
+_INDEXES = """
 CREATE UNIQUE INDEX parts_uid ON parts (uid);
 CREATE INDEX parts_best ON parts (offers DESC, id);
 CREATE INDEX skus_norm ON skus (norm);
@@ -37,121 +35,82 @@ CREATE INDEX names_norm ON names (norm);
 """
 
 
-def create(path: Path | None = None) -> sqlite3.Connection:
-    """A new, empty database, in memory or in a file. One thread at a time may use it, not only the one that opened
-    it."""
-    database = sqlite3.connect(path or ":memory:", check_same_thread=False, isolation_level=None)
-    # A half-filled database is thrown away, so neither a journal nor fsync is needed.
-    database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;")
+def create() -> sqlite3.Connection:
+    """A new, empty database in memory. One thread at a time may use it, not only the one that opened it."""
+    database = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
     database.executescript(_TABLES)
     return database
 
 
-def open_read_only(path: Path) -> sqlite3.Connection:
-    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    return sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+def fill(
+    connection: sqlite3.Connection,
+    lines: Sequence[source_files.PartLine],
+    reference: reference_data.ReferenceData,
+) -> None:
+    """Add validated lines, with every id filled in, and the indexes."""
+    execute, encode = connection.executemany, msgspec.json.Encoder().encode
+    connection.execute("BEGIN")
+    for line in lines:
+        part_listings = listings_of(line, reference)
+        id_, maker = int(line.id), reference.companies[line.manufacturer]
+        first = id_, line.v3uid, encode(line).decode(), line.mpn, matching.normalize(line.mpn), maker.id, maker.name
+        row = (*first, line.category, parts.cad_level(line), *_figures(part_listings))
+        connection.execute("INSERT INTO parts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", row)
+        execute("INSERT INTO uids VALUES (?,?)", [(uid, id_) for uid in line.redirected])
+        execute("INSERT INTO skus VALUES (?,?,?)", _order_codes(line, part_listings))
+        names = enumerate((line.mpn, *line.aka))
+        rows = [(matching.normalize(name), name, id_, number > 0) for number, name in names]
+        execute("INSERT INTO names VALUES (?,?,?,?)", rows)
+        execute("INSERT INTO listings VALUES (?,?)", {(listing.position, id_) for listing in part_listings})
+    texts = [(int(line.id), *searchable_texts(line, reference)) for line in lines]
+    execute("INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)", texts)
+    for attribute in {name for line in lines for name in line.specs}:
+        having = [(int(line.id), line.specs[attribute]) for line in lines if attribute in line.specs]
+        values = sorted({value for _, value in having})  # all numbers or all texts
+        codes = {value: code for code, value in enumerate(values)}
+        execute("INSERT INTO spec_values VALUES (?,?,?)", [(attribute, code, value) for value, code in codes.items()])
+        execute("INSERT INTO specs VALUES (?,?,?)", [(attribute, part, codes[value]) for part, value in having])
+    connection.execute("COMMIT")
+    connection.executescript(_INDEXES)
 
 
-class OfferFigures(NamedTuple):
-    """Figures of a part's offers for sorting and filtering. Prices are in USD, None without a priced offer; `sellers`
-    are positions in the list of sellers."""
-
-    offers: int
-    authorized: int
-    stocked: bool
-    median: float | None
-    average: float | None
-    sellers: tuple[int, ...]
-
-
-class DatabaseBuilder:
-    """Fills one database: `add` parts in batches, then `finish` once."""
-
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData, seed: int) -> None:
-        self._connection, self._reference, self._seed = connection, reference, seed
-        self._specs: dict[str, list[tuple[int, float | str]]] = {}
-        self._encode = msgspec.json.Encoder().encode
-        connection.execute("BEGIN")
-
-    def add(self, batch: Sequence[source_files.PartLine]) -> None:
-        """Add validated lines, with every id filled in."""
-        for line in batch:
-            self._add_part(line, int(line.id))
-        execute = self._connection.executemany
-        execute("INSERT INTO uids VALUES (?,?)", [(uid, int(line.id)) for line in batch for uid in line.redirected])
-        codes = [(matching.normalize(code), int(line.id)) for line in batch for code in line.sku.values()]
-        execute("INSERT INTO skus VALUES (?,?)", codes)
-        names = [
-            (matching.normalize(name), name, int(line.id), number > 0)
-            for line in batch
-            for number, name in enumerate((line.mpn, *line.aka))
-        ]
-        execute("INSERT INTO names VALUES (?,?,?,?)", names)
-        texts = [(int(line.id), *searchable_texts(line, self._reference)) for line in batch]
-        execute("INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)", texts)
-
-    def finish(self) -> None:
-        """Write the values of attributes, which are sorted among all parts, and the indexes."""
-        for name, having in self._specs.items():
-            values = sorted({value for _, value in having})  # all numbers or all texts
-            codes = {value: code for code, value in enumerate(values)}
-            self._connection.executemany(
-                "INSERT INTO spec_values VALUES (?,?,?)", [(name, code, value) for value, code in codes.items()]
-            )
-            self._connection.executemany(
-                "INSERT INTO specs VALUES (?,?,?)", [(name, part, codes[value]) for part, value in having]
-            )
-        self._connection.execute("INSERT INTO words (words) VALUES ('optimize')")
-        self._connection.execute("COMMIT")
-        self._connection.executescript(INDEXES)
-
-    def _add_part(self, line: source_files.PartLine, id_: int) -> None:
-        figures = offer_figures(line, self._reference, self._seed)
-        row = (
-            id_,
-            line.v3uid,
-            self._encode(line).decode(),
-            line.mpn,
-            matching.normalize(line.mpn),
-            line.manufacturer,
-            self._reference.companies[line.manufacturer].name,
-            line.category,
-            parts.cad_level(line),
-            figures.offers,
-            figures.authorized,
-            figures.stocked,
-            figures.median,
-            figures.average,
-        )
-        self._connection.execute(f"INSERT INTO parts VALUES ({','.join('?' * len(row))})", row)  # noqa: S608 - marks
-        self._connection.executemany(
-            "INSERT INTO listings VALUES (?,?)", [(seller, id_) for seller in set(figures.sellers)]
-        )
-        for name, value in line.specs.items():
-            self._specs.setdefault(name, []).append((id_, value))
-
-
-def offer_figures(line: source_files.PartLine, reference: reference_data.ReferenceData, seed: int) -> OfferFigures:
-    """The figures of the part's offers in the US; equal to those that `pricing` computes from the records."""
+def listings_of(
+    line: source_files.PartLine, reference: reference_data.ReferenceData
+) -> tuple[listings.CatalogListing, ...]:
     path = reference.categories[line.category].path
-    part_listings = listings.listings(int(line.id), path, offer_terms(line), reference.sellers, seed)
+    return listings.listings(int(line.id), path, offer_terms(line), reference.sellers)
+
+
+def offer_terms(line: source_files.PartLine) -> listings.OfferTerms:
+    return listings.OfferTerms(line.offers, line.sku, line.codes)
+
+
+def _figures(part_listings: Sequence[listings.CatalogListing]) -> tuple[int, int, bool, float | None, float | None]:
+    """Figures of the offers in the US for sorting and filtering: offers, authorized sellers, whether there is stock,
+    median and average price; equal to those that `pricing` computes from the records."""
     plain = [listing for listing in part_listings if not listing.seller.is_broker]
     priced = (
         listings.price_for(listing, pricing.BULK, offers.variant_for(listing.seller, "US")[1]) for listing in plain
     )
     prices = [price for price in priced if price is not None]
-    return OfferFigures(
-        offers=sum(len(listing.ladders) for listing in part_listings),
-        authorized=sum(listing.seller.is_authorized for listing in part_listings),
-        stocked=any(listing.stock > 0 or listing.stock == listings.SOME_STOCK for listing in plain),
-        median=pricing.median(prices),
-        average=pricing.mean(prices),
-        sellers=tuple(listing.position for listing in part_listings),
+    return (
+        sum(len(listing.ladders) for listing in part_listings),
+        sum(listing.seller.is_authorized for listing in part_listings),
+        any(listing.stock > 0 or listing.stock == listings.SOME_STOCK for listing in plain),
+        pricing.median(prices),
+        pricing.mean(prices),
     )
 
 
-def offer_terms(line: source_files.PartLine) -> listings.OfferTerms:
-    return listings.OfferTerms(line.offers, line.sku, line.codes)
+def _order_codes(
+    line: source_files.PartLine, part_listings: Sequence[listings.CatalogListing]
+) -> list[tuple[str, int, str]]:
+    id_, maker, terms = int(line.id), int(line.manufacturer), offer_terms(line)
+    return [
+        (matching.normalize(code), id_, listing.seller.id)
+        for listing in part_listings
+        for code in offers.order_codes(id_, maker, line.mpn, terms, listing)
+    ]
 
 
 def searchable_texts(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from nexar_sandbox.catalog import matching, parts, records, reference_data, rules, units
+from nexar_sandbox.catalog import matching, parts, records, reference_data, units
 
 # Of parts `p`: hits that nothing else distinguishes are in this order.
 BEST = "p.offers DESC, p.id"
@@ -56,41 +56,33 @@ class CatalogFilters:
 
     def of(self, conditions: records.SearchConditions) -> list[Clause]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
-        clauses = self._of_keys(conditions)
+        clauses = [self._filter(key, values) for key, values in conditions.filters]
         if conditions.in_stock_only:
             clauses.append(Clause("p.stocked"))
         if conditions.authorized_only:
             clauses.append(Clause("p.authorized"))
         return clauses
 
-    def of_query(self, query: records.MatchQuery, search_rules: rules.SearchRules) -> list[Clause]:
-        company_filters = []
-        if query.manufacturer is not None:
-            known = self.makers(query.manufacturer, search_rules)
-            if known or search_rules.unknown_makers_match_nothing:
-                company_filters.append(self.made_by([query.manufacturer], search_rules))
-        if query.seller is not None:
-            company_filters.append(self.sold_by([query.seller]))
-        return company_filters
+    def of_query(self, query: records.MatchQuery) -> list[Clause]:
+        made = [] if query.manufacturer is None else [self.made_by([query.manufacturer])]
+        return made if query.seller is None else [*made, self.sold_by([query.seller])]
 
-    def order(self, sort: str, descending: bool, search_rules: rules.SearchRules) -> Clause | None:
+    def order(self, sort: str, descending: bool) -> Clause | None:
         """The order for `sort`, parts without a value last; None for relevance (""). ValueError for an unknown key."""
         if not sort:
             return None
-        is_known = (sort in _SORTS or sort in self._reference.attributes) and sort not in search_rules.sort_keys_missing
-        if not is_known:
-            if search_rules.unknown_sorts_refused:
-                raise ValueError(f"sort: there is no key {sort!r}")
-            return None
-        direction = "DESC" if descending and search_rules.descending_sorts else "ASC"
+        direction = "DESC" if descending else "ASC"
         if sort in _SORTS:
             return Clause(f"{_SORTS[sort]} {direction} NULLS LAST, {BEST}")
+        if sort not in self._reference.attributes:
+            raise ValueError(f"sort: there is no key {sort!r}")
         value = "(SELECT code FROM specs WHERE attribute = ? AND part = p.id)"
         return Clause(f"{value} {direction} NULLS LAST, {BEST}", (sort,))
 
-    def made_by(self, texts: Iterable[str], search_rules: rules.SearchRules) -> Clause:
+    def made_by(self, texts: Iterable[str]) -> Clause:
         """Parts of the makers that `texts` (names or ids) refer to."""
-        return among("p.maker", {id_ for text in texts for id_ in self.makers(text, search_rules)})
+        ids = (frozenset({text}) if _is_id(text) else self._makers.find(text) for text in texts)
+        return among("p.maker", frozenset[str]().union(*ids))
 
     def sold_by(self, texts: Iterable[str]) -> Clause:
         """Parts listed by a seller that `texts` (names or ids) refer to."""
@@ -102,50 +94,28 @@ class CatalogFilters:
         """Ids of the sellers that a name or an id refers to."""
         return frozenset({text}) if _is_id(text) else self._sellers.find(text)
 
-    def makers(self, text: str, search_rules: rules.SearchRules) -> frozenset[str]:
-        """Ids of the makers that a name or an id refers to."""
-        return frozenset({text}) if _is_id(text) else self._makers.find(text, search_rules)
-
     def _values(self, shortname: str) -> list[float | str]:
         """The values of an attribute that occur, sorted: a value's place is its code."""
         rows = self._connection.execute("SELECT value FROM spec_values WHERE attribute = ? ORDER BY code", (shortname,))
         return [value for (value,) in rows]
 
-    def _of_keys(self, conditions: records.SearchConditions) -> list[Clause]:
-        search_rules = conditions.search_rules
-        clauses = [
-            self._filter(key, group, search_rules)
-            for key, values in conditions.filters
-            for group in ([values] if search_rules.values_are_alternatives else [(value,) for value in values])
-        ]
-        if search_rules.keys_are_combined or not clauses:
-            return clauses
-        either = " OR ".join(clause.sql for clause in clauses)
-        return [Clause(f"({either})", tuple(each for clause in clauses for each in clause.parameters))]
-
-    def _filter(self, key: str, values: Sequence[str], search_rules: rules.SearchRules) -> Clause:
+    def _filter(self, key: str, values: Sequence[str]) -> Clause:
         if key == "manufacturer_id":
-            takes_names = search_rules.names_filter_makers
-            return self.made_by([text for text in values if takes_names or _is_id(text)], search_rules)
+            return self.made_by(values)
         if key == "distributor_id":
-            takes_names = search_rules.names_filter_sellers
-            return self.sold_by([text for text in values if takes_names or _is_id(text)])
+            return self.sold_by(values)
         if key == "category_id":
-            return among("p.category", {id_ for text in values for id_ in self._categories(text, search_rules)})
+            return among("p.category", {id_ for text in values for id_ in self._categories(text)})
         if key == "cad_models":
             return among("p.cad", map(_cad, values))
         if key in self._reference.attributes:
-            return self._by_attribute(self._reference.attributes[key], values, search_rules)
-        if not search_rules.unknown_filters_refused:
-            return Clause("1")
+            return self._by_attribute(self._reference.attributes[key], values)
         raise ValueError(f"filters: there is no key {key!r}")
 
-    def _by_attribute(
-        self, attribute: records.CatalogAttribute, values: Sequence[str], search_rules: rules.SearchRules
-    ) -> Clause:
+    def _by_attribute(self, attribute: records.CatalogAttribute, values: Sequence[str]) -> Clause:
         numeric = attribute.value_type == "number"
         bounds = [hit for text in values if numeric and (hit := _RANGE.fullmatch(text))]
-        ranges = [_between(attribute.shortname, each, search_rules) for each in bounds]
+        ranges = [_between(attribute.shortname, each) for each in bounds]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
         # Each value that occurs is compared once, and not once for each part.
         chosen = among(
@@ -153,49 +123,41 @@ class CatalogFilters:
             (
                 code
                 for code, value in enumerate(self.values(attribute.shortname))
-                if any(inside(value) for inside in ranges)
-                or any(_equal(attribute, value, text, search_rules) for text in texts)
+                if any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
             ),
         )
         having = f"p.id IN (SELECT part FROM specs WHERE attribute = ? AND {chosen.sql})"
         return Clause(having, (attribute.shortname, *chosen.parameters))
 
-    def _categories(self, text: str, search_rules: rules.SearchRules) -> tuple[str, ...]:
+    def _categories(self, text: str) -> tuple[str, ...]:
+        """Ids of the categories that a name or an id refers to, and of those below."""
         reference, norm = self._reference, matching.normalize(text)
-        same = [
-            category.id
+        return tuple(
+            below
             for category in reference.categories.values()
             if (category.id == text if _is_id(text) else matching.normalize(category.name) == norm)
-        ]
-        if not search_rules.categories_include_descendants:
-            return tuple(same)
-        return tuple(below for id_ in same for below in reference.descendants(id_))
+            for below in reference.descendants(category.id)
+        )
 
 
-def _between(shortname: str, bounds: re.Match[str], search_rules: rules.SearchRules) -> Callable[[Any], bool]:
+def _between(shortname: str, bounds: re.Match[str]) -> Callable[[Any], bool]:
     low, high = bounds[1], bounds[2]
-    is_open, has_exponent = not (low and high), "e" in bounds[0].lower()
-    if (is_open and not search_rules.ranges_may_be_open) or (has_exponent and not search_rules.exponents_in_ranges):
-        return lambda _: False
     try:
         least, most = float(low or "-inf"), float(high or "inf")
     except ValueError:
         raise ValueError(f"filters: {shortname} has no range '({low}__{high})', a bound is a number") from None
-    if not search_rules.ranges_include_ends:
-        return lambda value: least < value < most
     return lambda value: least <= value <= most
 
 
-def _equal(attribute: records.CatalogAttribute, value: float | str, text: str, search_rules: rules.SearchRules) -> bool:
+def _equal(attribute: records.CatalogAttribute, value: float | str, text: str) -> bool:
     """Whether a filter's text equals the value: as displayed, one of several, or a bare number in SI base units."""
     plain_text = _plain(text)
     if isinstance(value, str):
         return plain_text == _plain(value) or plain_text in map(_plain, value.split(","))
     try:
-        return float(text) == value and search_rules.plain_numbers_filter
+        return float(text) == value
     except ValueError:
-        displayed = _plain(units.displayed(value, attribute.units_symbol).display)
-        return search_rules.displayed_values_filter and plain_text == displayed
+        return plain_text == _plain(units.displayed(value, attribute.units_symbol).display)
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,7 @@
-"""Listings: which seller lists a part, how much of it and at what price, drawn from the seed and the part's id.
+"""Listings: which seller lists a part, how much of it and at what price, drawn from the part's id.
 
-Everything random about offers is decided here, cheaply enough for a hundred thousand parts at load; offers.py builds
-records from the same figures. Each part has one stream of random bytes with eight bytes for each seller, so that a
-figure never depends on the number of sellers.
+Everything random about offers is decided here; offers.py builds records from the same figures. Each part has one stream
+of random bytes with eight bytes for each seller, so that a figure never depends on the number of sellers.
 """
 
 import hashlib
@@ -62,12 +61,12 @@ class CatalogListing(NamedTuple):
 
 
 def listings(
-    part_id: int, path: str, terms: OfferTerms, sellers: Sequence[records.Company], seed: int
+    part_id: int, path: str, terms: OfferTerms, sellers: Sequence[records.Company]
 ) -> tuple[CatalogListing, ...]:
     """The listings of the part with `part_id` in the category at `path`, in the order of `sellers`."""
     if terms.kind == "none":
         return ()
-    draw = hashlib.shake_128(f"{seed}:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
+    draw = hashlib.shake_128(f"1:{part_id}".encode()).digest(_HEAD + _WIDTH * len(sellers))
     low, high = next((low, high) for part, low, high in _TABLE.price_bands if part in path)
     # Spread evenly over the logarithm: cheap parts are as many as dear ones.
     base = low * (high / low) ** (draw[0] / 255)

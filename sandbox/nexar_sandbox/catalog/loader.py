@@ -1,84 +1,55 @@
-"""Loads a catalog: reads the shipped parts, a user's own parts file and generated parts, and fills the database.
+"""Loads a catalog: reads the shipped parts and a user's own parts file, and fills the database.
 
-Used by the store when a catalog is opened. An invalid line raises an error with the file, the line and the reason;
-after validation every reference of a part resolves.
+An invalid line raises an error with the file, the line and the reason; after validation every reference of a part
+resolves.
 """
 
 import hashlib
-import itertools
 import re
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from nexar_sandbox.catalog import (
-    database,
-    families,
-    matching,
-    records,
-    reference_data,
-    source_files,
-)
+from nexar_sandbox.catalog import database, matching, records, reference_data, source_files
 
 R = TypeVar("R")
-Progress = Callable[[int, int], None]
 SHIPPED = Path(__file__).parent / "data"
-# With more, searches take too long.
-MOST_PARTS = 50_000
-# Parts that are added together.
-_BATCH_SIZE = 2000
+# With more, the start and searches take too long.
+MOST_PARTS = 5_000
 _UID = re.compile(r"[0-9a-f]{16}")
 _ID = re.compile(r"[1-9][0-9]{0,8}")
-# Ids for lines without one: above real ids, below those of generated parts.
+# Ids for lines without one: above real ids.
 _FIRST_OWN_ID = 900_000_001
-# Ids of generated parts: above all others, below what a 32-bit integer holds.
-_FIRST_GENERATED_ID = 1_000_000_001
 
 
-def fill(
-    connection: sqlite3.Connection,
-    parts: int | None,
-    extra: Path | None,
-    seed: int,
-    data: Path,
-    *,
-    progress: Progress | None = None,
-) -> reference_data.ReferenceData:
-    """Fill an empty database; return the reference data of its parts.
+def fill(connection: sqlite3.Connection, extra: Path | None, data: Path) -> reference_data.ReferenceData:
+    """Fill an empty database; return the reference data of its parts. `extra`: the user's own parts file.
 
-    `parts`: fill up with generated parts to this total; `extra`: the user's own parts file. `progress` is called with
-    the number of parts added and the total. Raises source_files.CatalogError for a line that cannot be used and
-    ValueError for more than MOST_PARTS.
+    Raises source_files.CatalogError for a line that cannot be used, and for more than MOST_PARTS.
     """
     reference = reference_data.read(data)
     validator = PartsValidator(reference)
-    real = list(validator.read(data / "parts.jsonl"))
+    lines = list(validator.read(data / "parts.jsonl"))
     if extra is not None:
-        real += validator.read(extra)
-    total = max(parts or 0, len(real))
-    if total > MOST_PARTS:
-        raise ValueError(f"parts: {total:,} are requested, a catalog has at most {MOST_PARTS:,}")
-    generated = generated_parts(reference, validator.taken) if total > len(real) else iter(())
-    builder, source = database.DatabaseBuilder(connection, reference, seed), itertools.chain(real, generated)
-    for start in range(0, total, _BATCH_SIZE):
-        builder.add(list(itertools.islice(source, min(_BATCH_SIZE, total - start))))
-        if progress is not None:
-            progress(min(start + _BATCH_SIZE, total), total)
-    builder.finish()
+        lines += validator.read(extra)
+        if len(lines) > MOST_PARTS:
+            raise source_files.CatalogError(
+                f"{extra}: {len(lines):,} parts in all; a catalog has at most {MOST_PARTS:,}"
+            )
+    database.fill(connection, lines, reference)
     return reference
 
 
 class PartsValidator:
-    """Validates and completes the lines of parts files. `taken`: (manufacturer id, MPN) of all lines so far.
+    """Validates and completes the lines of parts files.
 
     A user's file may give manufacturers and categories by name and leave out ids.
     """
 
     def __init__(self, reference: reference_data.ReferenceData) -> None:
-        self.taken: set[tuple[str, str]] = set()
         self._reference = reference
         self._ids: set[str] = set()
         self._uids: set[str] = set()
@@ -120,7 +91,7 @@ class PartsValidator:
             attribute = self._reference.attributes.get(name)
             if attribute is None:
                 raise ValueError(f"specs: there is no attribute {name!r}")
-            if not fits(attribute, value):
+            if not _fits(attribute, value):
                 raise ValueError(f"specs: {name} takes a {attribute.value_type}, not {value!r}")
 
     def _check_sellers(self, line: source_files.PartLine) -> None:
@@ -141,7 +112,6 @@ class PartsValidator:
                 raise ValueError(f"v3uid {uid} is already taken by another part")
             self._uids.add(uid)
         self._ids.add(line.id)
-        self.taken.add((line.manufacturer, line.mpn))
 
 
 def _resolved(key: str, text: str, find: Callable[[str], R]) -> R:
@@ -157,63 +127,10 @@ def _check_has_text(key: str, text: str) -> None:
         raise ValueError(f"{key} {text!r} has no letter or digit")
 
 
-def generated_parts(
-    reference: reference_data.ReferenceData, existing: Collection[tuple[str, str]]
-) -> Iterator[source_files.PartLine]:
-    """Every part of every family, one of each family in turn, without those whose (maker id, mpn) is in `existing`.
-
-    Makers and categories that are missing are created in `reference` at once; an attribute that it does not know is
-    dropped.
-    """
-    generated = _round_robin([_family(family, reference) for family in families.FAMILIES])
-    # Lines of files come first, so a number that is formed here may be taken.
-    fresh = (draft for draft in generated if (draft[0], draft[2].mpn) not in existing)
-    return (_generated_line(number, *draft) for number, draft in enumerate(fresh, start=_FIRST_GENERATED_ID))
-
-
-def _generated_line(number: int, maker: str, category: str, draft: families.PartDraft) -> source_files.PartLine:
-    return source_files.PartLine(
-        id=str(number),
-        mpn=draft.mpn,
-        manufacturer=maker,
-        category=category,
-        description=draft.description,
-        v3uid=v3uid(maker, draft.mpn),
-        specs=draft.specs,
-    )
-
-
 def v3uid(maker_id: str, mpn: str) -> str:
     """A 16-digit hex uid for a part without a recorded one."""
     return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
 
 
-def _family(
-    family: families.PartFamily, reference: reference_data.ReferenceData
-) -> Iterator[tuple[str, str, families.PartDraft]]:
-    """The parts of a family. Its maker and category exist in `reference` when this returns, before the first part."""
-    maker, category = reference.maker(family.maker).id, reference.branch(*family.branch).id
-    return ((maker, category, _fitting(draft, reference)) for draft in family.drafts())
-
-
-def _fitting(draft: families.PartDraft, reference: reference_data.ReferenceData) -> families.PartDraft:
-    specs = {name: value for name, value in draft.specs.items() if fits(reference.attributes.get(name), value)}
-    return draft._replace(specs=specs)
-
-
-def fits(attribute: records.CatalogAttribute | None, value: float | str) -> bool:
-    """Return true if the property exists and `value` is of its type."""
-    return attribute is not None and isinstance(value, str) == (attribute.value_type == "text")
-
-
-def _round_robin(
-    sources: list[Iterator[tuple[str, str, families.PartDraft]]],
-) -> Iterator[tuple[str, str, families.PartDraft]]:
-    while sources:
-        # A copy: exhausted families leave the list.
-        for source in tuple(sources):
-            draft = next(source, None)
-            if draft is None:
-                sources.remove(source)
-            else:
-                yield draft
+def _fits(attribute: records.CatalogAttribute, value: float | str) -> bool:
+    return isinstance(value, str) == (attribute.value_type == "text")

@@ -1,6 +1,6 @@
 """Offers as records: the offers of every seller for a part, for one country.
 
-`seller_offers` is a pure function of the part, its terms, the sellers and the seed; the store caches it. The figures
+`seller_offers` is a pure function of the part, its terms and the sellers; the store caches it. The figures
 come from listings.py; order codes, packaging, currencies and the nulls of recorded offers are added here (contract
 graphql.md §2.6).
 """
@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
-from nexar_sandbox.catalog import listings, records, skus
+from nexar_sandbox.catalog import listings, matching, records
 
 _LATEST_UPDATE = datetime(2026, 11, 1, 23, 59, 59, tzinfo=UTC)
 _CURRENCIES = {
@@ -20,13 +20,23 @@ _CURRENCIES = {
 }  # fmt: skip
 _LOOSE_PACKAGINGS = ("Cut Tape", "Bulk", "Tray", "Tube", "Bag")
 _SECOND_CURRENCIES = ("EUR", "GBP", "SGD", "JPY", "HKD", "CNY")
+# Order codes by seller id: Digi-Key, Mouser, Newark, Farnell, element14, RS, Future, LCSC.
+_ORDER_CODES = {
+    "459": "{prefix}-{id}-{package}-ND",
+    "2401": "{prefix}-{norm}",
+    "2402": "{newark}",
+    "819": "{farnell}",
+    "3702": "{farnell}",
+    "3261": "{rs}",
+    "2454": "{future}",
+    "11779": "C{id}",
+}
 
 
 def seller_offers(
     part: records.Part,
     terms: listings.OfferTerms,
     sellers: Sequence[records.Company],
-    seed: int,
     country: str = "US",
 ) -> tuple[records.SellerOffers, ...]:
     """The offers of each seller: authorized sellers first, then those with stock and prices, then those with prices.
@@ -35,8 +45,8 @@ def seller_offers(
     stock and order codes are the same in all variants.
     """
     path = part.category.path if part.category else ""
-    part_listings = listings.listings(int(part.id), path, terms, sellers, seed)
-    offers_by_seller = [_seller(part, terms, listing, seed, country) for listing in part_listings]
+    part_listings = listings.listings(int(part.id), path, terms, sellers)
+    offers_by_seller = [_seller(part, terms, listing, country) for listing in part_listings]
     return tuple(sorted(offers_by_seller, key=_sort_key))
 
 
@@ -51,18 +61,32 @@ def order_codes(
     part_id: int, maker_id: int, mpn: str, terms: listings.OfferTerms, listing: listings.CatalogListing
 ) -> tuple[str, ...]:
     """The seller's order codes for the part, one a packaging; a code given by the part's line is first."""
-    codes = [
-        skus.sku(listing.seller.id, skus.SkuInput(part_id, maker_id, mpn, variant))
-        for variant in range(len(listing.ladders))
-    ]
-    return (terms.skus.get(listing.seller.id, codes[0]), *codes[1:])
+    seller = listing.seller.id
+    codes = [_order_code(seller, part_id, maker_id, mpn, variant) for variant in range(len(listing.ladders))]
+    return (terms.skus.get(seller, codes[0]), *codes[1:])
+
+
+def _order_code(seller: str, part_id: int, maker_id: int, mpn: str, variant: int) -> str:
+    """The order code in the seller's format; most sellers use the MPN itself. `variant` counts packagings from 0."""
+    lead, rest = divmod(part_id, 260_000)
+    return _ORDER_CODES.get(seller, "{mpn}").format(
+        mpn=mpn,
+        norm=matching.normalize(mpn),
+        id=part_id,
+        prefix=100 + maker_id % 900,
+        package=(1, 2, 6)[variant % 3],
+        newark=f"{lead:02}{chr(ord('A') + rest // 10_000)}{rest % 10_000:04}",
+        farnell=f"{part_id + 1_000_000}{'RL' if variant else ''}",
+        rs=f"{part_id // 10_000:03}-{part_id % 10_000:04}",
+        future=part_id * 3 + 7,
+    )
 
 
 def _seller(
-    part: records.Part, terms: listings.OfferTerms, listing: listings.CatalogListing, seed: int, country: str
+    part: records.Part, terms: listings.OfferTerms, listing: listings.CatalogListing, country: str
 ) -> records.SellerOffers:
     company = listing.seller
-    key = f"{seed}:{part.id}:{company.id}".encode()
+    key = f"1:{part.id}:{company.id}".encode()
     draw = hashlib.blake2b(key, digest_size=16).digest()
     codes = order_codes(int(part.id), int(part.manufacturer.id), part.mpn, terms, listing)
     variant_of = variant_for(company, country)

@@ -9,8 +9,6 @@ from typing import Literal
 
 import msgspec
 
-from nexar_sandbox.catalog import rules
-
 
 class _FileRecord(msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, frozen=True):
     """A record that is a line, or in a line, of the catalog's files as it is."""
@@ -233,12 +231,11 @@ class MatchQuery:
 @dataclass(frozen=True, slots=True)
 class SearchConditions:
     """Conditions of a search: `filters` maps shortname or manufacturer_id, distributor_id, category_id,
-    cad_models to accepted values (ids, names, or ranges such as "(8__16)"). `search_rules`: how they are understood."""
+    cad_models to accepted values (ids, names, or ranges such as "(8__16)")."""
 
     filters: tuple[tuple[str, tuple[str, ...]], ...] = ()
     in_stock_only: bool = False
     authorized_only: bool = False
-    search_rules: rules.SearchRules = rules.CONTRACT
 
 
 @dataclass(frozen=True, slots=True)

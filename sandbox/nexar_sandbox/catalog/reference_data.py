@@ -1,7 +1,7 @@
 """Reference data of the catalog: companies, sellers, the category tree, attributes.
 
-It grows while the catalog is loaded (a user's file and generated parts may name new manufacturers and categories) and
-is read-only afterwards. It holds no parts.
+It grows while the catalog is loaded (a user's file may name new manufacturers and categories) and is read-only
+afterwards. It holds no parts.
 """
 
 import re
@@ -14,8 +14,6 @@ from nexar_sandbox.catalog import currencies, matching, records, source_files
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
 _FIRST_NEW_ID = 990_001
-# The database keeps the position of a seller in one byte.
-_MOST_SELLERS = 255
 _NOT_SLUG = re.compile(r"[\W_]+")
 
 
@@ -61,14 +59,6 @@ class ReferenceData:
             return self.categories[text]
         existing = self._category_by_name.get(matching.normalize(text))
         return self.categories[existing] if existing else self._new_category(text, self.root())
-
-    def branch(self, *names: str) -> records.Category:
-        """The category at a path of names below the root; missing ones are created."""
-        current = self.root()
-        for name in names:
-            existing = self._category_by_name.get(matching.normalize(name))
-            current = self.categories[existing] if existing else self._new_category(name, current)
-        return current
 
     def children(self, id_: str) -> tuple[records.Category, ...]:
         return tuple(self.categories[child] for child in self._children.get(id_, ()))
@@ -128,11 +118,6 @@ def read(data: Path) -> ReferenceData:
         if company.currency not in currencies.PER_DOLLAR:
             raise source_files.CatalogError(f"{path}:{number}: currency {company.currency!r} has no exchange rate")
         companies.append(company)
-    sellers = [company for company in companies if "seller" in company.roles]
-    if len(sellers) > _MOST_SELLERS:
-        raise source_files.CatalogError(
-            f"{path}: {len(sellers)} sellers are too many, the catalog takes {_MOST_SELLERS}"
-        )
     return ReferenceData(
         companies,
         [line for _, line in source_files.read(data / "categories.jsonl", records.Category)],

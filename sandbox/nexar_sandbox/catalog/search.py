@@ -1,43 +1,40 @@
-"""The three ways to find parts: match by identifier, search by part number, full-text search; and completions: the
-catalog's own part numbers and names, no dictionary.
+"""The three ways to find parts: match by identifier, search by part number, full-text search; completions from the
+catalog's own part numbers and names, no dictionary; and corrections of misspelt words.
 
-matching.py defines which texts are equal, filters.py the filters, full_text.py the expression of a text. Here they
-become ordered hits.
+matching.py defines which texts are equal, filters.py the filters. Here they become ordered hits. Of texts, letters and
+digits make a token; case and accents do not count.
 """
 # ruff: noqa: S608  the SQL is composed of literals in this package; user input is passed as parameters
 
+import difflib
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
-from nexar_sandbox.catalog import (
-    database,
-    filters,
-    full_text,
-    listings,
-    matching,
-    offers,
-    records,
-    reference_data,
-    rules,
-    skus,
-    source_files,
-)
+from nexar_sandbox.catalog import filters, matching, records, reference_data
 from nexar_sandbox.catalog.filters import BEST, Clause, among
 
-MOST_WORDS = full_text.MOST_WORDS
-# How closely a number `n` equals a query, as in matching.py: of equal ones a part's own, then in their order.
+# Further words of a query are ignored.
+MOST_WORDS = 32
+# How closely a number `n` equals a query: as it is written, after normalization, at its beginning, anywhere; of equal
+# ones a part's own, then in their order.
 _CLOSENESS = """(CASE WHEN n.mpn = ? THEN 0 WHEN n.norm = ? THEN 1 WHEN substr(n.norm, 1, ?) = ? THEN 2 ELSE 3 END
     * 2 + n.aka)"""
 _ROWS = 1 << 40  # more than a table has
+# Lower is better: part number, maker, category, description and values weigh differently. Parts whose number equals the
+# query come first.
+_RELEVANCE = f"CASE WHEN p.norm = ? THEN -1e9 ELSE bm25(words, 10.0, 4.0, 3.0, 2.0, 1.0) END, {BEST}"
+_END = "\U0010ffff"
+# The least similarity (0 to 1, difflib) of a correction, and how many words are compared.
+_SIMILARITY, _MOST_CANDIDATES = 0.7, 3000
+
+# By part: whether it matches literally (0) or after normalization (1), and the matched alternate number.
+Matches = dict[int, tuple[int, str | None]]
 
 
 class CatalogSearch:
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData, seed: int) -> None:
-        self._connection, self._reference, self._seed = connection, reference, seed
-        self._decoder = msgspec.json.Decoder(source_files.PartLine)
+    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
+        self._connection, self._reference = connection, reference
         self.filters = filters.CatalogFilters(connection, reference)
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
@@ -46,15 +43,14 @@ class CatalogSearch:
         Raises ValueError for a query without any identifier, manufacturer or seller.
         """
         passes = self.filters.of(conditions)
-        company_filters = self.filters.of_query(query, conditions.search_rules)
-        matches = self._by_identifier(query, conditions.search_rules)
+        company_filters = self.filters.of_query(query)
+        matches = self._by_identifier(query)
         if matches is None:
             if not company_filters:
                 raise ValueError("Missing search filters")
             return self._select("parts p", [*passes, *company_filters], Clause(BEST))
-        rows = self._rows("p.id, p.maker", "parts p", [among("p.id", matches), *passes, *company_filters], Clause(BEST))
-        rows.sort(key=lambda row: matches[row[0]][0])
-        found = [part for part, maker in rows if conditions.search_rules.makers_share_numbers or maker == rows[0][1]]
+        found = self._select("parts p", [among("p.id", matches), *passes, *company_filters], Clause(BEST)).parts
+        found = sorted(found, key=lambda part: matches[part][0])
         return records.SearchHits(found, {part: aka for part in found if (aka := matches[part][1]) is not None})
 
     def by_mpn(
@@ -62,23 +58,19 @@ class CatalogSearch:
     ) -> records.SearchHits:
         """Parts whose number contains `q`: equal ones first, then those with this prefix, then the others."""
         q = clean(q)
-        search_rules = conditions.search_rules
-        passes, order = self.filters.of(conditions), self.filters.order(sort, descending, search_rules)
+        passes, order = self.filters.of(conditions), self.filters.order(sort, descending)
         norm = matching.normalize(q)
         if not norm:
-            return self._all_or_none(q, passes, order, search_rules)
-        direction = "ASC" if search_rules.equal_numbers_first else "DESC"
+            return self._all_or_none(q, passes, order)
         # With min(), SQLite takes the other columns from the row that has it.
         # CROSS: names are read once, first. SQLite would read all of them again for each part that a filter passes.
         rows = self._rows(
             f"p.id, min({_CLOSENESS} * {_ROWS} + n.rowid) / {_ROWS} AS close, n.mpn",
             "names n CROSS JOIN parts p ON p.id = n.part",
             [Clause("instr(n.norm, ?)", (norm,)), *passes],
-            order or Clause(f"close {direction}, {BEST}"),
+            order or Clause(f"close, {BEST}"),
             parameters=(q, norm, len(norm), norm),
-            grouped="GROUP BY p.id"
-            if search_rules.numbers_found_by_piece
-            else f"GROUP BY p.id HAVING close < {2 * matching.PREFIX}",
+            grouped="GROUP BY p.id",
         )
         akas = {part: mpn for part, close, mpn in rows if close % 2}
         return records.SearchHits([part for part, _, _ in rows], akas)
@@ -88,18 +80,14 @@ class CatalogSearch:
     ) -> records.SearchHits:
         """Parts that have every word of `q`, the last of which may be a prefix; most relevant first."""
         q = clean(q)
-        search_rules = conditions.search_rules
-        passes, order = self.filters.of(conditions), self.filters.order(sort, descending, search_rules)
-        expression = full_text.expression(q, search_rules.last_word_is_prefix, search_rules.every_word_needed)
+        passes, order = self.filters.of(conditions), self.filters.order(sort, descending)
+        expression = _full_text(q)
         if not expression:
-            return self._all_or_none(q, passes, order, search_rules)
-        # Parts whose number equals the query come first, ordered by their number of offers.
-        equal = "-1e9" if search_rules.equal_numbers_first_in_text else "1e9"
-        relevance = f"CASE WHEN p.norm = ? THEN {equal} ELSE {full_text.RELEVANCE} END, {BEST}"
+            return self._all_or_none(q, passes, order)
         return self._select(
             "words JOIN parts p ON p.id = words.rowid",
             [Clause("words MATCH ?", (expression,)), *passes],
-            order or Clause(relevance, (matching.normalize(q),)),
+            order or Clause(_RELEVANCE, (matching.normalize(q),)),
         )
 
     def with_number(self, piece: str, passes: Callable[[str], bool]) -> list[int]:
@@ -135,6 +123,30 @@ class CatalogSearch:
             ]
         return tuple(dict.fromkeys(suggestions))[:limit]
 
+    def correct(self, q: str) -> str:
+        """`q` with each word that no part has replaced by the most similar one that occurs; unchanged without one."""
+        typed = [word.lower() for word in matching.words(q)]
+        corrected = [self._most_similar(word) for word in typed]
+        return q if corrected == typed else " ".join(corrected)
+
+    def _most_similar(self, word: str) -> str:
+        """The word itself if it or a word with this prefix occurs; else the most similar one, if any."""
+        if self._with_prefix(word, 1):
+            return word
+        # The first letters are rarely wrong. There are many words with digits, so more of their letters must be equal.
+        stem = word[: 3 if any(char.isdecimal() for char in word) else 1]
+        frequent = self._with_prefix(stem, _MOST_CANDIDATES)
+        candidates = [term for term in frequent if abs(len(term) - len(word)) <= 2]
+        return next(iter(difflib.get_close_matches(word, candidates, n=1, cutoff=_SIMILARITY)), word)
+
+    def _with_prefix(self, start: str, limit: int) -> list[str]:
+        """The tokens with this prefix that most parts have, most frequent first, equal ones in sorted order."""
+        rows = self._connection.execute(
+            "SELECT term FROM terms WHERE term >= ? AND term < ? ORDER BY doc DESC, term LIMIT ?",
+            (start, start + _END, limit),
+        )
+        return [term for (term,) in rows]
+
     def _numbers_with_prefix(self, start: str, category_id: str | None, limit: int) -> list[records.Suggestion]:
         categories = self._reference.categories
         inside = Clause("1")
@@ -143,16 +155,14 @@ class CatalogSearch:
         rows = self._connection.execute(
             "SELECT n.mpn, p.category FROM names n JOIN parts p ON p.id = n.part"
             f" WHERE n.norm >= ? AND n.norm < ? AND {inside.sql} ORDER BY p.offers DESC, n.mpn, n.rowid LIMIT ?",
-            (start, start + full_text.END, *inside.parameters, limit),
+            (start, start + _END, *inside.parameters, limit),
         )
         return [records.Suggestion(mpn, categories[category].name, category) for mpn, category in rows]
 
-    def _all_or_none(
-        self, q: str, passes: list[Clause], order: Clause | None, search_rules: rules.SearchRules
-    ) -> records.SearchHits:
+    def _all_or_none(self, q: str, passes: list[Clause], order: Clause | None) -> records.SearchHits:
         """Hits of a query without letters and digits: all parts for an empty query or wildcards only, otherwise
         none."""
-        if q.strip(" *\t\n") or not search_rules.empty_query_finds_all:
+        if q.strip(" *\t\n"):
             return records.SearchHits(())
         return self._select("parts p", passes, order or Clause(BEST))
 
@@ -176,70 +186,52 @@ class CatalogSearch:
             f"SELECT {selected} FROM {source} WHERE {where} {grouped} ORDER BY {order.sql}", values
         ).fetchall()
 
-    def _by_identifier(
-        self, query: records.MatchQuery, search_rules: rules.SearchRules
-    ) -> dict[int, tuple[int, str | None]] | None:
-        """The parts that match every identifier of the query, with closeness and matched alternate number; None if the
-        query has no identifier."""
+    def _by_identifier(self, query: records.MatchQuery) -> Matches | None:
+        """The parts that match every identifier of the query; None if the query has no identifier."""
         keys = []
         if query.mpn is not None:
-            keys.append(self._by_number(clean(query.mpn), search_rules))
-        seller = query.seller if search_rules.seller_limits_sku else None
+            keys.append(self._by_number(clean(query.mpn)))
         if query.sku is not None:
-            keys.append(self._by_sku(clean(query.sku), seller))
+            keys.append(self._by_sku(clean(query.sku), query.seller))
         if query.mpn_or_sku is not None:
             either = clean(query.mpn_or_sku)
-            by_sku = self._by_sku(either, seller) if search_rules.mpn_or_sku_takes_skus else {}
-            keys.append({**by_sku, **self._by_number(either, search_rules)})
+            keys.append({**self._by_sku(either, query.seller), **self._by_number(either)})
         if not keys:
             return None
         first, *others = keys
         return {part: how for part, how in first.items() if all(part in other for other in others)}
 
-    def _by_number(self, mpn: str, search_rules: rules.SearchRules) -> dict[int, tuple[int, str | None]]:
+    def _by_number(self, mpn: str) -> Matches:
         norm = matching.normalize(mpn)
-        if not norm:
-            return {}
-        if not search_rules.whole_numbers_match:
-            return dict.fromkeys(self.with_number(mpn, lambda _: True), (matching.EQUAL, None))
-        matches = [each for each in self.equal(norm) if matching.is_same(mpn, each[1], search_rules)]
         # Later entries of a dict win: the closest number of a part is last, and its own number after alternate ones.
-        ordered = sorted(matches, key=lambda row: (row[1] == mpn, not row[2]))
-        return {
-            part: (matching.LITERAL if part_number == mpn else matching.EQUAL, part_number if aka else None)
-            for part, part_number, aka in ordered
-        }
+        ordered = sorted(self.equal(norm) if norm else (), key=lambda row: (row[1] == mpn, not row[2]))
+        return {part: (int(number != mpn), number if aka else None) for part, number, aka in ordered}
 
-    def _by_sku(self, code: str, seller: str | None) -> dict[int, tuple[int, str | None]]:
+    def _by_sku(self, code: str, seller: str | None) -> Matches:
         norm = matching.normalize(code)
-        if not norm:
-            return {}
-        among_sellers = None if seller is None else self.filters.sellers(clean(seller))
-        return {
-            int(line.id): (matching.EQUAL, None)
-            for line in self._candidates(norm)
-            if any(among_sellers is None or id_ in among_sellers for id_ in self._sellers_using(norm, line))
-        }
-
-    def _candidates(self, norm: str) -> list[source_files.PartLine]:
-        possible = skus.candidates(norm)
-        own = {part for mpn in possible.mpns for part, _, aka in self.equal(mpn) if not aka}
-        ids = msgspec.json.encode(sorted({*possible.ids, *own})).decode()
+        sold = Clause("1") if seller is None else among("seller", self.filters.sellers(clean(seller)))
         rows = self._connection.execute(
-            "SELECT line FROM parts WHERE id IN (SELECT value FROM json_each(?) UNION SELECT part FROM skus"
-            " WHERE norm = ?)",
-            (ids, norm),
+            f"SELECT part FROM skus WHERE norm = ? AND norm <> '' AND {sold.sql}", (norm, *sold.parameters)
         )
-        return [self._decoder.decode(line) for (line,) in rows]
-
-    def _sellers_using(self, norm: str, line: source_files.PartLine) -> Iterable[str]:
-        terms, path = database.offer_terms(line), self._reference.categories[line.category].path
-        for listing in listings.listings(int(line.id), path, terms, self._reference.sellers, self._seed):
-            codes = offers.order_codes(int(line.id), int(line.manufacturer), line.mpn, terms, listing)
-            if any(matching.normalize(code) == norm for code in codes):
-                yield listing.seller.id
+        return {part: (1, None) for (part,) in rows}
 
 
 def clean(text: str) -> str:
     """The text without lone surrogates, which SQLite rejects."""
     return text.encode("utf-8", "replace").decode()
+
+
+def _full_text(q: str) -> str:
+    """The FTS5 expression for parts that have every word of a query; "" without a letter or digit.
+
+    "SN74-S74N" is searched in that form and without punctuation. The last word may be the beginning of a token, like
+    each that ends with "*".
+    """
+    typed = [word for word in q.split() if matching.normalize(word)][:MOST_WORDS]
+    return " AND ".join(_spellings(word, place == len(typed)) for place, word in enumerate(typed, 1))
+
+
+def _spellings(word: str, open_end: bool) -> str:
+    star = "*" if open_end or word.endswith("*") else ""
+    spellings = dict.fromkeys((" ".join(matching.words(word)), matching.normalize(word)))
+    return "(" + " OR ".join(f'"{spelling}"{star}' for spelling in spellings) + ")"

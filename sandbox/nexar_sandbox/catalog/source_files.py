@@ -1,7 +1,4 @@
-"""The catalog's source files (JSON Lines): the types of their lines, and reading them.
-
-Used for the shipped files and for a user's own parts file; generated parts have the same type.
-"""
+"""The catalog's source files (JSON Lines), shipped ones and a user's: the type of a part's line, and reading them."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -15,10 +15,8 @@ from typing import Any
 import msgspec
 
 from nexar_sandbox.catalog import (
-    catalog_file,
     database,
     filters,
-    full_text,
     loader,
     matching,
     offers,
@@ -37,52 +35,23 @@ _CACHED_PARTS = 4096
 _CACHED_SEARCHES = 32
 
 
-def open_catalog(
-    parts: int | None = None,
-    extra: Path | None = None,
-    seed: int = 1,
-    data: Path = loader.SHIPPED,
-    *,
-    file: Path | None = None,
-) -> "Catalog":
-    """The shipped catalog in memory; `parts` fills it up with generated parts to that number in all, `extra`
-    adds a parts file of one's own. Offers are the same for the same `seed`. `data` is the folder of the
-    shipped files. `file` is the catalog file: it is created if it is missing, see `prepare_catalog`.
+def open_catalog(extra: Path | None = None, data: Path = loader.SHIPPED) -> "Catalog":
+    """The shipped catalog in memory; `extra` adds a parts file of one's own. `data` is the folder of the shipped files.
 
-    Raises source_files.CatalogError for a file that cannot be used, ValueError for more parts than `loader.MOST_PARTS`.
+    Raises source_files.CatalogError for a file that cannot be used, and for more parts than `loader.MOST_PARTS`.
     """
-    if file is None:
-        connection = database.create()
-        return Catalog(connection, loader.fill(connection, parts, extra, seed, data), seed)
-    source = catalog_file.CatalogSource(parts, extra, seed, data)
-    if not file.exists():
-        catalog_file.create(file, source)
-    connection, reference = catalog_file.read(file, source)
-    return Catalog(connection, reference, seed)
-
-
-def prepare_catalog(
-    path: Path,
-    parts: int | None = None,
-    extra: Path | None = None,
-    seed: int = 1,
-    *,
-    progress: loader.Progress | None = None,
-) -> None:
-    """Create a catalog file for `open_catalog`. `progress` is called with the number of parts so far and the total.
-    Nothing is left behind if it fails. Raises what `open_catalog` raises."""
-    catalog_file.create(path, catalog_file.CatalogSource(parts, extra, seed, loader.SHIPPED), progress)
+    connection = database.create()
+    return Catalog(connection, loader.fill(connection, extra, data))
 
 
 class Catalog:
     """Parts with everything about them. Ids are the service's numeric strings."""
 
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData, seed: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
         self._connection = connection
         self._reference = reference
-        self._seed = seed
         self._decoder = msgspec.json.Decoder(source_files.PartLine)
-        self._search = search.CatalogSearch(connection, reference, seed)
+        self._search = search.CatalogSearch(connection, reference)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
@@ -187,7 +156,7 @@ class Catalog:
     def spelling(self, q: str) -> tuple[records.SpellingCorrection, ...]:
         """Corrected queries with hits; empty if every word of `q` occurs."""
         query = search.clean(q)
-        corrected = full_text.correct(self._connection, query)
+        corrected = self._search.correct(query)
         hits = 0 if corrected == query else self._by_text(corrected, records.SearchConditions(), "", False).hits
         return (records.SpellingCorrection(corrected, hits),) if hits else ()
 
@@ -262,7 +231,7 @@ class Catalog:
         line, part = self._line(id_), self._parts(id_)
         if line is None or part is None:
             return ()
-        return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, self._seed, country)
+        return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, country)
 
     def _similar(self, line: source_files.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""

@@ -1,34 +1,29 @@
-"""The data of the design services of one sandbox: tables, uploaded files, new ids, members; and the sample data.
+"""The data of the design services of one sandbox: tables, uploaded files, new ids, members, and events of comments.
 
-The sample workspaces are created at the first request, because most users of a sandbox never request design data, and
-project by project, so that other requests are served meanwhile. The same seed and catalog give the same data; all times
-are before the current time.
+The sample workspaces are created at the first request, because most users of a sandbox never request design data.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
-import msgspec
-
-from nexar_sandbox import state, user_directory
+from nexar_sandbox import clocks, user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import components, records, sample_workspaces, tables, workspace_builder
-from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox.design import resources, samples
+from nexar_sandbox.design.resources import Record
 
 # Events that a subscriber may be behind; older ones are dropped.
 MAX_QUEUED = 1000
-ListMembers = Callable[[], Sequence[records.Record]]
 
 
 class CommentEvents:
     """Broadcasts comment events to all current subscribers. A slow subscriber loses its oldest events."""
 
     def __init__(self) -> None:
-        self._subscribers: set[asyncio.Queue[records.Record | None]] = set()
+        self._subscribers: set[asyncio.Queue[Record | None]] = set()
 
-    def publish(self, event: records.Record | None) -> None:
+    def publish(self, event: Record | None) -> None:
         """Send an event to all current subscribers; None ends their streams."""
         for queue in self._subscribers:
             if queue.full():
@@ -36,9 +31,9 @@ class CommentEvents:
             queue.put_nowait(event)
 
     @contextmanager
-    def subscribe(self) -> Iterator[AsyncIterator[records.Record]]:
+    def subscribe(self) -> Iterator[AsyncIterator[Record]]:
         """Yield the events from now on, until the block ends or the service stops."""
-        queue: asyncio.Queue[records.Record | None] = asyncio.Queue(MAX_QUEUED)
+        queue: asyncio.Queue[Record | None] = asyncio.Queue(MAX_QUEUED)
         self._subscribers.add(queue)
         try:
             yield _queued(queue)
@@ -46,139 +41,102 @@ class CommentEvents:
             self._subscribers.discard(queue)
 
 
-async def _queued(queue: asyncio.Queue[records.Record | None]) -> AsyncIterator[records.Record]:
+async def _queued(queue: asyncio.Queue[Record | None]) -> AsyncIterator[Record]:
     while (event := await queue.get()) is not None:
         yield event
 
 
 class DesignStore:
-    """`members` lists the users of the sandbox: they are in every workspace as long as they exist. Sample users are in
-    one workspace only. `files` are name and content of uploaded and generated files, by id."""
+    """Records by table and id, in the order of creation. `members` lists the users of the sandbox: they are in every
+    workspace as long as they exist. `files` are name and content of uploaded and generated files, by id."""
 
-    def __init__(
-        self,
-        catalog: store.Catalog,
-        seed: int,
-        clock: clocks.Clock,
-        members: ListMembers,
-        *,
-        state_store: state.StateStore | None = None,
-    ) -> None:
-        self.catalog = catalog
+    def __init__(self, catalog: store.Catalog, clock: clocks.Clock, members: Callable[[], Sequence[Record]]) -> None:
+        self.catalog, self._clock, self._members = catalog, clock, members
         self.comment_events = CommentEvents()
-        self._seed = seed
-        self._clock = clock
-        self._members = members
-        self._state_store = state_store or state.StateStore()
-        self._numbers = self._state_store.rows("design_number", int)
-        self.files = self._state_store.rows("design_file", tuple[str, bytes])
-        self._tables: tables.DesignTables | None = None
-        self._sample_users: frozenset[str] = frozenset()
-        self._opening = asyncio.Lock()
-        self._known_members: dict[str, records.Record] = {}
+        self.files: dict[str, tuple[str, bytes]] = {}
+        self._numbers = itertools.count(1)
+        self._tables: dict[str, dict[str, Record]] = {}
+        self._known_members: frozenset[str] = frozenset()
 
-    async def open(self) -> None:
-        """Open the tables, once; concurrent callers wait for the same. Creates the sample data if there is no saved
-        data."""
-        async with self._opening:
-            self._tables = self._tables or await self._open_tables()
+    @property
+    def tables(self) -> dict[str, dict[str, Record]]:
+        """All tables, with the current members."""
+        if not self._tables:
+            self._tables = {table: {} for table in resources.TABLES}
+            samples.create(self._tables, self.catalog, self._clock.now())
+        self._update_members()
+        return self._tables
 
-    async def _open_tables(self) -> tables.DesignTables:
-        """Return the saved tables, or the sample data. That is saved in one transaction when it is complete, because
-        other services save theirs meanwhile."""
-        data = tables.DesignTables(self._state_store)
-        users = data[records.User]
-        if not len(data[records.Workspace]):
-            new = tables.DesignTables()
-            for number, sample in enumerate(sample_workspaces.WORKSPACES):
-                builder = workspace_builder.WorkspaceBuilder(sample, new, self.catalog, self._seed, self._clock.now())
-                for _ in builder.build(is_default=number == 0):
-                    await asyncio.sleep(0)
-            with self._state_store.transaction():
-                new.copy_into(data)
-        # Sample users are in one workspace, members in all of them, former members in none.
-        self._sample_users = frozenset(user.id for user in users if len(user.workspace_ids) == 1)
-        self._known_members = {
-            user.id: msgspec.structs.replace(user, workspace_ids=(), group_ids=())
-            for user in users
-            if len(user.workspace_ids) > 1
+    def _update_members(self) -> None:
+        """Let the members be in all workspaces. A former one is in none but remains the author of comments; sample
+        users are in one workspace only."""
+        users, workspaces = self._tables["users"], self._tables["workspaces"].values()
+        places = {
+            "workspaceIds": [workspace["id"] for workspace in workspaces],
+            "groupIds": [workspace["groups"][0]["id"] for workspace in workspaces],
         }
-        return data
+        samples_ = users.keys() - self._known_members
+        members = {member["id"]: member | places for member in self._members() if member["id"] not in samples_}
+        for former in self._known_members - members.keys():
+            users[former] |= {"workspaceIds": [], "groupIds": []}
+        users.update(members)
+        self._known_members |= members.keys()
 
-    def now(self) -> str:
-        return records.rfc3339(self._clock.now())
+    def find(self, table: str, id_: str) -> Record:
+        """Return the record with this id. Raises LookupError."""
+        record = self.tables[table].get(id_)
+        if record is None:
+            raise LookupError(f"there is no {resources.TABLES[table].noun} {id_}")
+        return record
+
+    def where(self, table: str, field: str, values: Sequence[str]) -> list[list[Record]]:
+        """For each value, the records that have it in this field, or contain it if the field is a list."""
+        matches: dict[str, list[Record]] = {value: [] for value in values}
+        # One pass for all values.
+        for record in self.tables[table].values():
+            own = record.get(field)
+            for value in own if isinstance(own, list) else (own,):
+                if value in matches:
+                    matches[value].append(record)
+        return [matches[value] for value in values]
 
     def new_id(self, kind: str) -> str:
-        self._numbers["last"] = number = self._numbers.get("last", 0) + 1
-        return components.stable_id(self._seed, "made", kind, number)
+        return samples.stable_id("made", kind, next(self._numbers))
 
-    def create(self, record: Any, by: str, **fields: Any) -> records.Record:
-        """Store a new record of this class. Raises msgspec.ValidationError."""
-        return self.tables.put(self.stamped(record, by, **fields))
+    def create(self, table: str, by: str, fields: Record) -> Record:
+        """Store a new record of the user `by`."""
+        record = self.stamped(by, {"id": self.new_id(table), **fields})
+        self.tables[table][record["id"]] = record
+        return record
 
-    def stamped(self, record: Any, by: str, **fields: Any) -> records.Record:
-        """Return a new record of this class, with author and time in the fields that it has for them. Raises
-        msgspec.ValidationError."""
-        stamps = {**self._change_stamps(by), "created_by_id": by, "created_at": self.now()}
-        new: records.Record = msgspec.convert({**_known(record, stamps), **fields}, record)
-        return new
+    def stamped(self, by: str, fields: Record) -> Record:
+        """Return fields with author and time."""
+        return samples.stamps(by, self._now()) | fields
 
-    def update(self, row: records.Record, by: str, **fields: Any) -> records.Record:
-        """Replace a record by one with these fields, author and time."""
-        return self.tables.put(self.changed(row, by, **fields))
+    def update(self, record: Record, by: str, fields: Record) -> Record:
+        """Replace fields of a record, and who has changed it when."""
+        now = self._now()
+        record |= {"modifiedById": by, "modifiedAt": now, "updatedById": by, "updatedAt": now, **fields}
+        return record
 
-    def changed(self, row: records.Record, by: str, **fields: Any) -> records.Record:
-        return msgspec.structs.replace(row, **_known(type(row), self._change_stamps(by)), **fields)
-
-    def _change_stamps(self, by: str) -> dict[str, str]:
-        now = self.now()
-        return {"modified_by_id": by, "modified_at": now, "updated_by_id": by, "updated_at": now}
+    def _now(self) -> str:
+        return resources.rfc3339(self._clock.now())
 
     def add_file(self, name: str, content: bytes) -> str:
         id_ = self.new_id("file")
         self.files[id_] = (name, content)
         return id_
 
-    def _update_members(self, members: dict[str, records.Record], data: tables.DesignTables) -> None:
-        """Update the users for changed members. A former member is in no workspace but remains the author of
-        comments."""
-        workspaces = tuple(data[records.Workspace])
-        for former in self._known_members.keys() - members:
-            data.put(self._known_members[former])
-        for member in members.values():
-            data.put(
-                msgspec.structs.replace(
-                    member,
-                    workspace_ids=tuple(workspace.id for workspace in workspaces),
-                    group_ids=tuple(workspace.groups[0].id for workspace in workspaces),
-                )
-            )
-        self._known_members = members
 
-    @property
-    def tables(self) -> tables.DesignTables:
-        """All tables, with the current members. Raises RuntimeError before `open`."""
-        if self._tables is None:
-            raise RuntimeError("the design data is not open")
-        members = {member.id: member for member in self._members() if member.id not in self._sample_users}
-        if members != self._known_members:
-            self._update_members(members, self._tables)
-        return self._tables
-
-
-def _known(record: type[records.Record], fields: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in fields.items() if name in record.__struct_fields__}
-
-
-def members_of(users: user_directory.UserDirectory) -> tuple[records.Record, ...]:
+def members_of(users: user_directory.UserDirectory) -> list[Record]:
     """Return the users who can sign in, as users of workspaces."""
-    return tuple(
-        records.User(
-            id=user.id,
-            user_name=user.email.partition("@")[0],
-            email=user.email,
-            first_name=user.given_name,
-            last_name=user.family_name,
-        )
+    return [
+        {
+            "id": user.id,
+            "userName": user.email.partition("@")[0],
+            "email": user.email,
+            "firstName": user.given_name,
+            "lastName": user.family_name,
+        }
         for user in users.all
-    )
+    ]

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from nexar_sandbox.design import design_store, records
+from nexar_sandbox.design import design_store
 from nexar_sandbox.identity import forms, tokens
 
 PATH = "/File/Upload"
@@ -52,11 +52,10 @@ class FileService:
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
 
     async def preview(self, request: web.Request) -> web.Response:
-        await self._store.open()
-        project = self._store.tables[records.Project].get(request.query.get("id", ""))
+        project = self._store.tables["projects"].get(request.query.get("id", ""))
         if project is None:
             return web.Response(text="there is no such project", status=404)
-        return web.Response(text=_PREVIEW.format(name=escape(project.name)), content_type="image/svg+xml")
+        return web.Response(text=_PREVIEW.format(name=escape(project["name"])), content_type="image/svg+xml")
 
     def _has_user_token(self, request: web.Request) -> bool:
         try:

@@ -1,32 +1,26 @@
-"""A design service: credential check, journal, reading records by a field, and changes.
+"""A design service: one handler for the resources of all services, with credential check and journal.
 
 `GET /{table}` gives all records, `GET /{table}?id=a&id=b` a list with a record or null for each, and
-`GET /{table}?{field}=a&{field}=b` a list of lists. A change is a function whose parameters are the fields of the body
-and the ids of the path. An error is `{"error": "..."}`: 401 without the credential, 404 for an unknown id, 400 for
-fields that do not fit the record.
+`GET /{table}?{field}=a&{field}=b` a list of lists. POST, PATCH and DELETE change a record, or a comment of it, in the
+name of the user `by`. An error is `{"error": "..."}`: 401 without the credential, 404 for an unknown id, 400 for a
+change that is refused.
 """
 
 import hmac
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any
 
-import msgspec
+import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from nexar_sandbox import journal
-from nexar_sandbox.design import design_store, records
+from nexar_sandbox.design import changes, design_store, resources
+from nexar_sandbox.design.resources import Record
 
 CREDENTIAL = "X-Service-Credential"
 JOURNALLED = "design"
-# Characters of a table name in the journal: the name comes from the request and may be anything.
-MAX_TABLE_NAME = 20
-
-Change: TypeAlias = Callable[..., records.Record]
-"""A change of the store, its first argument. Returns the created, changed or removed record."""
-Changes: TypeAlias = Mapping[str, Change]
-"""The changes of a service by method and path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,35 +28,80 @@ class DesignService:
     """The REST service of the tables with this service name."""
 
     name: str
-    changes: Changes
     store: design_store.DesignStore
     credential: str = field(repr=False)
     exchanges: journal.RequestJournal
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._record_exchange])
-        for route, change in self.changes.items():
-            method, path = route.split()
-            app.router.add_route(method, path, self._change_handler(change))
+        add = app.router.add_route
+        for table, resource in resources.TABLES.items():
+            if resource.service != self.name:
+                continue
+            add("GET", f"/{table}", self._over(table, self._read))
+            if table in changes.CREATE:
+                add("POST", f"/{table}", self._over(table, self._create))
+            if table in changes.UPDATE:
+                add("PATCH", f"/{table}/{{id}}", self._over(table, self._update))
+            if table in changes.DELETE:
+                add("DELETE", f"/{table}/{{id}}", self._over(table, self._delete))
+                add("POST", f"/{table}/{{id}}/comments", self._over(table, self._create_comment))
+                add("*", f"/{table}/{{id}}/comments/{{comment}}", self._over(table, self._change_comment))
         if self.name == "collaboration":
-            app.router.add_get("/events", self.stream_events)
-        app.router.add_get("/{table}", self.read)
+            add("GET", "/events", self.stream_events)
         return app
 
-    async def read(self, request: web.Request) -> web.Response:
-        name = request.match_info["table"]
-        table = self.store.tables.of_service(self.name).get(name)
-        if table is None:
-            raise LookupError(f"the service {self.name} has no {name}")
+    def _over(self, table: str, handle: Callable[[str, web.Request], Awaitable[Any]]) -> Handler:
+        async def respond(request: web.Request) -> web.Response:
+            return _json_response(await handle(table, request), 201 if request.method == "POST" else 200)
+
+        return respond
+
+    async def _read(self, table: str, request: web.Request) -> list[Any]:
         if not request.query:
-            return _json_response(list(table))
-        field = next(iter(request.query))
-        values = request.query.getall(field)
-        if field == table.kind.key:
-            return _json_response([table.get(value) for value in values])
-        if field not in table.kind.record.__struct_fields__:
-            raise ValueError(f"{name} have no {field}")
-        return _json_response(table.where(field, values))
+            return list(self.store.tables[table].values())
+        name = next(iter(request.query))
+        values = request.query.getall(name)
+        if name == "id":
+            return [self.store.tables[table].get(value) for value in values]
+        return self.store.where(table, name, values)
+
+    async def _create(self, table: str, request: web.Request) -> Record:
+        fields = await _fields(request)
+        return changes.CREATE[table](self.store, fields.pop("by"), fields)
+
+    async def _update(self, table: str, request: web.Request) -> Record:
+        fields = await _fields(request)
+        return changes.UPDATE[table](self.store, fields.pop("by"), self._record(table, request), fields)
+
+    async def _delete(self, table: str, request: web.Request) -> Record:
+        record = self._record(table, request)
+        changes.DELETE[table](self.store, record)
+        return self.store.tables[table].pop(record["id"])
+
+    async def _create_comment(self, table: str, request: web.Request) -> Record:
+        parent, fields = self._record(table, request), await _fields(request)
+        comment = changes.new_comment(self.store, fields["by"], fields["text"])
+        self._change_comments(fields["by"], parent, [*parent["comments"], comment], "CommentAdded", comment)
+        return comment
+
+    async def _change_comment(self, table: str, request: web.Request) -> Record:
+        parent, fields = self._record(table, request), await _fields(request)
+        comment, comments = changes.find_comment(parent, request.match_info["comment"]), parent["comments"]
+        action = "CommentDeleted" if request.method == "DELETE" else "CommentUpdated"
+        if request.method == "DELETE":
+            comments = [each for each in comments if each is not comment]
+        else:
+            changes.update_comment(self.store, fields["by"], comment, fields["text"])
+        self._change_comments(fields["by"], parent, comments, action, comment)
+        return comment
+
+    def _change_comments(self, by: str, parent: Record, comments: list[Record], action: str, comment: Record) -> None:
+        self.store.update(parent, by, {"comments": comments})
+        changes.publish(self.store, action, parent, comment)
+
+    def _record(self, table: str, request: web.Request) -> Record:
+        return self.store.find(table, request.match_info["id"])
 
     async def stream_events(self, request: web.Request) -> web.StreamResponse:
         """Stream comment events as lines of JSON. An empty line is sent at once: from then on no event is missed."""
@@ -71,22 +110,16 @@ class DesignService:
             await response.prepare(request)
             await response.write(b"\n")
             async for event in stream:
-                await response.write(msgspec.json.encode(event) + b"\n")
+                await response.write(orjson.dumps(event) + b"\n")
         await response.write_eof()
         return response
-
-    def _change_handler(self, change: Change) -> Handler:
-        async def handle(request: web.Request) -> web.Response:
-            body = msgspec.json.decode(await request.read(), type=dict[str, Any])
-            changed = change(self.store, **body, **request.match_info)
-            return _json_response(changed, 201 if request.method == "POST" else 200)
-
-        return handle
 
     @web.middleware
     async def _record_exchange(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         entry = self.exchanges.begin(JOURNALLED)
-        entry.operation = f"{self.name} {request.method} {_pattern(request)}"
+        resource = request.match_info.route.resource
+        # With placeholders for ids.
+        entry.operation = f"{self.name} {request.method} {resource.canonical if resource else '(nothing)'}"
         complete = False
         try:
             response = await self._handle(request, handler)
@@ -99,27 +132,19 @@ class DesignService:
     async def _handle(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         credential = request.headers.get(CREDENTIAL, "")
         if not hmac.compare_digest(credential.encode(), self.credential.encode()):
-            return _error("this service accepts requests of the query service only", 401)
-        await self.store.open()
+            return _json_response({"error": "this service accepts requests of the query service only"}, 401)
         try:
             return await handler(request)
         except LookupError as error:
-            return _error(str(error.args[0]), 404)
-        except (ValueError, msgspec.ValidationError) as error:
-            return _error(str(error), 400)
+            return _json_response({"error": str(error.args[0])}, 404)
+        except ValueError as error:
+            return _json_response({"error": str(error)}, 400)
 
 
-def _json_response(content: object, status: int = 200) -> web.Response:
-    return web.Response(body=msgspec.json.encode(content), status=status, content_type="application/json")
+async def _fields(request: web.Request) -> dict[str, Any]:
+    fields: dict[str, Any] = orjson.loads(await request.read())
+    return fields
 
 
-def _pattern(request: web.Request) -> str:
-    """Return the path with placeholders for ids."""
-    resource = request.match_info.route.resource
-    if resource is None:
-        return "(nothing)"
-    return resource.canonical.replace("{table}", request.match_info.get("table", "")[:MAX_TABLE_NAME])
-
-
-def _error(message: str, status: int) -> web.Response:
-    return _json_response({"error": message}, status)
+def _json_response(content: object, status: int) -> web.Response:
+    return web.Response(body=orjson.dumps(content), status=status, content_type="application/json")

@@ -12,23 +12,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import aiohttp
-import msgspec
+import orjson
 from aiohttp import web
 
 from nexar_sandbox import journal
-from nexar_sandbox.design import collaboration, design_store, library, projects, records, rest
+from nexar_sandbox.design import design_store, resources, rest
+from nexar_sandbox.design.resources import Record
 
 HOST = "127.0.0.1"
 SHUTDOWN_TIMEOUT = 1.0
-# In the order of their ports. Workspaces and users are read-only.
-CHANGES: dict[str, rest.Changes] = {
-    "workspaces": {},
-    "library": library.CHANGES,
-    "projects": projects.CHANGES,
-    "collaboration": collaboration.CHANGES,
-}
-
-
 # An event stream has no total timeout.
 STREAM_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=5)
 
@@ -43,38 +35,32 @@ class DesignClient:
     def __init__(self, session: aiohttp.ClientSession, urls: Mapping[str, str]) -> None:
         self._session, self.urls = session, urls
 
-    async def get(self, kind: records.RecordKind, field: str, values: Sequence[str]) -> list[Any]:
-        """Return for each value the records that have it in this field: one or None if it is the key, else a list.
-        Without a field, return one list of every record."""
-        record: Any = kind.record
-        url = f"{self.urls[kind.service]}/{kind.table}"
-        if not field:
-            return [await self._request("GET", url, list[record])]
-        of: Any = list[record | None] if field == kind.key else list[list[record]]
-        params = [(field, value) for value in values]
-        found: list[Any] = await self._request("GET", url, of, params=params)
-        return found
+    async def get(self, resource: resources.Resource, field: str, values: Sequence[str]) -> list[Any]:
+        """Return for each value the records that have it in this field: one or None for `id`, else a list. Without a
+        field, return one list of every record."""
+        url = f"{self.urls[resource.service]}/{resource.table}"
+        found: list[Any] = await self._request("GET", url, params=[(field, value) for value in values if field])
+        return found if field else [found]
 
-    async def change(self, method: str, service: str, path: str, of: Any, content: object) -> records.Record:
+    async def change(self, method: str, service: str, path: str, content: object) -> Record:
         """Send POST, PATCH or DELETE; return the resulting record. Raises DesignServiceError."""
-        body = msgspec.json.encode(content)
-        changed: records.Record = await self._request(method, f"{self.urls[service]}{path}", of, data=body)
+        changed: Record = await self._request(method, f"{self.urls[service]}{path}", data=orjson.dumps(content))
         return changed
 
     @asynccontextmanager
-    async def events(self) -> AsyncIterator[AsyncIterator[records.Record]]:
+    async def events(self) -> AsyncIterator[AsyncIterator[Record]]:
         """Comment events from now on; the stream is open when the block is entered."""
         async with self._session.get(f"{self.urls['collaboration']}/events", timeout=STREAM_TIMEOUT) as response:
             # The empty line says that the subscription has begun.
             await response.content.readline()
-            yield (msgspec.json.decode(line, type=records.CommentEvent) async for line in response.content)
+            yield (orjson.loads(line) async for line in response.content)
 
-    async def _request(self, method: str, url: str, of: Any, **options: Any) -> Any:
+    async def _request(self, method: str, url: str, **options: Any) -> Any:
         async with self._session.request(method, url, **options) as response:
-            body = await response.read()
+            content = orjson.loads(await response.read())
             if response.status >= 400:
-                raise DesignServiceError(msgspec.json.decode(body, type=dict[str, str])["error"])
-            return msgspec.json.decode(body, type=of)
+                raise DesignServiceError(content["error"])
+            return content
 
 
 class PortError(OSError):
@@ -100,7 +86,7 @@ def check_port(host: str, port: int) -> None:
 
 def check(port: int) -> None:
     """Raise PortError if a service cannot have its port; the first has `port`. 0: free ports, nothing to check."""
-    for number, name in enumerate(CHANGES if port else ()):
+    for number, name in enumerate(resources.SERVICES if port else ()):
         try:
             check_port(HOST, port + number)
         except OSError as error:
@@ -127,8 +113,8 @@ class DesignServices:
         credential = secrets.token_urlsafe(32)
         async with AsyncExitStack() as stack:
             urls = {}
-            for number, (name, changes) in enumerate(CHANGES.items()):
-                service = rest.DesignService(name, changes, self._store, credential, self._journal)
+            for number, name in enumerate(resources.SERVICES):
+                service = rest.DesignService(name, self._store, credential, self._journal)
                 urls[name] = await stack.enter_async_context(_served(service, self._port and self._port + number))
             session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
             self._client = DesignClient(await stack.enter_async_context(session), urls)

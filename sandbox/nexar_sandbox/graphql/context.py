@@ -7,10 +7,11 @@ from typing import Any, TypeAlias
 from aiodataloader import DataLoader
 from graphql import GraphQLResolveInfo
 
-from nexar_sandbox import applications, behavior, part_usage, user_directory
+from nexar_sandbox import applications, part_usage, user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.design import records
+from nexar_sandbox.design import resources
 from nexar_sandbox.design import services as design_services
+from nexar_sandbox.design.resources import Record
 from nexar_sandbox.graphql import views
 
 # Values in one call, so that the URL does not become too long for a server.
@@ -28,36 +29,37 @@ class DesignLoaders:
 
     def __init__(self, services: design_services.DesignClient) -> None:
         self._client = services
-        self._loaders: dict[tuple[records.RecordKind, str], DataLoader[str, Any]] = {}
+        self._loaders: dict[tuple[str, str], DataLoader[str, Any]] = {}
 
-    async def one(self, of: str, id_: str) -> records.Record | None:
+    async def one(self, of: str, id_: str) -> Record | None:
         if not 0 < len(id_) <= MAX_ID_LENGTH:
             return None
-        record: records.Record | None = await self._load(of, records.KINDS[of].key, id_)
+        record: Record | None = await self._load(of, "id", id_)
         return record
 
-    async def where(self, of: str, field: str, value: str) -> list[records.Record]:
+    async def where(self, of: str, field: str, value: str) -> list[Record]:
         if not 0 < len(value) <= MAX_ID_LENGTH:
             return []
-        rows: list[records.Record] = await self._load(of, field, value)
+        rows: list[Record] = await self._load(of, field, value)
         return rows
 
-    async def all(self, of: str) -> list[records.Record]:
-        rows: list[records.Record] = await self._load(of, "", "")
+    async def all(self, of: str) -> list[Record]:
+        rows: list[Record] = await self._load(of, "", "")
         return rows
 
     def clear(self) -> None:
         self._loaders.clear()
 
     async def _load(self, of: str, field: str, value: str) -> Any:
-        kind = records.KINDS[of]
+        resource = resources.RESOURCES[of]
 
         async def load(values: list[str]) -> list[Any]:
-            return await self._client.get(kind, field, values)
+            return await self._client.get(resource, field, values)
 
-        if (kind, field) not in self._loaders:
-            self._loaders[kind, field] = DataLoader(load, max_batch_size=BATCH_SIZE)
-        return await self._loaders[kind, field].load(value)
+        key = resource.table, field
+        if key not in self._loaders:
+            self._loaders[key] = DataLoader(load, max_batch_size=BATCH_SIZE)
+        return await self._loaders[key].load(value)
 
 
 @dataclass(slots=True)
@@ -90,10 +92,9 @@ class ResolverContext:
     applications: applications.ApplicationRegistry
     user_directory: user_directory.UserDirectory
     part_usage: part_usage.PartUsage
-    site_url: str
     started: float
     now: float
-    behavior: behavior.Behavior
+    bill_refused: bool
     design: DesignSession | None = None
     _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
 
@@ -103,9 +104,8 @@ class ResolverContext:
 
     def billed_parts(self, data: Any) -> int:
         """Return the number of part objects in `data` of the response. A part that is selected under two aliases
-        counts once, one that an error has removed only by the behavior."""
-        counts_all = self.behavior.removed_parts_billed
-        return len({id(part) for part, path in self._billed if counts_all or _is_present(data, path)})
+        counts once, one that an error has removed only with `bill_refused`."""
+        return len({id(part) for part, path in self._billed if self.bill_refused or _is_present(data, path)})
 
 
 def _is_present(data: Any, path: ResponsePath) -> bool:

@@ -13,7 +13,6 @@ from typing import Any
 import graphql
 from cachetools import LRUCache
 
-from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.graphql import errors, validation_rules
 
 # Characters of all cached documents; their syntax trees take a few hundred times as many bytes.
@@ -23,7 +22,6 @@ MAX_TOKENS = 20_000
 MAX_ERRORS = 50
 # Prefix of the root fields of design data.
 DESIGN_PREFIX = "des"
-SCHEMA_FIELDS = frozenset({"__schema", "__type"})
 TOKEN_IN_INPUT = frozenset({"desOnCommentUpdated"})
 
 
@@ -80,11 +78,6 @@ class ParsedDocument:
             isinstance(node, graphql.FieldNode) and node.name.value.startswith("__") for node in roots
         )
 
-    def reads_schema(self) -> bool:
-        """Return true if a root field is about the schema or one of its types."""
-        roots = _root_nodes(self.node)
-        return any(isinstance(node, graphql.FieldNode) and node.name.value in SCHEMA_FIELDS for node in roots)
-
 
 def _operation_nodes(document: graphql.DocumentNode | None) -> list[graphql.OperationDefinitionNode]:
     definitions = document.definitions if document else ()
@@ -95,21 +88,11 @@ def _root_nodes(document: graphql.DocumentNode | None) -> list[graphql.Selection
     return [node for operation in _operation_nodes(document) for node in operation.selection_set.selections]
 
 
-def relevant(behavior: Behavior) -> Behavior:
-    """Return the default behavior with those fields of `behavior` that a parsed document depends on."""
-    return Behavior(
-        syntax_error_code=behavior.syntax_error_code,
-        unknown_field_message=behavior.unknown_field_message,
-        empty_selections=behavior.empty_selections,
-    )
-
-
 class DocumentCache:
     """Cache of parsed documents by text, for one schema."""
 
-    def __init__(self, schema: graphql.GraphQLSchema, behavior: Behavior) -> None:
-        self._schema, self._behavior = schema, behavior
-        self._rules = validation_rules.rules(behavior)
+    def __init__(self, schema: graphql.GraphQLSchema) -> None:
+        self._schema = schema
         self._cache: LRUCache[str, ParsedDocument] = LRUCache(CACHE_SIZE, getsizeof=lambda document: document.length)
 
     def read(self, text: str) -> ParsedDocument:
@@ -125,9 +108,11 @@ class DocumentCache:
         try:
             node = graphql.parse(text, max_tokens=MAX_TOKENS, allow_empty_selection_sets=False)
         except graphql.GraphQLError as error:
-            return ParsedDocument(None, (errors.with_code(error, self._behavior.syntax_error_code),), length=len(text))
+            return ParsedDocument(None, (errors.with_code(error, "HC0011"),), length=len(text))
         # Validation takes time in proportion to the size, so a document over the limits is not validated.
-        errors_ = size_errors(node) or graphql.validate(self._schema, node, self._rules, max_errors=MAX_ERRORS)
+        errors_ = size_errors(node) or graphql.validate(
+            self._schema, node, validation_rules.RULES, max_errors=MAX_ERRORS
+        )
         formatted = tuple({**error.formatted} for error in errors_)
         operations = {
             operation.name.value if operation.name else "": _root_names(operation)

@@ -17,8 +17,8 @@ from graphql.execution.execute import assume_not_async_iterable, assume_not_awai
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
+from nexar_sandbox import clocks
 from nexar_sandbox.graphql import context, errors
-from nexar_sandbox.kit import clock as clocks
 
 # Fields between two clock checks; a check for every field would be measurable.
 _CHECK_INTERVAL = 64
@@ -226,8 +226,7 @@ def build_executor(
     )
     if not isinstance(executor, SupplyExecutor):
         build_errors = executor if isinstance(executor, list) else []
-        formats = errors.ErrorFormat(resolver_context.behavior)
-        raise formats.document([formats.variable(error) for error in build_errors])
+        raise errors.invalid_document([errors.variable_error(error) for error in build_errors])
     executor.budget = budget
     return executor
 
@@ -250,7 +249,6 @@ async def source_events(prepared: SupplyExecutor) -> AsyncGenerator[Any, None]:
     if prepared.is_awaitable(events):
         events = await events
     if isinstance(events, graphql.ExecutionResult):
-        formats = errors.ErrorFormat(prepared.context_value.behavior)
-        failures = [formats.execution(error) for error in events.errors or ()]
+        failures = [errors.execution_error(error) for error in events.errors or ()]
         raise errors.RequestError(200, failures, null_data=True)
     return cast(AsyncGenerator[Any, None], events)

@@ -13,21 +13,17 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from graphql import DocumentNode, ExecutionResult, GraphQLError, OperationType
+from graphql import ExecutionResult, GraphQLError, OperationType
 
-from nexar_sandbox import applications, faults, part_usage, settings, user_directory
-from nexar_sandbox.behavior import Behavior
+from nexar_sandbox import applications, clocks, exchanges, faults, part_usage, settings, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import services
 from nexar_sandbox.graphql import context, documents, errors, executor, limits, requests, schema
 from nexar_sandbox.identity import tokens
-from nexar_sandbox.injection import exchanges, injector
-from nexar_sandbox.kit import clock as clocks
 
 # Scopes that root fields need, by the prefix of their name: supply data (contract graphql.md §4.1); design data (§5),
 # which also needs a user's token. Fields about the organization need no scope of their own.
-SUPPLY, SUPPLY_SCOPES = "sup", frozenset({applications.SUPPLY_SCOPE})
-ADMIN = "adm"
+SUPPLY_SCOPES = frozenset({applications.SUPPLY_SCOPE})
 DESIGN_SCOPES = frozenset({"design.domain", "user.access"})
 RecordRequest = Callable[[str, Mapping[str, Any]], None]
 _log = logging.getLogger(__name__)
@@ -88,14 +84,13 @@ class PreparedOperation:
 
 class QueryService:
     """Executes requests. `record` is called with document and variables of each; `design` returns the client of the
-    design services. `behavior` is that of the settings."""
+    design services."""
 
     def __init__(
         self,
         *,
         sandbox_settings: settings.SandboxSettings,
-        schema_variants: schema.SchemaVariants,
-        fault_injector: injector.FaultInjector,
+        fault_injector: faults.FaultInjector,
         catalog: store.Catalog,
         application_registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
@@ -106,13 +101,10 @@ class QueryService:
         record: RecordRequest,
         design: Callable[[], services.DesignClient],
     ) -> None:
-        self._settings, self._catalog = sandbox_settings, catalog
-        self.behavior, self._errors = sandbox_settings.behavior, errors.ErrorFormat(sandbox_settings.behavior)
+        self._settings, self._catalog, self._injector = sandbox_settings, catalog, fault_injector
         self._applications, self._users = application_registry, users
         self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
-        self._clock, self._started = clock, clock.now()
-        self._admission = _Admission(self.behavior, self._errors, usage)
-        self._injector, self._schemas, self._design = fault_injector, schema_variants, design
+        self._clock, self._started, self._design = clock, clock.now(), design
 
     async def execute(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
@@ -132,10 +124,8 @@ class QueryService:
         return self._with_request_id(QueryResponse(error.status, content, error.json_status))
 
     def _with_request_id(self, response: QueryResponse) -> QueryResponse:
-        failed = "errors" in response.body
-        if self.behavior.error_request_id if failed else self.behavior.request_id:
-            request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
-            response.body["extensions"] = {"requestId": str(request_id)}
+        request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
+        response.body["extensions"] = {"requestId": str(request_id)}
         return response
 
     async def stream(
@@ -173,46 +163,29 @@ class QueryService:
     ) -> PreparedOperation:
         """Authenticate, validate and check limits, before any field is resolved. Raises RequestError."""
         self._record(request.query, request.variables)
-        missing = self._injector.missing
-        variant = self._schemas.current(missing)
-        document = variant.documents.read(request.query)
+        document = schema.read_documents().read(request.query)
         exchange.entry.operation, exchange.entry.fields = document.operation(request.operation_name)
         if request.safe and not document.is_query(request.operation_name):
             message = "The specified operation kind is not allowed."
             raise errors.RequestError(405, [{"message": message}], json_status=None)
         access_token = document.input_token(request.variables) or token
-        if not self.behavior.token_before_document:
-            self._check_document(document, request.query, missing, exchange)
         caller = self._authenticate(access_token, document, exchange)
         exchange.entry.application = caller.application.application_id if caller.application else None
         # After authentication: the service reports a bad token before a bad document (contract graphql.md §3).
-        node = self._check_document(document, request.query, missing, exchange)
+        if document.node is None or document.errors:
+            raise errors.invalid_document(document.errors)
         resolver_context = self._resolver_context(caller, exchange)
         prepared = executor.build_executor(
-            variant.schema,
-            node,
+            schema.build(),
+            document.node,
             resolver_context,
             request.variables,
             operation_name=request.operation_name,
             budget=self._budget(),
             is_async=document.is_async,
         )
-        self._admission.check(prepared, caller, exchange)
+        self._admit(prepared, caller, exchange)
         return PreparedOperation(prepared, resolver_context, document, access_token)
-
-    def _check_document(
-        self, document: documents.ParsedDocument, text: str, missing: frozenset[str], exchange: exchanges.Exchange
-    ) -> DocumentNode:
-        """Return the document's syntax tree. Raises RequestError for an invalid document."""
-        if document.node is None or document.errors:
-            # The fault took effect only if the document is valid with the field.
-            if missing and not self._schemas.complete.documents.read(text).errors:
-                exchange.record_fault(faults.MissingFieldFault)
-            raise self._errors.document(document.errors)
-        if document.reads_schema() and not self.behavior.introspection:
-            message = "Introspection is not allowed for the current request."
-            raise errors.RequestError(400, [{"message": message, "extensions": {"code": "HC0046"}}])
-        return document.node
 
     def _budget(self) -> executor.ExecutionBudget:
         return executor.ExecutionBudget(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
@@ -230,10 +203,9 @@ class QueryService:
             self._applications,
             self._users,
             self._part_usage,
-            self._settings.site_url,
             self._started,
             self._clock.now(),
-            self.behavior,
+            self._settings.bill_refused,
             session,
         )
 
@@ -241,33 +213,63 @@ class QueryService:
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
     ) -> QueryCaller:
         """Return the caller of the token; without an application for introspection without a valid token."""
-        if exchange.fault is not None:
-            self._apply_token_fault(token or "", document, exchange)
+        if isinstance(exchange.fault, faults.ExpiredTokenFault):
+            # Revoked, and not only refused, so that the client needs a new one.
+            self._tokens.revoke_by_fault(token or "")
+        if isinstance(exchange.fault, faults.InvalidTokenFault):
+            exchange.record_fault(faults.InvalidTokenFault)
+            raise _token_error(False, document)
         expired = False
         try:
             claims = self._tokens.access(token or "")
-            caller = QueryCaller(
-                self._applications.by_client_id(claims.client_id), claims.user, frozenset(claims.scopes)
-            )
+            application = self._applications.by_client_id(claims.client_id)
+            return QueryCaller(application, claims.user, frozenset(claims.scopes))
         except tokens.InvalidTokenError:
-            caller = QueryCaller()
+            pass
         except tokens.ExpiredTokenError as error:
-            caller, expired = QueryCaller(), True
+            expired = True
             if isinstance(error, tokens.RevokedByFaultError):
                 exchange.record_fault(faults.ExpiredTokenFault)
-        if caller.application is None and self._settings.no_auth:
-            return _default_caller(self._settings, self._applications)
-        if caller.application is None and (self.behavior.introspection_needs_token or not document.is_introspection()):
-            raise _token_error(self._errors, token, expired, document)
-        return caller
+        if self._settings.no_auth:
+            return self._default_caller()
+        if not document.is_introspection():
+            raise _token_error(expired, document)
+        return QueryCaller()
 
-    def _apply_token_fault(self, token: str, document: documents.ParsedDocument, exchange: exchanges.Exchange) -> None:
-        if isinstance(exchange.fault, faults.ExpiredTokenFault):
-            # Revoked, and not only refused, so that the client needs a new one.
-            self._tokens.end(token)
-        if isinstance(exchange.fault, faults.InvalidTokenFault):
-            exchange.record_fault(faults.InvalidTokenFault)
-            raise _token_error(self._errors, token, False, document)
+    def _default_caller(self) -> QueryCaller:
+        """Return the caller without a token, if none is needed: the first user, with the first application for
+        supply."""
+        user = next((user.id for user in self._settings.users), None)
+        for application in self._applications.all:
+            if applications.SUPPLY_SCOPE in application.scopes:
+                return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)
+        return QueryCaller(next(iter(self._applications.all), None), user, DESIGN_SCOPES)
+
+    def _admit(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
+        """Check scopes, quota and the limits of arguments, before any field is resolved. Raises RequestError."""
+        try:
+            roots = prepared.root_fields()
+        except GraphQLError as error:
+            raise errors.invalid_document([errors.variable_error(error)]) from error
+        scope_errors = [scope_error for root in roots if (scope_error := _scope_error(root, caller)) is not None]
+        if scope_errors:
+            raise errors.RequestError(200, scope_errors, null_data=True, json_status=None)
+        application = caller.application
+        # Only parts are billed: a request without such a field passes with an exhausted quota.
+        is_billed = any(root.name in limits.PART_FIELDS for root in roots)
+        if application is not None and is_billed and self._part_usage.is_exhausted(application):
+            limit = self._part_usage.limit(application)
+            # A lower limit than the application's own is that of a quota fault.
+            if limit < application.part_limit:
+                exchange.record_fault(faults.QuotaFault)
+            raise errors.part_limit(limit)
+        violations = [
+            errors.stitched(message, [root.key], errors.locations_of(GraphQLError(message, root.node)))
+            for root in roots
+            for message in limits.violations(root.name, root.arguments)
+        ]
+        if violations:
+            raise errors.RequestError(200, violations, json_status=None)
 
     async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
         prepared, resolver_context = operation.prepared, operation.resolver_context
@@ -292,7 +294,7 @@ class QueryService:
             # What no service reports is a bug of the sandbox.
             if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
                 _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
-        return {"errors": [self._errors.execution(error) for error in result.errors], "data": result.data}
+        return {"errors": [errors.execution_error(error) for error in result.errors], "data": result.data}
 
     def _bill(self, resolver_context: context.ResolverContext, data: Any, exchange: exchanges.Exchange) -> None:
         if resolver_context.application is not None:
@@ -301,75 +303,20 @@ class QueryService:
             exchange.record_parts(parts)
 
 
-@dataclass(frozen=True, slots=True)
-class _Admission:
-    """Checks of scopes, quota and the limits of arguments, before any field is resolved."""
-
-    _behavior: Behavior
-    _errors: errors.ErrorFormat
-    _part_usage: part_usage.PartUsage
-
-    def check(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
-        application, behavior = caller.application, self._behavior
-        try:
-            roots = prepared.root_fields()
-        except GraphQLError as error:
-            raise self._errors.document([self._errors.variable(error)]) from error
-        scope_errors = [scope_error for root in roots if (scope_error := self._scope_error(root, caller)) is not None]
-        if scope_errors:
-            raise errors.RequestError(behavior.scope_error_status, scope_errors, null_data=True, json_status=None)
-        # Only parts are billed: a request without such a field passes with an exhausted quota.
-        is_billed = any(limits.is_billed(root.name, root.arguments, behavior) for root in roots)
-        if application is not None and is_billed and self._part_usage.is_exhausted(application):
-            limit = self._part_usage.limit(application)
-            # A lower limit than the application's own is that of a quota fault.
-            if limit < application.part_limit:
-                exchange.record_fault(faults.QuotaFault)
-            raise errors.RequestError(
-                behavior.part_limit_status,
-                [self._errors.part_limit(limit)],
-                null_data=behavior.part_limit_data,
-                json_status=None,
-            )
-        violations = [
-            self._errors.limit(message, [root.key], errors.locations_of(GraphQLError(message, root.node)))
-            for root in roots
-            for message in limits.violations(root.name, root.arguments, behavior)
-        ]
-        if violations:
-            raise errors.RequestError(
-                behavior.range_error_status, violations, null_data=behavior.range_error_data, json_status=None
-            )
-
-    def _scope_error(self, root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
-        """Return the error of a root field for which the token lacks a scope; None if it has them."""
-        if root.name.startswith(SUPPLY) and not caller.may_read_supply:
-            schema_name = errors.SCHEMA_NAME
-        elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
-            schema_name = errors.DESIGN_NAME
-        elif root.name.startswith(ADMIN) and caller.user is None and not self._behavior.admin_by_applications:
-            schema_name = errors.ADMIN_NAME
-        else:
-            return None
-        return self._errors.out_of_scope([root.key], errors.locations_of(GraphQLError("", root.node)), schema_name)
+def _scope_error(root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:
+    """Return the error of a root field for which the token lacks a scope; None if it has them."""
+    if root.name.startswith("sup") and not caller.may_read_supply:
+        schema_name = errors.SCHEMA_NAME
+    elif root.name.startswith(documents.DESIGN_PREFIX) and not caller.may_read_design:
+        schema_name = errors.DESIGN_NAME
+    else:
+        return None
+    return errors.out_of_scope([root.key], errors.locations_of(GraphQLError("", root.node)), schema_name)
 
 
-def _default_caller(
-    sandbox_settings: settings.SandboxSettings, application_registry: applications.ApplicationRegistry
-) -> QueryCaller:
-    """Return the caller without a token, if none is needed: the first user, with the first application for supply."""
-    user = next((user.id for user in sandbox_settings.users), None)
-    for application in application_registry.all:
-        if applications.SUPPLY_SCOPE in application.scopes:
-            return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)
-    return QueryCaller(next(iter(application_registry.all), None), user, DESIGN_SCOPES)
-
-
-def _token_error(
-    formats: errors.ErrorFormat, token: str | None, expired: bool, document: documents.ParsedDocument
-) -> errors.RequestError:
+def _token_error(expired: bool, document: documents.ParsedDocument) -> errors.RequestError:
     field = document.first_field()
     if field is None:
-        return formats.unauthorized(token, expired, None, [])
+        return errors.unauthorized(expired, None, [])
     key = field.alias.value if field.alias else field.name.value
-    return formats.unauthorized(token, expired, [key], errors.locations_of(GraphQLError("", field)))
+    return errors.unauthorized(expired, [key], errors.locations_of(GraphQLError("", field)))

@@ -10,19 +10,18 @@ invalid document that they know (§3.2). A GET without a query returns the IDE, 
 import codecs
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
 
 import orjson
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from graphql import GraphQLSchema, print_schema
+from graphql import print_schema
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
-from nexar_sandbox import pages
-from nexar_sandbox.graphql import errors, requests, service, websockets
+from nexar_sandbox import exchanges, pages
+from nexar_sandbox.graphql import errors, requests, schema, service, websockets
 from nexar_sandbox.identity import forms
-from nexar_sandbox.injection import exchanges
 
 GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
@@ -66,28 +65,16 @@ def negotiate(accept: Sequence[str], offered: Iterable[str]) -> MediaType | None
     return None if best is None else MediaType(best, best in names)
 
 
-MEDIA_TYPE = "application/graphql"
+@lru_cache(maxsize=1)
+def schema_text() -> str:
+    return print_schema(schema.build()) + "\n"
 
 
-class SchemaDownload:
-    """Handler of `GET /graphql?sdl`: the schema as text, as in Hot Chocolate
-    (https://chillicream.com/docs/hotchocolate/ v13/server/endpoints, "MapGraphQLSchema"). Needs no token. `current`
-    returns the current schema."""
-
-    def __init__(self, current: Callable[[], GraphQLSchema]) -> None:
-        self._current = current
-        self._printed: tuple[GraphQLSchema, str] | None = None
-
-    def text(self) -> str:
-        schema = self._current()
-        if self._printed is None or self._printed[0] is not schema:
-            self._printed = schema, print_schema(schema) + "\n"
-        return self._printed[1]
-
-    def respond(self, request: web.Request) -> web.Response:
-        """200 with the schema as a file, 304 if the client has it."""
-        headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
-        return pages.tagged(request, self.text().encode(), headers, MEDIA_TYPE)
+def download_schema(request: web.Request) -> web.Response:
+    """200 with the schema as a file, 304 if the client has it: `GET /graphql?sdl`, as in Hot Chocolate
+    (https://chillicream.com/docs/hotchocolate/v13/server/endpoints, "MapGraphQLSchema"). Needs no token."""
+    headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
+    return pages.tagged(request, schema_text().encode(), headers, "application/graphql")
 
 
 PATHS = ("/graphql", "/graphql/")
@@ -95,6 +82,8 @@ PATHS = ("/graphql", "/graphql/")
 MAX_BODY = 2**20
 OFFERED = (JSON, GRAPHQL)
 _JSON_ESCAPES = "v3bridge.sandbox.graphql.escapes"
+# ASCII characters that are escaped in JSON.
+_ESCAPES = tuple((character.encode(), b"\\u%04X" % ord(character)) for character in "+&<>'")
 
 Page = Callable[[web.Request], web.Response]
 
@@ -102,12 +91,8 @@ Page = Callable[[web.Request], web.Response]
 class HttpTransport:
     """The request handlers. `page` handles requests of browsers."""
 
-    def __init__(self, queries: service.QueryService, page: Page, schema_download: SchemaDownload) -> None:
-        self._queries, self._page, self._schema_download = queries, page, schema_download
-        behavior = self._behavior = queries.behavior
-        offered = OFFERED if behavior.graphql_media_type else (JSON,)
-        self._offered = tuple(sorted(offered, key=lambda name: name != behavior.default_media_type))
-        self._escapes = tuple((character.encode(), b"\\u%04X" % ord(character)) for character in behavior.escaped_ascii)
+    def __init__(self, queries: service.QueryService, page: Page) -> None:
+        self._queries, self._page = queries, page
 
     def add_routes(
         self,
@@ -122,21 +107,19 @@ class HttpTransport:
             if websockets.is_upgrade(request):
                 return await websocket.serve(request)
             if "sdl" in request.query and "query" not in request.query:
-                return self._schema_download.respond(request)
+                return download_schema(request)
             if _wants_page(request):
                 return self._page(request)
-            if not self._behavior.get_requests:
-                raise web.HTTPMethodNotAllowed(request.method, ["POST"])
             return await execute(request)
 
-        for path in PATHS if self._behavior.trailing_slash else PATHS[:1]:
+        for path in PATHS:
             router.add_post(path, execute)
             router.add_get(path, get)
 
     async def execute(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         accept = request.headers.getall("Accept", [])
-        media_type = negotiate(accept, self._offered)
-        token = forms.access_token(request.headers, self._behavior.token_header)
+        media_type = negotiate(accept, OFFERED)
+        token = forms.access_token(request.headers)
         try:
             if media_type is None:
                 message = (
@@ -146,37 +129,28 @@ class HttpTransport:
             graphql_request = await self._read(request)
         except errors.RequestError as error:
             return self._response(self._queries.error_response(error), media_type or FALLBACK)
-        if isinstance(graphql_request, list):
-            results = [await self._queries.execute(item, token, exchange) for item in graphql_request]
-            return self._encoded([result.body for result in results], 200, media_type)
         return self._response(await self._queries.execute(graphql_request, token, exchange), media_type)
 
-    async def _read(self, request: web.Request) -> requests.GraphQLRequest | list[requests.GraphQLRequest]:
+    async def _read(self, request: web.Request) -> requests.GraphQLRequest:
         if request.method != "POST":
-            return requests.parse_url(request.query, self._behavior)
-        if not self._behavior.other_content_types:
-            requests.check_type(request.headers.get("Content-Type"), request.charset)
-        return requests.parse_body(await _body(request), self._behavior)
+            return requests.parse_url(request.query)
+        requests.check_type(request.headers.get("Content-Type"), request.charset)
+        return requests.parse_body(await _body(request))
 
     def _response(self, result: service.QueryResponse, media_type: MediaType) -> web.Response:
         status = media_type.status(result.status, result.json_status, has_data="data" in result.body)
-        return self._encoded(result.body, status, media_type)
-
-    def _encoded(self, body: Any, status: int, media_type: MediaType) -> web.Response:
-        charset = _CHARSET if self._behavior.charset else ""
-        headers = {"Content-Type": media_type.name + charset, "Vary": "Accept"}
+        headers = {"Content-Type": media_type.name + _CHARSET, "Vary": "Accept"}
         if status == 405:
             headers["Allow"] = "POST"
-        return web.Response(body=self._escaped(orjson.dumps(body)), status=status, headers=headers)
+        return web.Response(body=_escaped(orjson.dumps(result.body)), status=status, headers=headers)
 
-    def _escaped(self, body: bytes) -> bytes:
-        """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
-        # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
-        for character, escape in self._escapes:
-            body = body.replace(character, escape)
-        if not self._behavior.escaped_unicode or body.isascii():
-            return body
-        return body.decode().encode("ascii", _JSON_ESCAPES)
+
+def _escaped(body: bytes) -> bytes:
+    """JSON as the service writes it: ASCII, with `+ & < > '` escaped and hex digits in upper case."""
+    # Five replacements and a codec take a fraction of the time of one pattern, which visits every character.
+    for character, escape in _ESCAPES:
+        body = body.replace(character, escape)
+    return body if body.isascii() else body.decode().encode("ascii", _JSON_ESCAPES)
 
 
 async def _body(request: web.Request) -> bytes:

@@ -12,8 +12,6 @@ import graphql
 from graphql.utilities import validate_input_literal
 from graphql.validation.rules.variables_in_allowed_position import allowed_variable_usage
 
-from nexar_sandbox.behavior import UNKNOWN_FIELD, Behavior
-
 SPECIFICATION = "http://spec.graphql.org/October2021/#sec-"
 
 
@@ -72,14 +70,12 @@ def _fits(node: graphql.ValueNode, expected: graphql.GraphQLInputType) -> bool:
 
 
 class FieldsOnCorrectType(graphql.FieldsOnCorrectTypeRule):
-    message = UNKNOWN_FIELD
-
     def enter_field(self, node: graphql.FieldNode, *_args: Any) -> None:
         parent = self.context.get_parent_type()
         if not parent or self.context.get_field_def():
             return
         name = node.name.value
-        message = self.message.format(field=name, type=parent)
+        message = f"The field `{name}` does not exist on the type `{parent}`."
         section = "Field-Selections-on-Objects-Interfaces-and-Unions-Types"
         shown = node.alias.value if node.alias else name
         self.report_error(_error(message, node, section, type=str(parent), field=name, responseName=shown))
@@ -204,12 +200,8 @@ SERVICE_RULES = (
 )
 
 
-def rules(behavior: Behavior) -> tuple[type[graphql.ASTValidationRule], ...]:
-    """All rules. The service's take the places of those that they extend; the others are graphql-core's."""
-    fields = type("FieldsOnCorrectType", (FieldsOnCorrectType,), {"message": behavior.unknown_field_message})
-    leafs = ScalarLeafs if behavior.empty_selections else graphql.ScalarLeafsRule
-    own_rules = (fields, leafs, *(rule for rule in SERVICE_RULES if rule not in (FieldsOnCorrectType, ScalarLeafs)))
-    return (
-        *(next((own for own in own_rules if issubclass(own, rule)), rule) for rule in graphql.specified_rules),
-        *graphql.recommended_rules,
-    )
+# The service's take the places of those that they extend; the others are graphql-core's.
+RULES: tuple[type[graphql.ASTValidationRule], ...] = (
+    *(next((own for own in SERVICE_RULES if issubclass(own, rule)), rule) for rule in graphql.specified_rules),
+    *graphql.recommended_rules,
+)

@@ -4,7 +4,7 @@ Fields that a view does not have itself are read from its `record`.
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from nexar_sandbox.catalog import records
@@ -87,5 +87,4 @@ class SupPartResultSet:
     page: tuple[SupPartResult, ...]
     query: str
     conditions: records.SearchConditions
-    start: int
-    warnings: tuple[str, ...] = field(default=())
+    warnings: tuple[str, ...] = ()

@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 from aiohttp import WSMsgType, web
 
+from nexar_sandbox import exchanges
 from nexar_sandbox.graphql import errors, requests, service
 from nexar_sandbox.identity import forms
-from nexar_sandbox.injection import exchanges
 
 PROTOCOL = "graphql-transport-ws"
 # Seconds until `connection_init`, and bytes of a message; our choice.
@@ -153,7 +153,7 @@ class _Connection:
         if id_ in self._running:
             raise CloseError(DUPLICATE_ID, f"Subscriber for {id_[:50]} already exists")
         try:
-            graphql_request = requests.parse_object(message.get("payload"), self._queries.behavior)
+            graphql_request = requests.parse_object(message.get("payload"))
         except errors.RequestError as error:
             raise CloseError(BAD_REQUEST, error.errors[0]["message"]) from None
         task = asyncio.create_task(self._run(id_, graphql_request), name="GraphQL operation on a socket")

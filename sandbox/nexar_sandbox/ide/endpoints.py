@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from nexar_sandbox import applications, part_usage, state, user_directory
+from nexar_sandbox import applications, part_usage, user_directory
 from nexar_sandbox.ide import assets, tokens
 from nexar_sandbox.identity import authorization_endpoint, discovery, forms, login, scopes, service
 
@@ -25,8 +25,7 @@ Answer = Callable[[tokens.Visit, dict[str, str]], Awaitable[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Ide:
-    """The IDE: page, assets and endpoints. `issuer` None: the origin of the page. `token_required`: queries need a
-    token."""
+    """The IDE: page, assets and endpoints. `token_required`: queries need a token."""
 
     files: assets.Assets
     identity: service.IdentityService
@@ -34,7 +33,6 @@ class Ide:
     registry: applications.ApplicationRegistry
     users: user_directory.UserDirectory
     usage: part_usage.PartUsage
-    issuer: str | None
     token_required: bool
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -63,7 +61,7 @@ class Ide:
 
     def _described(self, visit: tokens.Visit) -> dict[str, Any]:
         application, grant = visit.application, _grant(visit.application)
-        issuer = forms.issuer(visit.request, self.issuer)
+        issuer = forms.issuer(visit.request)
         return {
             "name": application.name,
             "application_id": application.application_id,
@@ -89,14 +87,10 @@ class Ide:
         async def handle(request: web.Request) -> web.Response:
             try:
                 return forms.json_response(await answer(self._visit(request), await _body(request)), 200)
-            except state.StateError as error:
-                # Reported to the page instead of logged as a traceback.
-                refused = tokens.TokenRequestError(500, "server_error", f"The state file cannot be written: {error}.")
-            except tokens.TokenRequestError as error:
-                refused = error
-            body = {"error": refused.code, "error_description": refused.description}
-            headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after else {}
-            return forms.json_response(body, refused.status, headers)
+            except tokens.TokenRequestError as refused:
+                body = {"error": refused.code, "error_description": refused.description}
+                headers = {"Retry-After": str(refused.retry_after)} if refused.retry_after else {}
+                return forms.json_response(body, refused.status, headers)
 
         return handle
 

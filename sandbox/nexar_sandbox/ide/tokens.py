@@ -16,10 +16,8 @@ from aiohttp import web
 from authlib.oauth2.rfc7636 import create_s256_code_challenge
 from cachetools import TTLCache
 
-from nexar_sandbox import applications
+from nexar_sandbox import applications, clocks, exchanges
 from nexar_sandbox.identity import endpoints, sessions
-from nexar_sandbox.injection import exchanges
-from nexar_sandbox.kit import clock as clocks
 
 # Seconds for sign-in and consent, and the margin before its expiry when a token is no longer used.
 AUTHORIZATION_SECONDS, EXPIRY_MARGIN = 600, 60

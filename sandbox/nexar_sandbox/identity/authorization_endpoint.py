@@ -15,10 +15,9 @@ from authlib.oauth2 import OAuth2Error
 from authlib.oauth2.rfc6749 import InvalidRequestError
 from authlib.oidc.core.errors import ConsentRequiredError
 
-from nexar_sandbox import pages
+from nexar_sandbox import clocks, pages
 from nexar_sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
 from nexar_sandbox.identity.clients import ProtocolRequest
-from nexar_sandbox.kit import clock as clocks
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
 LOGIN_PROMPTS = frozenset({"login", "select_account"})
@@ -32,7 +31,6 @@ class AuthorizationEndpoint:
     browser_sessions: sessions.BrowserSessions
     html_pages: pages.Pages
     clock: clocks.Clock
-    issuer: str | None
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get(AUTHORIZE_PATH, self.authorize)
@@ -98,7 +96,7 @@ class AuthorizationEndpoint:
         sign_in = session.sign_in if session else None
         if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
             sign_in = None
-        issuer = forms.issuer(request, self.issuer)
+        issuer = forms.issuer(request)
         return self.server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
 
     def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
@@ -143,7 +141,7 @@ class AuthorizationEndpoint:
 
     def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
         """Redirect to the application, with the issuer against mix-up attacks (RFC 9207)."""
-        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request, self.issuer))])
+        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request))])
         return pages.redirect(address, 302)
 
 

@@ -16,7 +16,6 @@ from authlib.oauth2.rfc7662 import IntrospectionEndpoint
 from authlib.oidc.rpinitiated import EndSessionEndpoint, EndSessionRequest
 
 from nexar_sandbox import applications, user_directory
-from nexar_sandbox.behavior import Behavior
 from nexar_sandbox.identity import authorizations, keys, scopes, tokens
 from nexar_sandbox.identity.clients import OAuthClient, ProtocolRequest
 
@@ -90,12 +89,8 @@ class OAuthServer(AuthorizationServer):
         users: user_directory.UserDirectory,
         token_issuer: tokens.TokenIssuer,
         authorization_store: authorizations.AuthorizationStore,
-        behavior: Behavior,
     ) -> None:
         super().__init__()
-        self.behavior = behavior
-        # Ids of the last tokens without a user, by client id and requested scopes.
-        self._latest: dict[tuple[str, tuple[str, ...]], str] = {}
         self.registry, self.users = registry, users
         self.token_issuer, self.authorization_store = token_issuer, authorization_store
 
@@ -170,21 +165,14 @@ class OAuthServer(AuthorizationServer):
             protocol_request.issuer,
             jti=jti,
             sign_in=authorization.sign_in if authorization else None,
-            ahead=protocol_request.ahead,
-            endless=protocol_request.endless,
         )
         body: dict[str, Any] = {
             "access_token": token,
             "expires_in": self.token_issuer.lifetime,
-            "token_type": self.behavior.token_type,
+            "token_type": "Bearer",
         }
-        if authorization is None:
-            earlier = self._latest.get((application.client_id, names))
-            if earlier is not None and not self.behavior.earlier_tokens:
-                self.token_issuer.end_id(earlier)
-            self._latest[application.client_id, names] = jti
-        else:
-            self.authorization_store.note(authorization, jti)
+        if authorization is not None:
+            authorization.access_tokens.append(jti)
             if scopes.OFFLINE in authorization.scopes:
                 body["refresh_token"] = self.authorization_store.new_refresh_token(authorization)
         return body | {"scope": " ".join(granted)}
@@ -211,7 +199,7 @@ class TokenRevocation(RevocationEndpoint):
 
     def revoke_token(self, token: FoundToken, _request: OAuthRequest) -> None:
         if isinstance(token, tokens.AccessToken):
-            self.server.token_issuer.end_id(token.jti)
+            self.server.token_issuer.revoke(token.jti)
         else:
             self.server.authorization_store.end(token.authorization)
 
@@ -243,12 +231,12 @@ class TokenIntrospection(IntrospectionEndpoint):
 class SessionEnd(EndSessionEndpoint):
     """Validates logout requests; `login.py` ends the session."""
 
-    def __init__(self, key_ring: keys.KeyRing) -> None:
+    def __init__(self, key: keys.SigningKey) -> None:
         super().__init__()
-        self._key_ring = key_ring
+        self._key = key
 
     def get_server_jwks(self) -> Any:
-        return self._key_ring.jwks()
+        return self._key.jwks()
 
     def get_algorithms(self) -> list[str]:
         return ["RS256"]
@@ -257,10 +245,10 @@ class SessionEnd(EndSessionEndpoint):
         """No-op: `login.py` ends the browser session."""
 
 
-def register_token_endpoints(server: OAuthServer, key_ring: keys.KeyRing) -> None:
+def register_token_endpoints(server: OAuthServer) -> None:
     server.register_endpoint(TokenRevocation)
     server.register_endpoint(TokenIntrospection)
-    server.register_endpoint(SessionEnd(key_ring))
+    server.register_endpoint(SessionEnd(server.token_issuer.key))
 
 
 def _introspected_claims(access: tokens.AccessToken) -> dict[str, Any]:

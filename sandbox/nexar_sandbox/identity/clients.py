@@ -18,8 +18,7 @@ USER_GRANT_TYPES = frozenset({applications.AUTHORIZATION_CODE, applications.PASS
 @dataclass(frozen=True, slots=True)
 class ProtocolRequest:
     """An OAuth request for Authlib. `pairs`: its query or form fields. `application`: the authenticated client.
-    `sign_in`: the authenticated user. Set by faults: `ahead`, clock skew of issued tokens in seconds; `endless`, tokens
-    without `exp`.
+    `sign_in`: the authenticated user.
     """
 
     method: str
@@ -27,8 +26,6 @@ class ProtocolRequest:
     issuer: str
     application: applications.SandboxApplication | None = None
     sign_in: tokens.SignIn | None = None
-    ahead: int = 0
-    endless: bool = False
 
 
 class OAuthClient(ClientMixin):

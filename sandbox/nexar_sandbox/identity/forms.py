@@ -36,9 +36,9 @@ async def _fields(request: web.Request) -> dict[str, str] | None:
         return None
 
 
-def issuer(request: web.Request, configured: str | None) -> str:
-    """Return the configured issuer, else the origin of the request."""
-    return configured or str(request.url.origin())
+def issuer(request: web.Request) -> str:
+    """Return the issuer of tokens: the address that the client uses."""
+    return str(request.url.origin())
 
 
 def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
@@ -54,10 +54,10 @@ def json_response(
     return web.Response(body=orjson.dumps(body), status=status, content_type="application/json", headers=every)
 
 
-def access_token(headers: Any, token_header: bool = True) -> str | None:
+def access_token(headers: Any) -> str | None:
     """Return the access token in `Authorization: Bearer` or in `token`, which some clients of the service use."""
     kind, _, value = headers.get("Authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return str(value).strip()
-    token = headers.get("token") if token_header else None
+    token = headers.get("token")
     return None if token is None else str(token)

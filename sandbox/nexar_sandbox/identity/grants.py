@@ -55,7 +55,6 @@ class IdTokens(OpenIDToken):
             granted.sign_in,
             nonce=granted.nonce,
             access_token=token["access_token"],
-            ahead=protocol_request.ahead,
         )
 
 
@@ -159,7 +158,7 @@ class RefreshTokenGrant(TokenGrant, authlib_grants.RefreshTokenGrant):
 
     def revoke_old_credential(self, refresh_token: authorizations.IssuedRefreshToken) -> None:
         """Mark the refresh token as used."""
-        self.server.authorization_store.spend(refresh_token)
+        refresh_token.used = True
 
     def authorization(self, _sign_in: Any, _scope: str | None) -> authorizations.UserAuthorization | None:
         issued_token = self.request.refresh_token

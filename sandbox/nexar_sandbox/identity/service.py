@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from nexar_sandbox import applications, pages, state, user_directory
+from nexar_sandbox import applications, clocks, exchanges, pages, user_directory
 from nexar_sandbox import settings as sandbox_settings
 from nexar_sandbox.identity import (
     authorization_endpoint,
@@ -20,8 +20,6 @@ from nexar_sandbox.identity import (
     sessions,
     tokens,
 )
-from nexar_sandbox.injection import exchanges
-from nexar_sandbox.kit import clock as clocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +27,21 @@ class IdentityService:
     """Services and handlers of the identity service. `authorization_store` holds consents, codes and refresh tokens;
     `token` is the token endpoint."""
 
+    server: authorization_server.OAuthServer
     token_issuer: tokens.TokenIssuer
-    key_ring: keys.KeyRing
     authorization_store: authorizations.AuthorizationStore
     sessions: sessions.BrowserSessions
     pages: pages.Pages
     token: endpoints.TokenEndpoint
-    _handlers: tuple[
-        authorization_endpoint.AuthorizationEndpoint | login.LoginPages | endpoints.ResourceEndpoints,
-        ...,
-    ]
+    clock: clocks.Clock
 
     def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
         self.pages.add_routes(router)
         self.token.add_routes(router, exchange_middleware)
-        for handlers in self._handlers:
-            handlers.add_routes(router)
+        authorize = authorization_endpoint.AuthorizationEndpoint(self.server, self.sessions, self.pages, self.clock)
+        authorize.add_routes(router)
+        login.LoginPages(self.server, self.sessions, self.pages, authorize.leads).add_routes(router)
+        endpoints.ResourceEndpoints(self.server).add_routes(router)
 
 
 def create_service(
@@ -52,7 +49,6 @@ def create_service(
     registry: applications.ApplicationRegistry,
     users: user_directory.UserDirectory,
     *,
-    state_store: state.StateStore,
     key: keys.SigningKey | None,
     clock: clocks.Clock,
     rng: random.Random,
@@ -62,49 +58,24 @@ def create_service(
     system's random source. `record_request` is called at each token request."""
     logging.getLogger("authlib.oauth2").setLevel(logging.INFO)  # at DEBUG it writes whole tokens
     secret = random.SystemRandom()
-    key_ring = keys.KeyRing(key, clock, settings.behavior.token_lifetime, state_store)
-    # Token ids must not repeat when revoked ones are stored.
-    names = secret if state_store.is_persistent else rng
     token_issuer = tokens.TokenIssuer(
-        key_ring,
+        key or keys.generate_key(),
         clock,
-        names,
-        settings.behavior,
-        settings.audience,
+        rng,
+        settings.token_lifetime,
         is_user=lambda id_: users.by_id(id_) is not None,
         is_application=lambda client_id: registry.by_client_id(client_id) is not None,
-        state_store=state_store,
     )
-    authorization_store = authorizations.AuthorizationStore(
-        token_issuer, clock, secret, settings.refresh_lifetime, state_store
-    )
-    server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store, settings.behavior)
+    authorization_store = authorizations.AuthorizationStore(token_issuer, clock, secret)
+    server = authorization_server.OAuthServer(registry, users, token_issuer, authorization_store)
     grants.register_grants(server)
-    authorization_server.register_token_endpoints(server, key_ring)
-    browser_sessions = sessions.BrowserSessions(users, clock, secret, state_store)
-    html_pages = pages.Pages()
-    authorization_handlers = authorization_endpoint.AuthorizationEndpoint(
-        server=server,
-        browser_sessions=browser_sessions,
-        html_pages=html_pages,
-        clock=clock,
-        issuer=settings.issuer,
+    authorization_server.register_token_endpoints(server)
+    return IdentityService(
+        server,
+        token_issuer,
+        authorization_store,
+        sessions.BrowserSessions(users, clock, secret),
+        pages.Pages(),
+        endpoints.TokenEndpoint(server, settings.token_windows, clock, record_request),
+        clock,
     )
-    handlers = (
-        authorization_handlers,
-        login.LoginPages(
-            server=server,
-            browser_sessions=browser_sessions,
-            html_pages=html_pages,
-            leads=authorization_handlers.leads,
-        ),
-        endpoints.ResourceEndpoints(server=server, key_ring=key_ring, issuer=settings.issuer),
-    )
-    token = endpoints.TokenEndpoint(
-        server=server,
-        limits=settings.token_windows,
-        clock=clock,
-        issuer=settings.issuer,
-        record_request=record_request,
-    )
-    return IdentityService(token_issuer, key_ring, authorization_store, browser_sessions, html_pages, token, handlers)

@@ -10,10 +10,10 @@ import random
 from dataclasses import dataclass
 
 from aiohttp import web
+from cachetools import TTLCache
 
-from nexar_sandbox import state, user_directory
+from nexar_sandbox import clocks, user_directory
 from nexar_sandbox.identity import tokens
-from nexar_sandbox.kit import clock as clocks
 
 LIFETIME = 36_000  # seconds, from signing in; IdentityServer's
 MAX_SESSIONS = 10_000
@@ -34,19 +34,10 @@ class BrowserSession:
 class BrowserSessions:
     """All sessions. `rng` must be unpredictable."""
 
-    def __init__(
-        self,
-        users: user_directory.UserDirectory,
-        clock: clocks.Clock,
-        rng: random.Random,
-        state_store: state.StateStore | None = None,
-    ) -> None:
+    def __init__(self, users: user_directory.UserDirectory, clock: clocks.Clock, rng: random.Random) -> None:
         self._users, self._clock, self._rng = users, clock, rng
-        state_store = state_store or state.StateStore()
-        self._secret = bytes.fromhex(state_store.rows("secret", str).setdefault("sessions", rng.randbytes(32).hex()))
-        self._sessions = state.ExpiringRows(
-            state_store.rows("session", state.ExpiringRow[BrowserSession]), clock, LIFETIME, MAX_SESSIONS
-        )
+        self._secret = rng.randbytes(32)
+        self._sessions: TTLCache[str, BrowserSession] = TTLCache(MAX_SESSIONS, LIFETIME, clock.now)
 
     def of(self, request: web.Request) -> BrowserSession | None:
         """Return the session of the request's cookie; None if its user was removed."""
@@ -78,7 +69,7 @@ class BrowserSessions:
         """Start a new session of the authenticated user, with its cookie in `response`; end the previous one."""
         before = self.of(request)
         if before is not None:
-            self._sessions.drop(before.id)
+            self._sessions.pop(before.id, None)
         session = self._new(user)
         self.keep(request, response, session)
         return session
@@ -86,7 +77,7 @@ class BrowserSessions:
     def sign_out(self, request: web.Request, response: web.Response) -> None:
         session = self.of(request)
         if session is not None:
-            self._sessions.drop(session.id)
+            self._sessions.pop(session.id, None)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
     def csrf_token(self, session: BrowserSession) -> str:
@@ -103,7 +94,7 @@ class BrowserSessions:
         if user is not None:
             sign_in = tokens.SignIn(user.id, int(self._clock.now()), self._signed("public", id_)[:32].upper())
         session = BrowserSession(id_, sign_in)
-        self._sessions.put(id_, session)
+        self._sessions[id_] = session
         return session
 
     def _signed(self, use: str, id_: str) -> str:

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import jwt
+from cachetools import LRUCache
 from jwt.types import Options
 
-from nexar_sandbox import state
-from nexar_sandbox.behavior import Behavior
+from nexar_sandbox import clocks
 from nexar_sandbox.identity import keys
-from nexar_sandbox.kit import clock as clocks
 
-# Ten years, because faults make tokens without expiry.
-MAX_REVOKED, REVOKED_SECONDS = 10_000, 10 * 365 * 86_400
+AUDIENCE = "https://api.nexar.com"
+MAX_REVOKED = 10_000
 WITHOUT_TIME_CHECKS: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False, "verify_aud": True}
 
 
@@ -48,7 +47,7 @@ class SignIn:
 @dataclass(frozen=True, slots=True)
 class AccessToken:
     """Claims of an access token. `user` is the id of the user who authorized the application; None: client
-    credentials. Times in seconds since 1970; `expires` None: never."""
+    credentials. Times in seconds since 1970."""
 
     client_id: str
     scopes: tuple[str, ...]
@@ -56,7 +55,7 @@ class AccessToken:
     jti: str
     issuer: str
     issued_at: int
-    expires: int | None
+    expires: int
 
     def check_client(self, client: Any) -> bool:
         """Return true if it was issued to this client of Authlib."""
@@ -64,68 +63,49 @@ class AccessToken:
 
 
 class TokenIssuer:
-    """Issues and verifies RS256 tokens, whose lifetime and claims are those of a `behavior`. `is_user` and
-    `is_application` tell whether a user or client id still exists."""
+    """Issues and verifies RS256 tokens, valid for `lifetime` seconds. `is_user` and `is_application` tell whether a
+    user or client id still exists."""
 
     def __init__(
         self,
-        key_ring: keys.KeyRing,
+        key: keys.SigningKey,
         clock: clocks.Clock,
         rng: random.Random,
-        behavior: Behavior,
-        audience: str,
+        lifetime: int,
         *,
-        is_user: Callable[[str], bool] = lambda _: True,
-        is_application: Callable[[str], bool] = lambda _: True,
-        state_store: state.StateStore | None = None,
+        is_user: Callable[[str], bool],
+        is_application: Callable[[str], bool],
     ) -> None:
-        self._key_ring, self._clock, self._rng = key_ring, clock, rng
-        self._behavior, self.lifetime = behavior, behavior.token_lifetime
-        self._audience, self._is_user, self._is_application = audience, is_user, is_application
-        # Values: whether a fault revoked the token.
-        ended = (state_store or state.StateStore()).rows("ended_token", state.ExpiringRow[bool])
-        self._ended = state.ExpiringRows(ended, clock, REVOKED_SECONDS, MAX_REVOKED)
+        self.key, self._clock, self._rng, self.lifetime = key, clock, rng, lifetime
+        self._is_user, self._is_application = is_user, is_application
+        # By token id: whether a fault revoked the token.
+        self._revoked: LRUCache[str, bool] = LRUCache(MAX_REVOKED)
 
     def new_id(self) -> str:
         return f"{self._rng.getrandbits(128):032X}"
 
     def issue(
-        self,
-        client_id: str,
-        scopes: tuple[str, ...],
-        issuer: str,
-        *,
-        jti: str,
-        sign_in: SignIn | None = None,
-        ahead: int = 0,
-        endless: bool = False,
+        self, client_id: str, scopes: tuple[str, ...], issuer: str, *, jti: str, sign_in: SignIn | None = None
     ) -> str:
-        """Return an access token for `client_id`, valid for `lifetime` seconds. Set by faults: `ahead`, clock skew in
-        seconds; `endless`, without expiry."""
+        """Return an access token for `client_id`."""
         claims = {
-            **self._times(ahead),
+            **self._times(),
             "iss": issuer,
-            "aud": self._audience,
+            "aud": AUDIENCE,
             "client_id": client_id,
-            "scope": " ".join(scopes) if self._behavior.jwt_scope_as_text else list(scopes),
+            "scope": list(scopes),
             "jti": jti,
             **_user_claims(sign_in),
-            **dict.fromkeys(self._behavior.jwt_claims, ""),
         }
-        claims["exp"] += self._behavior.jwt_validity
-        if endless:
-            del claims["exp"]
         return self._sign(claims, "at+jwt")
 
-    def identify(
-        self, client_id: str, issuer: str, sign_in: SignIn, *, nonce: str | None, access_token: str, ahead: int = 0
-    ) -> str:
+    def identify(self, client_id: str, issuer: str, sign_in: SignIn, *, nonce: str | None, access_token: str) -> str:
         """Return the id_token beside an access token (OpenID Connect Core §2, §3.1.3.6)."""
         # The left half of the hash (§3.1.3.6).
         half = hashlib.sha256(access_token.encode()).digest()[:16]
         more = {"nonce": nonce, "sid": sign_in.session}
         claims = {
-            **self._times(ahead),
+            **self._times(),
             "iss": issuer,
             "aud": client_id,
             **{name: value for name, value in more.items() if value is not None},
@@ -136,71 +116,50 @@ class TokenIssuer:
 
     def access(self, token: str) -> AccessToken:
         """Verify `token`. Raises InvalidTokenError, ExpiredTokenError (RevokedByFaultError after a fault)."""
-        claims = _decode_claims(self._claims(token))
-        by_fault = self._ended.get(claims.jti)
+        claims = self._claims(token)
+        by_fault = self._revoked.get(claims.jti)
         if by_fault is not None:
             raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was revoked")
-        if claims.expires is not None and self._clock.now() >= claims.expires:
+        if self._clock.now() >= claims.expires:
             raise ExpiredTokenError("it has expired")
         if claims.user is not None and not self._is_user(claims.user):
             raise ExpiredTokenError("its user was removed")
-        # Where a fault has set the clock of the identity service ahead.
-        if self._clock.now() < claims.issued_at:
-            raise InvalidTokenError("it is not valid yet")
         if not self._is_application(claims.client_id):
             raise InvalidTokenError("its application was deleted")
         return claims
 
-    def end(self, token: str) -> None:
-        """Revoke a token by a fault; other tokens are ignored."""
+    def revoke_by_fault(self, token: str) -> None:
+        """Revoke a token by a fault; what is no token is ignored."""
         try:
-            self._ended.put(_decode_claims(self._claims(token)).jti, True)
+            self._revoked[self._claims(token).jti] = True
         except InvalidTokenError:
             return
 
-    def end_id(self, jti: str) -> None:
-        self._ended.put(jti, False)
+    def revoke(self, jti: str) -> None:
+        self._revoked[jti] = False
 
-    def _times(self, ahead: int) -> dict[str, Any]:
-        now = int(self._clock.now()) + ahead
+    def _times(self) -> dict[str, Any]:
+        now = int(self._clock.now())
         return {"iat": now, "nbf": now, "exp": now + self.lifetime}
 
     def _sign(self, claims: dict[str, Any], kind: str) -> str:
-        key = self._key_ring.current
-        return jwt.encode(claims, key.private, algorithm="RS256", headers={"kid": key.kid, "typ": kind})
+        headers = {"kid": self.key.kid, "typ": kind}
+        return jwt.encode(claims, self.key.private, algorithm="RS256", headers=headers)
 
-    def _claims(self, token: str) -> dict[str, Any]:
-        # The signing key comes first and fits most tokens, which is faster than reading the header for the key id.
-        for key in self._key_ring.verifying:
-            try:
-                return jwt.decode(
-                    token, key.public, algorithms=["RS256"], audience=self._audience, options=WITHOUT_TIME_CHECKS
-                )
-            except jwt.InvalidSignatureError:
-                continue
-            except (jwt.InvalidTokenError, ValueError) as error:
-                raise InvalidTokenError(type(error).__name__) from error
-        raise InvalidTokenError("its key is unknown")
+    def _claims(self, token: str) -> AccessToken:
+        """Raise InvalidTokenError for another key's token, and for missing claims, as in an id_token."""
+        try:
+            claims = jwt.decode(
+                token, self.key.public, algorithms=["RS256"], audience=AUDIENCE, options=WITHOUT_TIME_CHECKS
+            )
+            names = ("client_id", "scope", "jti", "iss", "nbf", "exp")
+            client_id, scope, jti, issuer, issued_at, expires = (claims[name] for name in names)
+            return AccessToken(client_id, tuple(scope), claims.get("sub"), jti, issuer, issued_at, expires)
+        except (jwt.InvalidTokenError, ValueError, KeyError, TypeError) as error:
+            raise InvalidTokenError(type(error).__name__) from error
 
 
 def _user_claims(sign_in: SignIn | None) -> dict[str, Any]:
     if sign_in is None:
         return {}
     return {"sub": sign_in.user, "auth_time": sign_in.at, "idp": "local", "amr": ["pwd"]}
-
-
-def _decode_claims(claims: dict[str, Any]) -> AccessToken:
-    """Raise InvalidTokenError for missing claims, as in an id_token or another service's token."""
-    try:
-        scope = claims["scope"]
-        return AccessToken(
-            claims["client_id"],
-            tuple(scope.split() if isinstance(scope, str) else scope),
-            claims.get("sub"),
-            claims["jti"],
-            claims["iss"],
-            claims["nbf"],
-            claims.get("exp"),
-        )
-    except (KeyError, TypeError):
-        raise InvalidTokenError("claims are missing") from None

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from nexar_sandbox.catalog import listings, records, store
-from nexar_sandbox.legacy_v3 import disturbances, synthetic_values
+from nexar_sandbox.legacy_v3 import synthetic_values
 
 Object = dict[str, Any]
 # v3's names of sellers that had several or that the catalog calls otherwise, by numeric id: the name that was shown
@@ -153,41 +153,24 @@ class OfferObjects:
     def __init__(self, company_objects: CompanyObjects, country: str, currency: str) -> None:
         self._company_objects, self._country, self._currency = company_objects, country, currency
 
-    def of(
-        self,
-        part_id: str,
-        sellers: Iterable[records.SellerOffers],
-        apikey: str,
-        draws: disturbances.RequestDisturbances,
-    ) -> list[Object]:
+    def of(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
         """All offers but those of brokers, in v3's order."""
         offers = [(seller, offer) for seller in sellers if not seller.is_broker for offer in seller.offers]
         offers.sort(key=lambda pair: _rank(pair[0], pair[1], self._currency))
-        if draws.active:
-            offers.sort(key=lambda pair: draws.place(part_id, pair[1].id) or 0.0)
-        return [self._offer(part_id, seller, offer, apikey, draws) for seller, offer in offers]
+        return [self._offer(part_id, seller, offer, apikey) for seller, offer in offers]
 
     def broker_listings(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
         return [self._listing(part_id, seller, apikey) for seller in sellers if seller.is_broker]
 
-    def _offer(
-        self,
-        part_id: str,
-        seller: records.SellerOffers,
-        offer: records.Offer,
-        apikey: str,
-        draws: disturbances.RequestDisturbances,
-    ) -> Object:
+    def _offer(self, part_id: str, seller: records.SellerOffers, offer: records.Offer, apikey: str) -> Object:
         company, region = seller.company, offer.eligible_region
-        factor = draws.price(offer.id) if draws.active else 1.0
-        pieces = draws.stock(offer.id, offer.inventory_level) if draws.active else offer.inventory_level
         return {
             "sku": offer.sku,
             "packaging": offer.packaging,
             "on_order_eta": synthetic_values.on_order_eta(offer),
             "last_updated": offer.updated,
             "order_multiple": offer.order_multiple,
-            "in_stock_quantity": pieces,
+            "in_stock_quantity": offer.inventory_level,
             "eligible_region": region or "",
             "moq": offer.moq,
             "on_order_quantity": offer.on_order_quantity,
@@ -198,7 +181,7 @@ class OfferObjects:
             "factory_order_multiple": offer.factory_pack_quantity,
             "_naive_id": "_".join(filter(None, (company.id, offer.sku, region))),
             "factory_lead_days": offer.factory_lead_days,
-            "prices": _prices(offer.prices, factor),
+            "prices": _prices(offer.prices),
             "multipack_quantity": None if offer.multipack_quantity is None else str(offer.multipack_quantity),
             "_custom": synthetic_values.custom(company.id, offer),
             "is_authorized": seller.is_authorized,
@@ -240,10 +223,10 @@ def _rank(seller: records.SellerOffers, offer: records.Offer, currency: str) -> 
     return not seller.is_authorized, group
 
 
-def _prices(steps: Iterable[records.PriceBreak], factor: float) -> dict[str, list[list[int | str]]]:
+def _prices(steps: Iterable[records.PriceBreak]) -> dict[str, list[list[int | str]]]:
     """Return breaks by currency, amounts with five decimals; v3 had no place for a price without a currency."""
     table: dict[str, list[list[int | str]]] = {}
     for step in steps:
         if step.currency:
-            table.setdefault(step.currency, []).append([step.quantity, f"{step.price * factor:.5f}"])
+            table.setdefault(step.currency, []).append([step.quantity, f"{step.price:.5f}"])
     return table

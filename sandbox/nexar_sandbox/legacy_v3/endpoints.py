@@ -1,24 +1,18 @@
-"""HTTP endpoints of the legacy v3 service under both prefixes: errors, formats (JSON, JSONP, gzip) and disturbances.
+"""HTTP endpoints of the legacy v3 service under both prefixes: errors and formats (JSON, JSONP, gzip)."""
 
-/admin/legacy declares, lists and removes the disturbances, and shows request counts.
-"""
-
-import asyncio
 import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-import msgspec
 import orjson
 from aiohttp import web
 
-from nexar_sandbox import declaration_syntax, journal, pages
-from nexar_sandbox.legacy_v3 import disturbances, errors, query_string, service
+from nexar_sandbox import journal, pages
+from nexar_sandbox.legacy_v3 import errors, query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
-ADMIN_PATH = "/admin/legacy"
 # Longer request targets were refused by the server in front (contract v3-rest.md §6).
 MAX_TARGET = 8_192
 _CLASSES = {"parts": "Part", "brands": "Brand", "categories": "Category", "sellers": "Seller"}
@@ -48,27 +42,6 @@ class LegacyEndpoints:
             router.add_route("*", prefix, self._over("", _nothing_there))
             router.add_route("*", prefix + "/{rest:.*}", self._over("", _nothing_there))
         router.add_route("*", "/api/{rest:.*}", self._over("", _nothing_there))
-        router.add_get(ADMIN_PATH, self.show_disturbances)
-        router.add_put(ADMIN_PATH, self.replace_disturbances)
-        router.add_delete(ADMIN_PATH, self.lift_disturbances)
-
-    async def show_disturbances(self, _request: web.Request) -> web.Response:
-        declared = [msgspec.to_builtins(each) for each in self._served.disturbances.declared]
-        return _admin_response({"disturbances": declared, "requests": self._served.keys.request_counts()})
-
-    async def replace_disturbances(self, request: web.Request) -> web.Response:
-        """Replace all disturbances by the list in the body; nothing changes if it is invalid."""
-        try:
-            self._served.disturbances.replace(disturbances.PARSER.read(orjson.loads(await request.read())))
-        except orjson.JSONDecodeError as error:
-            return _admin_response({"error": f"the body is not JSON: {error}"}, 400)
-        except ValueError as error:
-            return _admin_response({"error": str(error)}, 400)
-        return await self.show_disturbances(request)
-
-    async def lift_disturbances(self, request: web.Request) -> web.Response:
-        self._served.disturbances.lift()
-        return await self.show_disturbances(request)
 
     def _resolvers(self) -> dict[str, Resolver]:
         served = self._served
@@ -82,7 +55,7 @@ class LegacyEndpoints:
             entry = self._journal.begin("legacy")
             entry.operation = path or None
             try:
-                response = await self._respond(request, resolve, entry)
+                response = self._respond(request, resolve)
                 entry.status = response.status
             finally:
                 self._journal.finish(entry, is_complete=entry.status is not None)
@@ -90,23 +63,13 @@ class LegacyEndpoints:
 
         return handle
 
-    async def _respond(self, request: web.Request, resolve: Resolver, entry: journal.JournalEntry) -> web.Response:
+    def _respond(self, request: web.Request, resolve: Resolver) -> web.Response:
         if len(request.raw_path) > MAX_TARGET:
             return html_error_page(414)
-        parameters, draws = query_string.QueryString(request.raw_path), self._served.disturbances.begin()
-        if delay := draws.delay:
-            self._journal.record_fault(entry, "slowness")
-            await asyncio.sleep(delay)
-        style = ResponseStyle()
+        parameters, style = query_string.QueryString(request.raw_path), ResponseStyle()
         try:
             style = response_style(parameters)
-            caller = self._served.caller(parameters, draws)
-            if error := draws.error:
-                self._journal.record_fault(entry, declaration_syntax.kind_name(type(error)))
-                if error.body == "html":
-                    return html_error_page(error.status)
-                return error_response(errors.LegacyError(error.status, "Internal server error"), style, request)
-            return success_response(resolve(caller, request), style, request)
+            return success_response(resolve(self._served.caller(parameters), request), style, request)
         except errors.LegacyError as why:
             return error_response(why, style, request)
 
@@ -181,7 +144,3 @@ def _response(body: bytes, status: int, style: ResponseStyle, request: web.Reque
     if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
     return response
-
-
-def _admin_response(body: dict[str, Any], status: int = 200) -> web.Response:
-    return web.Response(body=orjson.dumps(body) + b"\n", status=status, content_type="application/json")

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import matching, records, store
-from nexar_sandbox.legacy_v3 import criteria, disturbed_catalog, errors
+from nexar_sandbox.legacy_v3 import criteria, errors
 
 MOST_QUERIES, LIMIT, MAX_ITEMS, MAX_REACHED = 20, 3, 20, 100
 # Letters and digits that a number with a wildcard needs.
@@ -25,9 +25,9 @@ _TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
 
 
 class MatchResult(NamedTuple):
-    """Result of one query: copies of the page and number of hits, or an error."""
+    """Result of one query: ids of the page and number of hits, or an error."""
 
-    page: list[disturbed_catalog.PartCopy]
+    page: tuple[str, ...]
     hits: int
     error: str | None = None
 
@@ -57,15 +57,13 @@ class LegacyMatcher:
     def __init__(self, catalog: store.Catalog, country: str) -> None:
         self._catalog, self._country = catalog, country
 
-    def answer(
-        self, query: dict[str, Any], disturbed: disturbed_catalog.DisturbedCatalog, *, exact_only: bool
-    ) -> MatchResult:
+    def answer(self, query: dict[str, Any], *, exact_only: bool) -> MatchResult:
         try:
             _check(query)
         except _InvalidQueryError as mistake:
-            return MatchResult([], 0, str(mistake))
+            return MatchResult((), 0, str(mistake))
         hits = self._hits(query, exact_only=exact_only)
-        return MatchResult(disturbed.page(hits, query["start"], query["limit"]), disturbed.count(hits))
+        return MatchResult(hits.page(query["start"], query["limit"]), hits.hits)
 
     def _hits(self, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
         """Return the parts that meet all conditions of the query, best first."""

@@ -1,14 +1,12 @@
 """v3 objects of one catalog: Parts with the fields of include[] (contract v3-rest.md §3.1, §3.5), and listings."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cached_property
-from itertools import count
 from typing import Any
 
 from nexar_sandbox.catalog import records, store
 from nexar_sandbox.legacy_v3 import (
     catalog_objects,
-    disturbances,
     listing,
     part_fields,
     part_search,
@@ -19,7 +17,6 @@ from nexar_sandbox.legacy_v3 import (
 
 Object = dict[str, Any]
 _SUFFIXES = {"jpg": "image/jpg", "jpeg": "image/jpg", "png": "image/png", "gif": "image/gif"}
-_EMPTY: dict[type, Callable[[], object]] = {list: list, dict: dict}
 
 
 class PartObjects:
@@ -45,18 +42,11 @@ class PartObjects:
             "external_links": _links,
         }
 
-    def build(
-        self,
-        part: records.Part,
-        field_projection: projection.LegacyProjection,
-        apikey: str,
-        draws: disturbances.RequestDisturbances,
-    ) -> Object:
-        """Return the part after projection. `part` may be a duplicate that is not in the catalog: then `id` is that
-        of the part whose offers it shows."""
+    def build(self, part: records.Part, field_projection: projection.LegacyProjection, apikey: str) -> Object:
+        """Return the part after projection."""
         sellers = self._catalog.sellers_of(part, self._country)
         part_object: Object = {
-            "offers": self._market.of(part.id, sellers, apikey, draws),
+            "offers": self._market.of(part.id, sellers, apikey),
             "mpn": part.mpn,
             "redirected_uids": list(part.redirected_uids),
             "__class__": "Part",
@@ -70,7 +60,7 @@ class PartObjects:
             part_object[name] = self._fields[name](part)
         if "broker_listings" in field_projection.include:
             part_object["broker_listings"] = self._market.broker_listings(part.id, sellers, apikey)
-        return field_projection.of(_flapping(part_object, part.id, draws))
+        return field_projection.of(part_object)
 
     def _descriptions(self, part: records.Part) -> list[Object]:
         return [
@@ -182,25 +172,6 @@ def _picture(url: str) -> Object | None:
 def _downloads(cad: records.Cad) -> list[str]:
     formats = [name for name in ("altium", "eagle", "orcad", "kicad") if getattr(cad, f"has_{name}")]
     return [getattr(cad, f"download_url_{name}") for name in formats]
-
-
-def _flapping(part_object: Object, part_id: str, draws: disturbances.RequestDisturbances) -> Object:
-    for each in draws.flapping:
-        # The values that the path reaches are numbered, so that each flaps for itself.
-        strikes = (draws.flaps(each, (part_id, place)) for place in count())
-        part_object = _emptied(part_object, each.field.split("."), strikes)
-    return part_object
-
-
-def _emptied(value: Any, path: list[str], strikes: Iterator[bool]) -> Any:
-    if isinstance(value, list):
-        return [_emptied(each, path, strikes) for each in value]
-    if not isinstance(value, dict) or path[0] not in value:
-        return value
-    name, *below = path
-    if below:
-        return {**value, name: _emptied(value[name], below, strikes)}
-    return {**value, name: _EMPTY.get(type(value[name]), lambda: None)()} if next(strikes) else value
 
 
 class LegacyObjects:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import records, store
 from nexar_sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
-from nexar_sandbox.legacy_v3.disturbed_catalog import DisturbedCatalog, PartCopy
 from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch, SearchResult
 
 Object = dict[str, Any]
@@ -27,37 +26,35 @@ class PartSearch:
     def __init__(self, catalog: store.Catalog, fields: part_fields.PartFields) -> None:
         self._catalog, self._fields = catalog, fields
 
-    def search(self, search: LegacySearch, disturbed: DisturbedCatalog) -> SearchResult:
+    def search(self, search: LegacySearch) -> SearchResult:
         filters_ = search.criteria
-        hits = self._hits(search, filters_, disturbed)
+        hits = self._hits(search, filters_)
         facets = {
-            field: self._facet(field, self._over(search, options, field.__eq__, disturbed), options, disturbed)
+            field: self._facet(field, self._over(search, options, field.__eq__), options)
             for field, options in search.facets.items()
             if options.include
         }
         stats = {
-            field: self._stats(field, self._over(search, options, field.__eq__, disturbed), disturbed)
+            field: self._stats(field, self._over(search, options, field.__eq__))
             for field, options in search.stats.items()
             if options.include
         }
-        drilled = self._drilldown(search, disturbed)
+        drilled = self._drilldown(search)
         all_counts = {**drilled.facets, **facets}, {**drilled.stats, **stats}
         for name, rank in drilled.ranks.items():
             for results in all_counts:
                 if name in results:
                     results[name] = {**results[name], "spec_drilldown_rank": rank}
         return SearchResult(
-            disturbed.page(hits, search.start, search.limit),
-            disturbed.count(hits),
+            hits.page(search.start, search.limit),
+            hits.hits,
             all_counts[0],
-            {query: {"count": self._count(search, query, disturbed)} for query in search.facet_queries},
+            {query: {"count": self._count(search, query)} for query in search.facet_queries},
             all_counts[1],
             self._metadata([*(each.field for each in filters_), *all_counts[0], *all_counts[1]]),
         )
 
-    def _hits(
-        self, search: LegacySearch, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
-    ) -> records.SearchHits:
+    def _hits(self, search: LegacySearch, filters_: list[criteria.Criterion]) -> records.SearchHits:
         conditions, inside, left = self._fields.conditions(filters_)
         named = [(None if name == "score" else self._fields.of(name), downwards) for name, downwards in search.order]
         order = [(field, downwards) for field, downwards in named if field is None or not field.is_empty]
@@ -72,48 +69,44 @@ class PartSearch:
         for rows in inside:
             hits = hits.intersect(rows)
         if left:
-            hits = self._passing(hits, left, disturbed)
+            hits = self._passing(hits, left)
         if not alone and order not in ([], [(None, True)]):
-            keys = [(field and self._key(field, down, disturbed), down) for field, down in order]
+            keys = [(field and self._key(field, down), down) for field, down in order]
             hits = self._catalog.hits_for(facets.ordered(list(hits.ids), keys))
-        if disturbed.differs:
-            hits = self._catalog.hits_for(list(dict.fromkeys(copy.id for copy in disturbed.copies(hits.ids))))
         return hits
 
-    def _passing(
-        self, hits: records.SearchHits, filters_: list[criteria.Criterion], disturbed: DisturbedCatalog
-    ) -> records.SearchHits:
+    def _passing(self, hits: records.SearchHits, filters_: list[criteria.Criterion]) -> records.SearchHits:
         """Return the hits that meet criteria, looked at one by one; of a few numbers or uids only the parts that have
         them."""
         for each in filters_:
             hits = hits.intersect(named) if (named := self._fields.named(each)) is not None else hits
-        passing = (id_ for id_ in hits.ids if self._fields.passes(disturbed.part(PartCopy(id_)), filters_))
+        passing = (id_ for id_ in hits.ids if self._fields.passes(self.part(id_), filters_))
         return self._catalog.hits_for(list(passing))
 
-    def _key(
-        self, field: part_fields.SearchField, downwards: bool, disturbed: DisturbedCatalog
-    ) -> Callable[[str], Any]:
-        return lambda id_: field.sort_value(disturbed.part(PartCopy(id_)), downwards)
+    def part(self, id_: str) -> records.Part:
+        part = self._catalog.part(id_)
+        if part is None:
+            raise KeyError(id_)
+        return part
 
-    def _over(
-        self, search: LegacySearch, options: CountOptions, excluded: Callable[[str], bool], disturbed: DisturbedCatalog
-    ) -> records.SearchHits:
+    def _key(self, field: part_fields.SearchField, downwards: bool) -> Callable[[str], Any]:
+        return lambda id_: field.sort_value(self.part(id_), downwards)
+
+    def _over(self, search: LegacySearch, options: CountOptions, excluded: Callable[[str], bool]) -> records.SearchHits:
         """Return the hits of a facet or statistic, which may exclude the field's own filter."""
         filters_ = [each for each in search.criteria if not (options.exclude_filter and excluded(each.field))]
-        return self._hits(replace(search, order=()), filters_, disturbed)
+        return self._hits(replace(search, order=()), filters_)
 
-    def _count(self, search: LegacySearch, query: str, disturbed: DisturbedCatalog) -> int:
-        hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)], disturbed)
-        return disturbed.count(hits)
+    def _count(self, search: LegacySearch, query: str) -> int:
+        hits = self._hits(replace(search, order=()), [*search.criteria, *criteria.of_query(query)])
+        return hits.hits
 
-    def _facet(self, name: str, hits: records.SearchHits, options: CountOptions, disturbed: DisturbedCatalog) -> Object:
+    def _facet(self, name: str, hits: records.SearchHits, options: CountOptions) -> Object:
         field = self._fields.of(name)
-        counts = self._value_counts(field, hits, disturbed)
+        counts = self._value_counts(field, hits)
         return facets.facet(counts, self._missing(field, hits, counts), options)
 
-    def _value_counts(
-        self, field: part_fields.SearchField, hits: records.SearchHits, disturbed: DisturbedCatalog
-    ) -> facets.Counts:
+    def _value_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
@@ -126,7 +119,7 @@ class PartSearch:
         }.get(field.count_kind)
         if count_hits is not None:
             return [(field.display(named), count) for named, count in count_hits(hits)]
-        return facets.by_frequency(Counter(self._values(field, hits, disturbed)))
+        return facets.by_frequency(Counter(self._values(field, hits)))
 
     def _spec_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
         merged: Counter[str] = Counter()
@@ -136,10 +129,8 @@ class PartSearch:
                 merged[display if number is None else spec_names.number(attribute, number)] += count
         return merged.most_common()
 
-    def _values(
-        self, field: part_fields.SearchField, hits: records.SearchHits, disturbed: DisturbedCatalog
-    ) -> Iterator[Any]:
-        return (value for id_ in hits.ids for value in field.values_of(disturbed.part(PartCopy(id_))))
+    def _values(self, field: part_fields.SearchField, hits: records.SearchHits) -> Iterator[Any]:
+        return (value for id_ in hits.ids for value in field.values_of(self.part(id_)))
 
     def _missing(self, field: part_fields.SearchField, hits: records.SearchHits, counts: facets.Counts) -> int:
         if field.count_kind == "seller":  # a part counts for each of its sellers
@@ -154,11 +145,11 @@ class PartSearch:
         sources = self._fields.by_source(field, hits)
         return sum(self._catalog.with_value(some, attribute.shortname) for attribute, some in sources)
 
-    def _stats(self, name: str, hits: records.SearchHits, disturbed: DisturbedCatalog) -> Object:
+    def _stats(self, name: str, hits: records.SearchHits) -> Object:
         field = self._fields.of(name)
         numbers: Counter[Any] = Counter()
         if field.spec is None:
-            numbers = Counter(self._values(field, hits, disturbed))
+            numbers = Counter(self._values(field, hits))
             if not all(isinstance(number, int | float) for number in numbers):
                 raise errors.bad_request(f"stats: {name[:60]} has no numbers")
         for attribute, some in self._fields.by_source(field, hits):
@@ -167,20 +158,20 @@ class PartSearch:
         having = self._with_value(field, hits) if field.range else numbers.total()
         return facets.stats(numbers, hits.hits - having)
 
-    def _drilldown(self, search: LegacySearch, disturbed: DisturbedCatalog) -> Drilldown:
+    def _drilldown(self, search: LegacySearch) -> Drilldown:
         """Return the specs that most of the best hits have, with facets, and statistics of those that are numbers."""
         options = search.drilldown
         if options is None or not options.include:
             return Drilldown({}, {}, {})
         over = CountOptions(True, options.exclude_filter)
-        hits = self._over(search, options, _is_spec, disturbed)
-        best = [disturbed.part(PartCopy(id_)) for id_ in hits.page(0, _LOOKED_AT)]
+        hits = self._over(search, options, _is_spec)
+        best = [self.part(id_) for id_ in hits.page(0, _LOOKED_AT)]
         names = [f"specs.{key}.value" for key in spec_names.of_most(best, _SUGGESTED)][: options.limit]
         numeric = [name for name in names if (spec := self._fields.of(name).spec) is not None and spec.is_numeric]
         return Drilldown(
             {name: rank for rank, name in enumerate(names, 1)},
-            {name: self._facet(name, hits, over, disturbed) for name in names},
-            {name: self._stats(name, hits, disturbed) for name in numeric},
+            {name: self._facet(name, hits, over) for name in names},
+            {name: self._stats(name, hits) for name in numeric},
         )
 
     def _metadata(self, names: list[str]) -> Object:

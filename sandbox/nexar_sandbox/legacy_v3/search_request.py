@@ -1,6 +1,7 @@
 """Requests of */search (contract v3-rest.md §1.1), and their echo in responses (§3.6)."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -30,7 +31,7 @@ class CountOptions:
 class SearchResult:
     """Result of a search: the page, number of hits, facets and statistics."""
 
-    page: list[Any]
+    page: Sequence[Any]
     hits: int
     facets: dict[str, Any]
     facet_queries: dict[str, Any]

@@ -7,20 +7,32 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nexar_sandbox import clocks, windows
 from nexar_sandbox.catalog import store
-from nexar_sandbox.kit import clock as clocks
-from nexar_sandbox.kit import windows
-from nexar_sandbox.legacy_v3 import (
-    disturbances,
-    disturbed_catalog,
-    errors,
-    match,
-    objects,
-    projection,
-    query_string,
-    search_request,
-    settings,
-)
+from nexar_sandbox.legacy_v3 import errors, match, objects, projection, query_string, search_request
+
+# The default API key: that of the shipped configuration.
+DEFAULT_APIKEY = "EXAMPLE_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class LegacySettings:
+    """`requests_per_second`: rate limit per API key; None: no limit. `country` and `currency` are those assumed for all
+    clients."""
+
+    apikeys: tuple[str, ...] = (DEFAULT_APIKEY,)
+    requests_per_second: int | None = 3
+    country: str = "US"
+    currency: str = "USD"
+
+    def __post_init__(self) -> None:
+        if not self.apikeys or not all(self.apikeys) or len(set(self.apikeys)) != len(self.apikeys):
+            raise ValueError("API keys of the old service must be some, not empty and each there once")
+        if self.requests_per_second is not None and self.requests_per_second < 1:
+            raise ValueError(f"requests_per_second must be 1 or more, or None, not {self.requests_per_second}")
+
+    def __repr__(self) -> str:
+        return f"LegacySettings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"
 
 
 class LegacyKeys:
@@ -44,10 +56,6 @@ class LegacyKeys:
     def requests(self, apikey: str) -> int:
         return self._requests[apikey]
 
-    def request_counts(self) -> dict[str, int]:
-        """Return the request counts of all keys, named key 1, key 2, … in the order of the settings."""
-        return {f"key {number}": self._requests[apikey] for number, apikey in enumerate(self._windows, 1)}
-
 
 Object = dict[str, Any]
 MAX_UIDS = 100
@@ -55,20 +63,18 @@ MAX_UIDS = 100
 
 @dataclass(frozen=True, slots=True)
 class LegacyRequest:
-    """One request: parameters, API key, disturbances, and start in monotonic seconds."""
+    """One request: parameters, API key, and start in monotonic seconds."""
 
     parameters: query_string.QueryString
     apikey: str = field(repr=False)
-    draws: disturbances.RequestDisturbances
     started: float
 
 
 class LegacyService:
-    """Implements the 13 endpoints. `disturbances` can be replaced at run time, `keys` counts requests."""
+    """Implements the 13 endpoints. `keys` counts requests."""
 
-    def __init__(self, chosen: settings.LegacySettings, catalog: store.Catalog, clock: clocks.Clock, seed: int) -> None:
+    def __init__(self, chosen: LegacySettings, catalog: store.Catalog, clock: clocks.Clock) -> None:
         self.keys = LegacyKeys(chosen.apikeys, chosen.requests_per_second, clock)
-        self.disturbances = disturbances.DisturbanceInjector(chosen.disturbances, clock, seed)
         self._chosen, self._catalog, self._clock = chosen, catalog, clock
         self._matcher = match.LegacyMatcher(catalog, chosen.country)
         self._objects = objects.LegacyObjects(catalog, chosen.country, chosen.currency)
@@ -80,16 +86,15 @@ class LegacyService:
     def requests(self, apikey: str) -> int:
         return self.keys.requests(apikey)
 
-    def caller(self, parameters: query_string.QueryString, draws: disturbances.RequestDisturbances) -> LegacyRequest:
+    def caller(self, parameters: query_string.QueryString) -> LegacyRequest:
         """Return the authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
-        return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), draws, self._clock.monotonic())
+        return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
         queries = match.read(caller.parameters.one("queries"))
         exact_only = caller.parameters.flag("exact_only")
         field_projection = self._shape(caller, "Part")
-        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        matches = [self._matcher.answer(query, disturbed, exact_only=exact_only) for query in queries]
+        matches = [self._matcher.answer(query, exact_only=exact_only) for query in queries]
         echo = {
             "exact_only": exact_only,
             "__class__": "PartsMatchRequest",
@@ -97,7 +102,7 @@ class LegacyService:
         }
         results = [
             {
-                "items": [self._part(copy, disturbed, field_projection, caller) for copy in each.page],
+                "items": [self._part(id_, field_projection, caller) for id_ in each.page],
                 "hits": each.hits,
                 "__class__": "PartsMatchResult",
                 "reference": query["reference"],
@@ -137,10 +142,9 @@ class LegacyService:
                 for uid, each in listed.items()
                 if each is not None
             }
-        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        parts = {uid: disturbed.by_uid(uid) for uid in requested_uids}
+        parts = {uid: self._catalog.part_by_uid(uid) for uid in requested_uids if uid == uid.lower()}
         return {
-            uid: self._objects.parts.build(part, field_projection, caller.apikey, caller.draws)
+            uid: self._objects.parts.build(part, field_projection, caller.apikey)
             for uid, part in parts.items()
             if part is not None
         }
@@ -148,12 +152,10 @@ class LegacyService:
     def _search_parts(
         self, caller: LegacyRequest, search: search_request.LegacySearch, field_projection: projection.LegacyProjection
     ) -> Object:
-        disturbed = disturbed_catalog.DisturbedCatalog(self._catalog, caller.draws)
-        result = self._objects.search.search(search, disturbed)
-        results = [
-            _result(self._part(copy, disturbed, field_projection, caller), disturbed.part(copy).short_description)
-            for copy in result.page
-        ]
+        result = self._objects.search.search(search)
+        items = [self._part(id_, field_projection, caller) for id_ in result.page]
+        snippets = [self._objects.search.part(id_).short_description for id_ in result.page]
+        results = list(map(_result, items, snippets))
         return {
             **self._response(search, results, result, caller),
             "user_country": self._chosen.country,
@@ -163,14 +165,8 @@ class LegacyService:
     def _shape(self, caller: LegacyRequest, name: str) -> projection.LegacyProjection:
         return projection.read(caller.parameters, name, self._objects.spec_names.shown_as)
 
-    def _part(
-        self,
-        copy: disturbed_catalog.PartCopy,
-        disturbed: disturbed_catalog.DisturbedCatalog,
-        field_projection: projection.LegacyProjection,
-        caller: LegacyRequest,
-    ) -> Object:
-        return self._objects.parts.build(disturbed.part(copy), field_projection, caller.apikey, caller.draws)
+    def _part(self, id_: str, field_projection: projection.LegacyProjection, caller: LegacyRequest) -> Object:
+        return self._objects.parts.build(self._objects.search.part(id_), field_projection, caller.apikey)
 
     def _response(
         self,

@@ -3,15 +3,22 @@
 Comparisons have to report that the new service has no source for them.
 """
 
+import hashlib
 from datetime import UTC, datetime, timedelta
 
 from nexar_sandbox.catalog import records
-from nexar_sandbox.legacy_v3 import disturbances
 
 _SITE = "https://octopart.com"
 _EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
 # v3 kept a feed's own words for a few sellers (contract v3-rest.md §3.3).
 _CUSTOM_SELLERS = frozenset({"2402", "819"})
+_DIGEST_RANGE = float(1 << 64)
+
+
+def _fraction(*place: object) -> float:
+    """Return a fraction in [0, 1), the same for the same arguments."""
+    digest = hashlib.blake2b(":".join(map(str, place)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) / _DIGEST_RANGE
 
 
 def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
@@ -21,7 +28,7 @@ def rfq_url(part_id: str, offer_id: str, is_offered: bool) -> str | None:
 def on_order_eta(offer: records.Offer) -> str | None:
     if offer.on_order_quantity is None:
         return None
-    day = _EPOCH + timedelta(days=int(120 * disturbances.seeded_fraction("eta", offer.id)))
+    day = _EPOCH + timedelta(days=int(120 * _fraction("eta", offer.id)))
     return f"{day:%Y-%m-%dT00:00:00Z}"
 
 
@@ -36,20 +43,20 @@ def sells_online(company: records.Company) -> bool:
 
 def evalkit_url(part: records.Part) -> str | None:
     """Shop URL of an evaluation kit; a few parts had one."""
-    has = disturbances.seeded_fraction("evalkit", part.id) < 0.3
+    has = _fraction("evalkit", part.id) < 0.3
     return f"{_SITE}/evalkit?ppid={part.id}" if has else None
 
 
 def document_size(url: str) -> int:
     """Bytes of a document."""
-    return 40_000 + int(2_000_000 * disturbances.seeded_fraction("size", url))
+    return 40_000 + int(2_000_000 * _fraction("size", url))
 
 
 def document_seen(document: records.CatalogDocument) -> str | None:
     """Time at which a document was last fetched."""
     if document.created_at is None:
         return None
-    later = timedelta(seconds=int(3_000_000 * disturbances.seeded_fraction("seen", document.url)))
+    later = timedelta(seconds=int(3_000_000 * _fraction("seen", document.url)))
     return f"{datetime.fromisoformat(document.created_at) + later:%Y-%m-%dT%H:%M:%SZ}"
 
 
@@ -58,7 +65,7 @@ def design_description(design: records.ReferenceDesign) -> str:
 
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
-    return seller_names[int(disturbances.seeded_fraction("credit", part.id) * len(seller_names))]
+    return seller_names[int(_fraction("credit", part.id) * len(seller_names))]
 
 
 def category_pictures(category: records.Category) -> list[dict[str, object]]:

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nexar_sandbox import applications, part_usage, user_directory
+from nexar_sandbox import applications, clocks, part_usage, user_directory
 from nexar_sandbox.identity import authorizations
-from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.portal import fields, responder
 from nexar_sandbox.portal.responder import PortalRequest, Saved, Shown
 

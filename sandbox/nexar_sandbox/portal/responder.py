@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from aiohttp import web
 from cachetools import TTLCache
 
-from nexar_sandbox import pages, state, user_directory
+from nexar_sandbox import clocks, pages, user_directory
 from nexar_sandbox.identity import forms, login, sessions
-from nexar_sandbox.kit import clock as clocks
 from nexar_sandbox.portal import fields
 
 PATH = "/portal"
@@ -113,8 +112,6 @@ class PortalResponder:
                 return await handler(visit)
             except PortalNotFoundError as absent:
                 return self._message(visit, 404, "Not found", str(absent))
-            except state.StateError as error:
-                return self._message(visit, 500, "Nothing was changed", f"The state file cannot be written: {error}.")
 
         return handle
 

@@ -15,47 +15,41 @@ SANDBOX = "applications:\n  demo:\n    apikeys: [a-key]\n"
 REAL = "upstream: {graphql_url: 'http://a/g', token_url: 'http://a/t'}\n"
 
 MANY = Path(__file__).with_name("many_mistakes.yaml").read_text(encoding="utf-8")
-MISTAKES = Path(__file__).with_name("many_mistakes.txt").read_text(encoding="utf-8")  # place, path and code of each
+MISTAKES = Path(__file__).with_name("many_mistakes.txt").read_text(encoding="utf-8")  # place and path of each
 
 
 @pytest.fixture
 def mistakes(load: Any) -> Any:
-    def of(text: str, **environ: str) -> list[errors.ConfigMistake]:
+    def of(text: str, **environ: str) -> list[str]:
         with pytest.raises(errors.ConfigError) as caught:
             load(text, **environ)
-        assert caught.value.message == "\n".join(mistake.text for mistake in caught.value.mistakes)
-        return list(caught.value.mistakes)
+        return caught.value.message.splitlines()
 
     return of
 
 
 def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> None:
     found = mistakes(MANY)
-    expected = [line.rsplit(" ", 1) for line in MISTAKES.splitlines()]
-    starts = [start.replace(" ", ": ", 1) for start, _ in expected]
-    assert [
-        mistake.text.removeprefix("config.yaml:")[: len(start)] for mistake, start in zip(found, starts, strict=True)
-    ] == starts
-    assert [mistake.code for mistake in found] == [code for _, code in expected]
+    starts = [f"config.yaml:{start.replace(' ', ': ', 1)}" for start in MISTAKES.splitlines()]
+    assert [line[: len(start)] for line, start in zip(found, starts, strict=True)] == starts
     assert "hidden" not in str(found)
 
 
 @pytest.mark.parametrize(
-    "text, code",
+    "text, message",
     [
-        pytest.param(SANDBOX.replace("apikeys", "apikys"), "unknown_key", id="a required key that is misspelt"),
-        pytest.param("aplications: {demo: {apikeys: [a]}}", "unknown_key", id="a required block that is misspelt"),
-        pytest.param(f"upstrem: {{graphql_url: 'http://a/'}}\n{SANDBOX}", "unknown_key", id="upstream is misspelt"),
-        pytest.param("applications: {demo: 5}", "value_not_accepted", id="no block"),
-        pytest.param("[]", "value_not_accepted", id="no settings at all"),
-        pytest.param("applications: {demo: {apikeys: [env:A]}}", "value_not_accepted", id="a wrong apikey"),
-        pytest.param(
-            f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "variable_missing", id="a secret not set"
-        ),
+        pytest.param(SANDBOX.replace("apikeys", "apikys"), "unknown key", id="a required key that is misspelt"),
+        pytest.param("aplications: {demo: {apikeys: [a]}}", "unknown key", id="a required block that is misspelt"),
+        pytest.param(f"upstrem: {{graphql_url: 'http://a/'}}\n{SANDBOX}", "unknown key", id="upstream is misspelt"),
+        pytest.param("applications: {demo: 5}", "not accepted", id="no block"),
+        pytest.param("[]", "not accepted", id="no settings at all"),
+        pytest.param("applications: {demo: {apikeys: [env:A]}}", "is read from nowhere else", id="a wrong apikey"),
+        pytest.param(f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "NOPE", id="secret"),
     ],
 )
-def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, code: str) -> None:
-    assert [mistake.code for mistake in mistakes(text)] == [code]
+def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, message: str) -> None:
+    (found,) = mistakes(text)
+    assert message in found
 
 
 def test_a_key_of_the_store_is_required_without_an_upstream_too(tmp_path: Any) -> None:
@@ -78,17 +72,17 @@ VALUES = strategies.recursive(
     max_leaves=5,
 )
 FULL: dict[str, Any] = {
-    "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "tls": {"ca_file": None}, "timeouts": {}},
+    "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "ca_file": None, "timeouts": {}},
     "store": "memory:",
     "uids": None,
     "listen": {"port": 1, "trusted_proxies": ["10.0.0.0/8"]},
     "applications": {
         "demo": {
-            "apikeys": ["a", {"key": "b", "name": "b", "sunset": "2028-06-30"}],
+            "apikeys": ["a", {"key": "b", "name": "b", "sunset": {"date": "2028-06-30"}}],
             "client_id": "a",
             "client_secret": "b",
             "features": ["LEAD_TIME"],
-            "sunset": {"date": "2027-06-30", "since": "2027-01-01", "link": "https://a"},
+            "sunset": {"date": "2027-06-30", "link": "https://a"},
         }
     },
 }

@@ -116,45 +116,17 @@ def test_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> 
 DATE, LATER = date(2027, 6, 30), date(2028, 1, 1)
 
 
-@pytest.mark.parametrize(
-    "of_application,of_key,expected",
-    [
-        ("2027-06-30", "", config.SunsetSettings(DATE)),
-        ("'2027-06-30'", "", config.SunsetSettings(DATE)),
-        (
-            "{date: 2027-06-30, link: https://a.example/v3}",
-            "",
-            config.SunsetSettings(DATE, link="https://a.example/v3"),
-        ),
-        (
-            "{date: 2027-06-30, since: 2027-01-01, link: https://a.example/v3}",
-            "2028-01-01",
-            config.SunsetSettings(LATER, date(2027, 1, 1), "https://a.example/v3"),
-        ),
-        ("{link: https://a.example}", "{date: 2027-06-30}", config.SunsetSettings(DATE, link="https://a.example")),
-        ("2027-06-30", "never", None),
-        ("never", "2027-06-30", config.SunsetSettings(DATE)),
-        ("never", "", None),
-        ("", "", None),
-    ],
-)
-def test_sunset_of_a_key_overrides_that_of_its_application(
-    load: Any, of_application: str, of_key: str, expected: config.SunsetSettings | None
-) -> None:
-    key = f"{{key: a, sunset: {of_key}}}" if of_key else "{key: a}"
-    demo = load(f"{HEAD}      - {key}\n    sunset: {of_application}\n").applications["demo"]
-    assert demo.sunset_of(demo.apikeys[0]) == expected
+def test_sunset_of_a_key_overrides_that_of_its_application(load: Any) -> None:
+    keys = "      - {key: a, sunset: {date: 2028-01-01}}\n      - b\n"
+    demo = load(f"{HEAD}{keys}    sunset: {{date: 2027-06-30, link: 'https://a.example/v3'}}\n").applications["demo"]
+    assert demo.sunset == config.SunsetSettings(DATE, "https://a.example/v3")
+    assert [key.sunset for key in demo.apikeys] == [config.SunsetSettings(LATER), None]
 
 
 @cases.parametrize("value,said")
 def test_mistake_in_a_sunset_names_its_key(mistake: Any, value: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    sunset: {value}\n")
     assert f"applications.demo.apikeys[0].{said}" in mistake(f"{HEAD}      - {{key: a, sunset: {value}}}\n")
-
-
-def test_deprecation_of_a_key_is_compared_with_the_sunset_of_its_application(mistake: Any) -> None:
-    text = f"{HEAD}      - {{key: a, sunset: {{since: 2028-01-01}}}}\n    sunset: 2027-06-30\n"
-    assert "apikeys[0].sunset: since 2028-01-01 is after the sunset 2027-06-30" in mistake(text)
 
 
 @cases.parametrize("address, seen")

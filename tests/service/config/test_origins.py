@@ -43,4 +43,3 @@ def test_every_setting_of_the_shipped_file_is_listed_once() -> None:
     names = [row.name for row in rows]
     assert len(names) == len(set(names))
     assert {"listen.port", "applications.demo.parts", "store", "cache.bytes"} <= set(names)
-    assert {row.block for row in rows} >= {"general", "listen", "applications.demo", "cache"}

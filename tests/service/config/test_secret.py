@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support import cases
 
-from proxy import config
+from proxy.config import loader
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,7 +22,7 @@ def exposed_files(tmp_path: Path) -> Any:
         file = tmp_path / "config.yaml"
         file.write_text(text)
         file.chmod(mode)
-        return [each.name for each in config.exposed(file)]
+        return [each.name for each in loader.exposed(file)]
 
     return of
 

@@ -1,13 +1,16 @@
 """Tests of config.yaml and of the reference of the settings."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
+
 from proxy import config
-from proxy.config import loader, origins, reference
-from proxy.kit import located_yaml
+from proxy.config import base, loader
 
 FILE = Path(__file__).parents[3] / "config.yaml"
+PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
 CREDENTIALS = {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"}
 
 
@@ -29,19 +32,21 @@ def test_shipped_file_with_what_it_has_in_comments_uses_nexar(tmp_path: Path) ->
     assert (demo.client_id, demo.plan, demo.parts, demo.period) == ("id", "evaluation", 100, "lifetime")
 
 
-def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
-    meanings = located_yaml.read(Path(reference.__file__).with_name("meanings.yaml"), ValueError).data
-    names = [name for block in meanings.values() for name in block]
-    assert sorted(names) == sorted(row.name for row in reference.rows())
-    assert all(row.accepts and row.plain_meaning and "](" not in row.plain_meaning for row in reference.rows())
+def _settings(kind: type[base.Settings], prefix: str = "") -> Iterator[str]:
+    """Yield the first columns of each setting's row: its name, what it accepts, and its default."""
+    for field in msgspec.structs.fields(kind):
+        block, default = base.block_of(field.type), field.default
+        accepts = base.accepted(kind, (field.name,))
+        if block is None or not (accepts.startswith("a block of ") or isinstance(default, base.Settings)):
+            shown = default.shown if isinstance(default, config.StoreUrl) else str(default)
+            ends = {"NODEFAULT": "; required", "None": "", "()": "", "False": "; default `false`"}
+            yield f"| `{prefix}{field.name}` | {accepts}{ends.get(shown, f'; default `{shown}`')} |"
+        if block is not None:
+            yield from _settings(block, f"{prefix}{field.name}.{'NAME.' if field.name == 'applications' else ''}")
 
 
-def test_every_effective_setting_is_in_the_reference(tmp_path: Path) -> None:
-    (file := tmp_path / "own.yaml").write_text("applications:\n")
-    names = {row.name for row in reference.rows()}
-    key = config.ApiKeySettings(config.digest("k"), name="erp")
-    settings = config.Config(
-        applications={"our": config.ApplicationSettings(apikeys=(key,))}, upstream=config.UpstreamSettings()
-    )
-    shown = {reference.documented_name(each.name) for each in origins.effective_settings(settings, file)}
-    assert shown <= names
+def test_documentation_has_every_setting_with_what_it_accepts_and_its_default() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition("need a restart")[0]
+    written = re.findall(r"(?m)^(\| `[\w.]+` \| .+? \|) .+ \|$", text)
+    assert sorted(written) == sorted(_settings(config.Config))
+    assert len(written) <= 50

@@ -16,7 +16,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
-from proxy.graphql import schema
+from proxy.graphql import documents
 from proxy.graphql.documents import DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
 from proxy.planning.operations import EncodedOperation
@@ -24,7 +24,7 @@ from proxy.upstream import classify, http_post
 from proxy.upstream.auth.identity import Credentials
 
 Info = graphql.GraphQLResolveInfo[Any]
-SCHEMA = schema.load()
+SCHEMA = documents.schema()
 NUMBERS = [f"N{n}" for n in range(12)]  # the n-th has n parts
 
 

@@ -25,7 +25,9 @@ def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -
     kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
     return documents.SpecAgg(
         attribute=documents.SpecAttribute(shortname.title(), shortname),
-        buckets=[documents.SpecBucket(*bucket) for bucket in buckets],
+        buckets=[
+            documents.Bucket(displayValue=shown, floatValue=number, count=count) for shown, number, count in buckets
+        ],
         **{"valueType": kind, **more},
     )
 
@@ -59,14 +61,14 @@ def test_plan_without_specs_has_no_drilldown() -> None:
 
 
 COMPANIES = [
-    documents.CompanyBucket(documents.NamedRecord("370", "Texas Instruments"), 4),
-    documents.CompanyBucket(documents.NamedRecord("621", "Yageo")),
+    documents.Bucket(documents.NamedRecord("370", "Texas Instruments"), count=4),
+    documents.Bucket(documents.NamedRecord("621", "Yageo")),
 ]
 FOUND = SimpleNamespace(
     manufacturerAgg=COMPANIES,
     distributorAgg=COMPANIES,
-    categoryAgg=[documents.CategoryBucket(documents.NamedRecord("4161", "Electronic Parts"), 2)],
-    inStockAgg=[documents.InStockBucket(False, 1), documents.InStockBucket(True, 9)],
+    categoryAgg=[documents.Bucket(category=documents.NamedRecord("4161", "Electronic Parts"), count=2)],
+    inStockAgg=[documents.Bucket(isInStock=False, count=1), documents.Bucket(isInStock=True, count=9)],
     specAggs=[RESISTANCE, CASE],
 )
 

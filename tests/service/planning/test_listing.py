@@ -9,6 +9,7 @@ from support import cases
 from proxy import errors
 from proxy.kit import slices
 from proxy.model import Drilldown, FacetField, SearchRequest
+from proxy.planning import search_support
 from proxy.planning.listing import Listing, ListSearchResult
 
 NAMES = {
@@ -37,7 +38,11 @@ def to_v3(record: Any) -> dict[str, Any]:
 
 
 def search(**request: Any) -> ListSearchResult:
-    return slices.run_to_end(a_listing().search(SearchRequest(**{"limit": 100, **request})))
+    return found_in(a_listing(), SearchRequest(**{"limit": 100, **request}))
+
+
+def found_in(listing: Listing, request: SearchRequest) -> ListSearchResult:
+    return listing.search(request, slices.run_to_end(search_support.parse_filters(request)))
 
 
 def names(found: ListSearchResult) -> list[str]:
@@ -148,7 +153,7 @@ EVERYTHING = SearchRequest(
 
 
 def test_empty_list_has_no_hits() -> None:
-    found = slices.run_to_end(a_listing({}).search(EVERYTHING))
+    found = found_in(a_listing({}), EVERYTHING)
     assert (found.records, found.hits) == ([], 0)
     assert found.facet_results["fields"]["x"]["facets"] == []
     assert (found.facet_results["queries"], found.stats_results["x"]["count"]) == ({"x:1": {"count": 0}}, 0)

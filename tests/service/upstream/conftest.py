@@ -53,11 +53,10 @@ def metrics() -> metering.Metrics:
 def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
-    def make(failures: int = 0, pause: float = 5.0, rng: Any = None) -> policies.CircuitBreaker:
-        settings = config.BreakerSettings(failures=failures, cooldown_seconds=pause)
+    def make(failures: int = 1_000_000, rng: Any = None) -> policies.CircuitBreaker:
         rng = rng or SimpleNamespace(random=lambda: 0.0)
         return policies.CircuitBreaker(
-            "graphql", "the GraphQL service", settings, clock=clock, rng=rng, metrics=metrics
+            "graphql", "the GraphQL service", clock=clock, rng=rng, metrics=metrics, failures=failures
         )
 
     return make

@@ -203,7 +203,10 @@ async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession) -
     assert not found.value.may_be_billed
 
 
-async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession) -> None:
+async def test_wait_for_a_free_connection_is_unbilled(
+    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "UPSTREAM_CONNECTIONS", 1)
     arrived = asyncio.Event()
 
     class Silent(Raw):
@@ -212,7 +215,7 @@ async def test_wait_for_a_free_connection_is_unbilled(open_session: OpenSession)
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(connections=1, timeouts=limits(total=0.5)) as session:
+    async with raw.running() as url, open_session(timeouts=limits(total=0.5)) as session:
         first = asyncio.create_task(http_post.post(session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
@@ -261,7 +264,10 @@ async def test_redirect_is_a_response(open_session: OpenSession) -> None:
     assert raw.requests == 1
 
 
-async def test_cancelled_caller_leaves_no_reusable_connection(open_session: OpenSession) -> None:
+async def test_cancelled_caller_leaves_no_reusable_connection(
+    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "UPSTREAM_CONNECTIONS", 1)
     arrived = asyncio.Event()
 
     class Slow(Raw):
@@ -273,7 +279,7 @@ async def test_cancelled_caller_leaves_no_reusable_connection(open_session: Open
                 await super()._serve(reader, writer)
 
     raw = Slow([OK])
-    async with raw.running() as url, open_session(connections=1) as session:
+    async with raw.running() as url, open_session() as session:
         first = asyncio.create_task(http_post.post(session, request(url)))
         await arrived.wait()
         first.cancel()

@@ -65,7 +65,7 @@ def test_circuit_breaker_opens_after_failures_in_a_row(make_breaker: Any, metric
 
 
 def test_open_circuit_breaker_names_service_and_retry_after(make_breaker: Any, clock: clocks.ManualClock) -> None:
-    breaker = make_breaker(failures=1, pause=5.0)
+    breaker = make_breaker(failures=1)
     breaker.failed()
     clock.advance(1.5)
     with pytest.raises(errors.CircuitBreakerOpen) as found:
@@ -135,10 +135,3 @@ def test_cooldowns_are_spread_by_jitter(make_breaker: Any, clock: clocks.ManualC
     assert 30 < sum(map(is_open, breakers)) < 70
     clock.advance(1.25 + 5 * 1.5)
     assert not any(map(is_open, breakers))
-
-
-def test_circuit_breaker_with_zero_failures_never_opens(make_breaker: Any) -> None:
-    breaker = make_breaker(failures=0)
-    for _ in range(1_000):
-        breaker.failed()
-    assert not is_open(breaker)

@@ -16,7 +16,7 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import policies
+from proxy.upstream import http_post, policies
 from proxy.upstream import tokens as tokens_
 from proxy.upstream.auth import identity
 from proxy.upstream.sending import Sender
@@ -114,7 +114,6 @@ def send(
                 session,
                 url,
                 tokens,
-                response_bytes=65_536,
                 breaker=breaker or make_breaker(),
                 clock=clock,
                 rng=random.Random(1),
@@ -302,7 +301,8 @@ async def test_second_token_has_the_rest_of_the_time(send: Any, tokens: Tokens) 
     assert upstream.tokens == ["Bearer t1"]
 
 
-async def test_response_with_too_many_bytes_is_oversized(send: Any) -> None:
+async def test_response_with_too_many_bytes_is_oversized(send: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_post, "LONGEST", 65_536)
     with pytest.raises(errors.OversizedOperation, match="more than 65536 bytes") as found:
         await send(_Upstream((200, b" " * 70_000)).respond)
     assert found.value.may_be_billed

@@ -51,10 +51,6 @@ def serve_tls(authority: CertificateAuthority, server_files: Any) -> Any:
     return serving
 
 
-def tls(**files: Path) -> config.TlsSettings:
-    return config.TlsSettings(**{name: config.File(file) for name, file in files.items()})
-
-
 def request(url: str) -> http_post.HttpRequest:
     return http_post.HttpRequest(url, "the service", b"body", {}, True)
 
@@ -73,22 +69,22 @@ async def test_certificate_of_an_unknown_authority_is_refused(serve_tls: Any, op
 async def test_ca_file_adds_a_trusted_authority(
     serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
-    async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
+    async with serve_tls() as url, open_session(ca_file=config.File(authority.ca_file)) as session:
         assert await ask(session, url) == "ok"
 
 
 async def test_certificate_for_another_name_is_refused(
     serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
 ) -> None:
-    async with serve_tls() as url, open_session(tls=tls(ca_file=authority.ca_file)) as session:
+    async with serve_tls() as url, open_session(ca_file=config.File(authority.ca_file)) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
 def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no certificate")
-    with pytest.raises(errors.ConfigError, match=r"upstream\.tls\.ca_file: .*notes\.txt holds no certificate"):
-        sessions.tls_context(tls(ca_file=tmp_path / "notes.txt"))
+    with pytest.raises(errors.ConfigError, match=r"upstream\.ca_file: .*notes\.txt holds no certificate"):
+        sessions.tls_context(str(tmp_path / "notes.txt"))
 
 
 async def test_http_proxy_sees_only_an_encrypted_tunnel(
@@ -97,7 +93,7 @@ async def test_http_proxy_sees_only_an_encrypted_tunnel(
     proxy = ForwardingProxy()
     async with serve_tls() as url, proxy.running() as address:
         proxy_address = config.ProxyAddress(f"http://{address}")
-        async with open_session(proxy=proxy_address, tls=tls(ca_file=authority.ca_file)) as session:
+        async with open_session(proxy=proxy_address, ca_file=config.File(authority.ca_file)) as session:
             assert await ask(session, url) == "ok"
     (head,) = proxy.heads
     assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")

@@ -7,24 +7,25 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from support import running_server
 
-from proxy import config
-from proxy.kit import event_loop, ports
+from proxy import sockets
 from proxy.web import routing, server
+from proxy.web.connections import Limits
 
 
 async def nothing(_: web.BaseRequest) -> web.Response:
     return web.Response(status=404, text="nothing")
 
 
-def limits(drain_seconds: float) -> config.ListenSettings:
-    return config.ListenSettings(stop_seconds=60, drain_seconds=drain_seconds)
+def limits(drain_seconds: float) -> Limits:
+    return Limits(stop_seconds=60, drain_seconds=drain_seconds)
 
 
 async def end_after(turns: int) -> bytes:
     """Return the response to a request after shutdown, on a connection opened some event loop turns before it."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
-        async with server.running(nothing, "127.0.0.1", 0, listen=limits(0)) as url:
+        async with running_server.running(nothing, limits=limits(0)) as url:
             port = int(url.rpartition(":")[2])
             connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
             for _ in range(turns):
@@ -37,7 +38,7 @@ async def end_after(turns: int) -> bytes:
 
 @pytest.mark.parametrize("turns", range(8))
 def test_unused_connection_is_closed_on_shutdown(turns: int) -> None:
-    assert event_loop.run(end_after(turns)) == b""
+    assert asyncio.run(end_after(turns)) == b""
 
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -48,7 +49,7 @@ async def requested_while_draining(*requests: bytes, unused: bool) -> list[bytes
     was idle before, or `unused`. Fails unless the shutdown ends with the connection, long before its time limits."""
     async with asyncio.timeout(20):
         stack = contextlib.AsyncExitStack()
-        url = await stack.enter_async_context(server.running(nothing, "127.0.0.1", 0, listen=limits(60)))
+        url = await stack.enter_async_context(running_server.running(nothing, limits=limits(60)))
         reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
         if not unused:
             writer.write(REQUEST)
@@ -74,7 +75,7 @@ async def head(reader: asyncio.StreamReader) -> bytes:
 
 @pytest.mark.parametrize("unused", [True, False])
 def test_request_on_an_open_connection_is_served_during_shutdown_and_is_its_last(unused: Any) -> None:
-    (only,) = event_loop.run(requested_while_draining(REQUEST, unused=unused))
+    (only,) = asyncio.run(requested_while_draining(REQUEST, unused=unused))
     assert only.startswith(b"HTTP/1.1 404")
     assert b"\r\nConnection: close\r\n" in only
 
@@ -82,18 +83,18 @@ def test_request_on_an_open_connection_is_served_during_shutdown_and_is_its_last
 async def without_connections() -> None:
     async with (
         asyncio.timeout(20),
-        server.running(nothing, "127.0.0.1", 0, listen=limits(60)),
+        running_server.running(nothing, limits=limits(60)),
     ):
         pass
 
 
 def test_shutdown_without_connections_waits_for_nothing() -> None:
-    event_loop.run(without_connections())
+    asyncio.run(without_connections())
 
 
 async def idle_until_the_end() -> bytes:
     async with asyncio.timeout(20):
-        async with server.running(nothing, "127.0.0.1", 0, listen=limits(0.05)) as url:
+        async with running_server.running(nothing, limits=limits(0.05)) as url:
             reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
             writer.write(REQUEST)
             await head(reader)
@@ -103,7 +104,7 @@ async def idle_until_the_end() -> bytes:
 
 
 def test_idle_connection_is_closed_when_its_time_is_over() -> None:
-    assert event_loop.run(idle_until_the_end()) == b""
+    assert asyncio.run(idle_until_the_end()) == b""
 
 
 def saying(name: str) -> routing.Handler:
@@ -115,16 +116,16 @@ def saying(name: str) -> routing.Handler:
 
 async def names_before_and_after_a_replacement() -> list[bytes]:
     """Return the ends of the responses to two requests on one connection."""
-    async with asyncio.timeout(20), server.listening(saying("first"), ports.listen("127.0.0.1", 0)) as listener:
+    async with asyncio.timeout(20), server.listening(saying("first"), sockets.listen("127.0.0.1", 0)) as listener:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(listener.url.rpartition(":")[2]))
         names = []
         for name in (b"first", b"second"):
             writer.write(REQUEST)
             names.append((await reader.readuntil(name))[-len(name) :])
-            listener.replace(saying("second"), config.ListenSettings())
+            listener.replace(saying("second"), Limits())
         writer.close()
         return names
 
 
 def test_open_connection_is_served_by_the_new_handler() -> None:
-    assert event_loop.run(names_before_and_after_a_replacement()) == [b"first", b"second"]
+    assert asyncio.run(names_before_and_after_a_replacement()) == [b"first", b"second"]

@@ -75,5 +75,5 @@ def test_port_in_use_is_detected_before_the_sandbox_is_created(
         port = str(taken.getsockname()[1])
         done = run_command("serve", "--port", port, python=("-X", "importtime", "-m", "proxy"))
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert (done.returncode, "proxy.kit.service_manager" in loaded) == (2, True)
+    assert (done.returncode, "proxy.sockets" in loaded) == (2, True)
     assert "nexar_sandbox.app" not in loaded

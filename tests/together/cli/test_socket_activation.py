@@ -104,7 +104,7 @@ async def test_reload_is_reported_and_leaves_the_socket(
     program = await manager.start(*serve(2))
     file, port = tmp_path / "config.yaml", manager.sockets["http"].getsockname()[1]
     # The port of the configuration has no effect, so that a change of it waits for nothing.
-    file.write_text(file.read_text().replace("listen: {", "listen: {port: 1, drain_seconds: 5, "))
+    file.write_text(file.read_text().replace("listen: {", "listen: {port: 1, connections: 999, "))
     program.process.send_signal(signal.SIGHUP)
     await program.until(f"STATUS=serving at http://127.0.0.1:{port}; last reload: reloaded")
     reloading, ready = program.notified[1].splitlines(), program.notified[2].splitlines()

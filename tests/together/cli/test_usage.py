@@ -226,7 +226,7 @@ upstream:
   graphql_url: "http://127.0.0.1:1/graphql"
   token_url: "http://127.0.0.1:1/connect/token"
   proxy: env:NO_SUCH_PROXY
-  tls: {ca_file: no-such-ca.pem}
+  ca_file: no-such-ca.pem
 store: env:STORE_ADDRESS
 applications:
   shop: {client_id: env:NO_SUCH_ID, client_secret: file:no-such-secret, apikeys: ["k3y"], parts: 10}

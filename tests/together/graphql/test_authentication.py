@@ -131,7 +131,7 @@ async def test_expired_key_is_refused_also_through_its_token(pair: Any) -> None:
 
 
 async def test_sunset_of_v3_is_not_that_of_graphql(pair: Any) -> None:
-    sunset = config.SunsetSettings(date(2023, 11, 14), date(2023, 11, 1), "https://wiki.example/v3")
+    sunset = config.SunsetSettings(date(2023, 11, 14))
     async with pair(application={"sunset": sunset}) as both:
         for _ in range(2):
             reply = await send(both, token=KEY)

@@ -6,7 +6,6 @@ import graphql
 from support import cases, running_proxy
 from together.graphql.conftest import GraphQLReply, Pair
 
-import nexar_sandbox
 from proxy.v4 import rewrite
 
 V4 = rewrite.schema()
@@ -145,15 +144,6 @@ async def test_null_in_a_variable_is_refused_in_v4_names(pair: Any) -> None:
             reply = await ask(both, query, {name: None})
             assert (reply.status, both.billed) == (400, 0)
             assert says in reply.json["errors"][0]["message"]
-
-
-async def test_words_of_the_upstream_become_those_of_v4(pair: Any) -> None:
-    query = '{ multi_match(queries: [{mpn: "SN74S74N"}]) { parts { best_datasheet { url } } } }'
-    faults = nexar_sandbox.parse_faults("missing-field field=SupPart.bestDatasheet")
-    async with pair(sandbox={"faults": faults}) as both:
-        reply = await ask(both, query)
-        (error,) = reply.json["errors"]
-        assert error["message"] == "The field `best_datasheet` does not exist on the type `Part`."
 
 
 async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:

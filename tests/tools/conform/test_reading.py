@@ -1,12 +1,10 @@
 """The assumption files fit together; of others a mistake is named with file and line."""
 
 from pathlib import Path
-from typing import get_type_hints
 
 import msgspec
 import pytest
 
-import nexar_sandbox
 from proxy import config, errors
 from proxy.tools.conform import expressions, reading
 from proxy.tools.conform.assumptions import CONDITIONS
@@ -77,9 +75,3 @@ def test_each_shipped_assumption_observes_what_it_expects(shipped: reading.Catal
         assert assumption.requests, assumption.id
         assert (assumption.expected is msgspec.UNSET) is (assumption.pattern is not None), assumption.id
         expressions.compile_expression(assumption.observe)
-
-
-def test_the_shipped_assumptions_name_fields_of_the_sandbox(shipped: reading.Catalogue) -> None:
-    named = {assumption.id: assumption.sandbox for assumption in shipped.assumptions if assumption.sandbox}
-    fields = get_type_hints(nexar_sandbox.Behavior)
-    assert {id: field for id, field in named.items() if field not in fields} == {}

@@ -14,9 +14,10 @@ import typer
 
 from proxy.cli import spending
 from proxy.config import store_place
-from proxy.kit import event_loop, shipped
+from proxy.kit import shipped
 from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping
+from proxy.tools import event_loop
 from proxy.tools.compare.command import checks, options, setup
 from proxy.tools.compare.judging import summary, verdict
 from proxy.tools.compare.judging.settings import ComparisonSettings

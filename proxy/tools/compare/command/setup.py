@@ -12,10 +12,10 @@ import typer
 from proxy import config
 from proxy.cli import spending
 from proxy.config import loader
-from proxy.kit import event_loop
 from proxy.kit.clock import Clock, SystemClock
 from proxy.redaction import IsKey, Redaction
 from proxy.telemetry import log
+from proxy.tools import event_loop
 from proxy.tools.compare.command import options, output, sides
 from proxy.tools.compare.command.requests_to_send import RequestsToSend, read_requests
 from proxy.tools.compare.judging.judge import Judge

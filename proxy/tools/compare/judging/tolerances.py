@@ -14,7 +14,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 from msgspec import Meta
 
 from proxy.config.base import Settings
-from proxy.kit import json_texts
+from proxy.tools import json_texts
 from proxy.tools.compare.judging.findings import ABSENT
 
 NormalForm = Literal[

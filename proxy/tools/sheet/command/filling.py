@@ -18,9 +18,10 @@ from proxy import errors
 from proxy.cli import embedded, option_fields, spending
 from proxy.cli.shown import table_console
 from proxy.config import loader
-from proxy.kit import event_loop, shipped
+from proxy.kit import shipped
 from proxy.kit.clock import Clock, SystemClock
 from proxy.kit.wording import counted, printable
+from proxy.tools import event_loop
 from proxy.tools.sheet import fill, records
 from proxy.tools.sheet.command import fill_options
 from proxy.tools.sheet.command.fill_files import FillFiles

@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import matching, records, units
 from nexar_sandbox.graphql import context, errors, views
 from nexar_sandbox.graphql.resolvers import parts
@@ -24,7 +23,6 @@ FILTER_NAMES = {
     "cad_models": "CAD Models",
 }
 
-_Counted = TypeVar("_Counted")
 Buckets: TypeAlias = list[dict[str, Any]]
 
 
@@ -39,35 +37,23 @@ def attributes_of(hits: records.SearchHits, info: context.Info) -> list[records.
 
 def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     counts = info.context.catalog.manufacturer_counts(result.hits)
-    return _buckets("company", first(counts, size, info.context.behavior))
+    return _buckets("company", counts, size)
 
 
 def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     """Hits by seller; a part counts for each of its sellers."""
     counts = info.context.catalog.distributor_counts(result.hits)
-    return _buckets("company", first(counts, size, info.context.behavior))
+    return _buckets("company", counts, size)
 
 
 def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
-    catalog, behavior = info.context.catalog, info.context.behavior
-    counts = catalog.category_counts(result.hits)
-    if not behavior.own_categories_counted:
-        totals: Counter[records.Category] = Counter()
-        for category, count in counts:
-            totals.update(dict.fromkeys((category, *catalog.ancestors(category.id)), count))
-        counts = tuple(totals.most_common())
-    return _buckets("category", first(counts, size, behavior))
+    return _buckets("category", info.context.catalog.category_counts(result.hits), size)
 
 
-def first(counts: Iterable[_Counted], size: int, behavior: behaviors.SupplyBehavior) -> list[_Counted]:
-    """Return the first `size`; none for a negative one."""
-    most = size if behavior.bucket_count_max is None else min(size, behavior.bucket_count_max)
-    buckets = list(counts)[: max(most, 0)]
-    return buckets if behavior.frequent_buckets_first else buckets[::-1]
-
-
-def _buckets(key: str, counts: Iterable[tuple[Any, int]]) -> Buckets:
-    return [{key: value, "count": count} for value, count in counts]
+def _buckets(key: str, counts: Iterable[tuple[Any, int]], size: int | None = None) -> Buckets:
+    """Return the first `size` buckets, none for a negative size; all for None."""
+    most = None if size is None else max(size, 0)
+    return [{key: value, "count": count} for value, count in list(counts)[:most]]
 
 
 def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> Buckets:
@@ -96,9 +82,7 @@ def specs(
     size: int,
 ) -> Buckets:
     """Hits by value, for the named attributes and those that the selection adds."""
-    behavior = info.context.behavior
-    suggested = SUGGESTED if behavior.suggested_specs_added else 0
-    most = {"WITH_SUGGESTED": suggested, "ALL": None}.get(attributeSelection, 0)
+    most = {"WITH_SUGGESTED": SUGGESTED, "ALL": None}.get(attributeSelection, 0)
     more = [] if most == 0 else [attribute.shortname for attribute in attributes_of(result.hits, info)[:most]]
     try:
         aggregations = [
@@ -108,20 +92,14 @@ def specs(
         ]
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    return [_spec_agg(counts, size, behavior) for counts in aggregations]
+    return [_spec_agg(counts, max(size, 0)) for counts in aggregations]
 
 
-def _spec_agg(counts: records.SpecCounts, size: int, behavior: behaviors.SupplyBehavior) -> dict[str, Any]:
+def _spec_agg(counts: records.SpecCounts, size: int) -> dict[str, Any]:
     attribute, ends = counts.attribute, {"Min": counts.minimum, "Max": counts.maximum}
     buckets = [
-        {
-            "displayValue": display,
-            "floatValue": number
-            if number is None or behavior.bucket_values_in_si
-            else float(_displayed(number, attribute).value),
-            "count": count,
-        }
-        for display, number, count in first(counts.buckets, size, behavior)
+        {"displayValue": display, "floatValue": number, "count": count}
+        for display, number, count in counts.buckets[:size]
     ]
     return {
         "attribute": attribute,
@@ -129,16 +107,15 @@ def _spec_agg(counts: records.SpecCounts, size: int, behavior: behaviors.SupplyB
         "min": counts.minimum,
         "max": counts.maximum,
         **{f"si{name}": None if end is None else f"{end:.12g}" for name, end in ends.items()},
-        **{f"display{name}": None if end is None else _displayed(end, attribute).display for name, end in ends.items()},
+        **{
+            f"display{name}": None if end is None else units.displayed(end, attribute.units_symbol).display
+            for name, end in ends.items()
+        },
         "valueType": attribute.value_type,
         "units": attribute.units_symbol,
         "unitsName": attribute.units_name,
         "unitsSymbol": attribute.units_symbol,
     }
-
-
-def _displayed(number: float, attribute: records.CatalogAttribute) -> units.DisplayedNumber:
-    return units.displayed(number, attribute.units_symbol)
 
 
 def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:

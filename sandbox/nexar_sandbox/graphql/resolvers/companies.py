@@ -21,7 +21,7 @@ def manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    selected = select(info.context.catalog.manufacturers(), "slug", ids, slugs, info.context.behavior.list_size)
+    selected = select(info.context.catalog.manufacturers(), "slug", ids, slugs)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return selected
@@ -42,38 +42,15 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
 def sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
-    return select(info.context.catalog.sellers(), "slug", ids, slugs, info.context.behavior.list_size)
+    return select(info.context.catalog.sellers(), "slug", ids, slugs)
 
 
-def select(
-    listed: Iterable[_Listed], key: str, ids: list[str] | None, keys: list[str] | None, most: int | None = None
-) -> list[_Listed]:
-    """Return those with one of the ids, or one of the keys; all, or the first ones, if neither is given."""
+def select(listed: Iterable[_Listed], key: str, ids: list[str] | None, keys: list[str] | None) -> list[_Listed]:
+    """Return those with one of the ids, or one of the keys; all if neither is given."""
     if ids is None and keys is None:
-        return list(listed)[:most]
+        return list(listed)
     wanted_ids, wanted_keys = set(ids or ()), set(keys or ())
     return [each for each in listed if each.id in wanted_ids or getattr(each, key) in wanted_keys]
-
-
-def ancestors(category: records.Category, info: context.Info) -> tuple[records.Category, ...]:
-    from_root = info.context.catalog.ancestors(category.id)
-    return from_root if info.context.behavior.ancestors_from_root else from_root[::-1]
-
-
-def parent_id(category: records.Category, info: context.Info) -> str:
-    """Return the id of the parent. The root has its own, or what the behavior says."""
-    root_parent = info.context.behavior.root_parent_id
-    return root_parent if root_parent is not None and category.parent_id == category.id else category.parent_id
-
-
-def num_parts(category: records.Category, info: context.Info) -> int:
-    catalog = info.context.catalog
-    below = (
-        0
-        if info.context.behavior.descendants_counted
-        else sum(catalog.num_parts(child.id) for child in catalog.children(category.id))
-    )
-    return catalog.num_parts(category.id) - below
 
 
 def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
@@ -104,10 +81,9 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
         info.context.catalog.categories(), "path", ids, paths
     ),
     "Query.supAttributes": lambda _, info: info.context.catalog.attributes(),
-    "SupCategory.ancestors": ancestors,
+    "SupCategory.ancestors": lambda category, info: info.context.catalog.ancestors(category.id),
     "SupCategory.children": lambda category, info: info.context.catalog.children(category.id),
-    "SupCategory.parentId": parent_id,
-    "SupCategory.numParts": num_parts,
+    "SupCategory.numParts": lambda category, info: info.context.catalog.num_parts(category.id),
     "SupCategory.relevantAttributes": relevant_attributes,
     "SupCategory.blurb": blurb,
 }

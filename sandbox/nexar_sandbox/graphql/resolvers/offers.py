@@ -4,14 +4,14 @@
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import behavior as behaviors
-from nexar_sandbox.catalog import currencies, listings, records
+from nexar_sandbox.catalog import currencies, records
 from nexar_sandbox.graphql import context, distributors, errors, limits, views
+
+SITE = "https://octopart.com"
 
 
 def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
@@ -39,58 +39,32 @@ def sellers(
     start: int | None = None,
 ) -> list[views.SellerView]:
     """Return the sellers that pass, then the slice of them; a negative limit or start counts as absent."""
-    behavior = info.context.behavior
-    with_brokers = behavior.brokers_on_request if includeBrokers else not behavior.brokers_left_out
-    only_authorized = authorizedOnly and behavior.authorized_only_obeyed
-    by_default = behavior.unauthorized_by_default or includeBrokers
     passing = [
         views.SellerView(seller, part)
         for seller in listed(part, info)
-        if (seller.is_authorized or not only_authorized)
-        and (with_brokers if seller.is_broker else by_default or seller.is_authorized)
+        if (includeBrokers or not seller.is_broker) and (seller.is_authorized or not authorizedOnly)
     ]
     first = max(start or 0, 0)
-    is_cut = limit is not None and limit >= 0 and behavior.seller_limit_obeyed
-    return passing[first : first + (limit or 0)] if is_cut else passing[first:]
+    return passing[first:] if limit is None or limit < 0 else passing[first : first + limit]
 
 
 def offers(
     seller: views.SellerView,
-    info: context.Info,
+    _info: context.Info,
     priceBreaks: list[int] | None = None,  # noqa: N803
 ) -> list[views.OfferView]:
     """Return the offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    behavior = info.context.behavior
-    price_breaks = priceBreaks if behavior.price_breaks_obeyed else None
-    return [offer(record, seller, behavior, price_breaks) for record in seller.record.offers]
+    return [offer(record, seller, priceBreaks) for record in seller.record.offers]
 
 
 def offer(
-    record: records.Offer,
-    seller: views.SellerView,
-    behavior: behaviors.SupplyBehavior,
-    price_breaks: Sequence[int] | None = None,
+    record: records.Offer, seller: views.SellerView, price_breaks: Sequence[int] | None = None
 ) -> views.OfferView:
     company, live = seller.record.company, seller.part.market.live
     live_offer = distributors.live_offer(record, company, live)
     custom = distributors.is_customer(company, live)
-    breaks = breaks_at(live_offer.prices, price_breaks)
-    return views.OfferView(_as_written(live_offer, behavior), seller, breaks, custom)
-
-
-def _as_written(record: records.Offer, behavior: behaviors.SupplyBehavior) -> records.Offer:
-    """Return the offer with id, stock code and time in the form of the behavior."""
-    id_, stock, updated = record.id, record.inventory_level, record.updated
-    if behavior.offer_ids_numeric and not id_.isdecimal():
-        id_ = str(int.from_bytes(hashlib.blake2b(id_.encode(), digest_size=5).digest()))
-    if stock == listings.QUOTE_ONLY:
-        stock = behavior.quote_stock_code
-    if behavior.time_fraction or behavior.time_zone != "Z":
-        updated = updated.removesuffix("Z") + behavior.time_fraction + behavior.time_zone
-    if (id_, stock, updated) == (record.id, record.inventory_level, record.updated):
-        return record
-    return replace(record, id=id_, inventory_level=stock, updated=updated)
+    return views.OfferView(live_offer, seller, breaks_at(live_offer.prices, price_breaks), custom)
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -103,32 +77,18 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     return tuple(step for step in breaks if step.quantity in valid_steps)
 
 
-def prices(offer: views.OfferView, info: context.Info) -> list[views.PriceView]:
-    market, behavior = offer.seller.part.market, info.context.behavior
+def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
     key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
-    shown = [price(step, market, behavior, key) for step in offer.breaks]
-    if not behavior.price_currency_kept:
-        shown = [
-            each._replace(price=each.converted_price, currency=market.currency, conversion_rate=1.0) for each in shown
-        ]
-    return shown if behavior.prices_by_quantity else shown[::-1]
+    return [price(step, offer.seller.part.market, key) for step in offer.breaks]
 
 
-def price(
-    step: records.PriceBreak,
-    market: views.Market,
-    behavior: behaviors.SupplyBehavior,
-    key: tuple[object, ...],
-) -> views.PriceView:
+def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...]) -> views.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
     rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
-    if not behavior.conversion_from_seller:
-        rate = 1.0 / rate
-    converted = step.price * rate if behavior.converted_prices_exact else round(step.price * rate, 2)
     place = (*key, step.quantity, step.currency, market.currency)
-    converted_currency = behavior.converted_currency or market.currency
-    return views.PriceView(place, step.quantity, step.price, step.currency, converted, converted_currency, rate)
+    converted = step.price * rate
+    return views.PriceView(place, step.quantity, step.price, step.currency, converted, market.currency, rate)
 
 
 def _opaque(kind: str, offer: views.OfferView) -> str:
@@ -158,7 +118,7 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     for seller in listed(part, info):
         for listed_offer in seller.offers:
             if listed_offer.id == offer_id:
-                seen = offer(listed_offer, views.SellerView(seller, part), info.context.behavior)
+                seen = offer(listed_offer, views.SellerView(seller, part))
                 return SupPartOffer(part_id, seller.company.id, seen)
     return None
 
@@ -190,7 +150,7 @@ def _cart(
     if any(offer is None or offer.seller_id != seller_id for offer in offers):
         return {"sellerId": seller_id, "cartUrl": None}
     lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
-    url = f"{info.context.site_url}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
+    url = f"{SITE}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
     return {"sellerId": seller_id, "cartUrl": url}
 
 
@@ -211,8 +171,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market.key),
     "SupOffer.prices": prices,
     # In the form of recorded links; their targets do not exist.
-    "SupOffer.clickUrl": lambda offer, info: f"{info.context.site_url}/opatz8j6/a1?t={_opaque('click', offer)}",
-    "SupOffer.internalUrl": lambda offer, info: f"{info.context.site_url}/opatz8j6/i1?t={_opaque('internal', offer)}",
+    "SupOffer.clickUrl": lambda offer, _: f"{SITE}/opatz8j6/a1?t={_opaque('click', offer)}",
+    "SupOffer.internalUrl": lambda offer, _: f"{SITE}/opatz8j6/i1?t={_opaque('internal', offer)}",
     "SupPricePoint._cacheId": lambda price, _: views.cache_id("price", *price.key),
     "Query.supPartOffers": part_offers,
     "Query.supOctocart": octocart,

@@ -3,18 +3,15 @@ offers.py."""
 
 import hashlib
 import itertools
-from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import behavior as behaviors
-from nexar_sandbox.catalog import currencies, pricing, records
+from nexar_sandbox.catalog import pricing, records
 from nexar_sandbox.graphql import context, views
 from nexar_sandbox.graphql.resolvers import offers
 
-DATASHEETS, COMPLIANCE = "Datasheets", "Compliance Documents"
+DATASHEETS = "Datasheets"
 # Properties that are shown only where the plan has LIFECYCLE.
 LIFE_CYCLE = "lifecyclestatus"
 LIFECYCLE = frozenset({LIFE_CYCLE, "manufacturerlifecyclestatus"})
@@ -25,33 +22,9 @@ COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
 
 
-def octopart_url(part: views.PartView, info: context.Info) -> str:
-    """Return the site and the slug (contract graphql.md §1.2)."""
-    has_slug = info.context.behavior.part_urls_have_slugs
-    return info.context.site_url + (part.record.slug if has_slug else f"/{part.record.id}")
-
-
-def specs(part: views.PartView, info: context.Info) -> tuple[records.CatalogSpec, ...]:
+def specs(part: views.PartView, info: context.Info) -> list[records.CatalogSpec]:
     """Return the properties, without those of the life cycle where the plan lacks them."""
-    visible = (spec for spec in part.record.specs if may_see(spec.attribute.shortname, info))
-    return tuple(each for spec in visible for each in _as_written(spec, info.context.behavior))
-
-
-def _as_written(spec: records.CatalogSpec, behavior: behaviors.SupplyBehavior) -> Iterable[records.CatalogSpec]:
-    """Return the spec in the form of the behavior."""
-    if not behavior.si_values_in_base_units:
-        spec = replace(spec, si_value=spec.value)
-    if not behavior.lifecycle_value_bare and spec.attribute.shortname == LIFE_CYCLE:
-        spec = replace(spec, value=spec.display_value)
-    if behavior.spec_values_joined or "," not in spec.value:
-        return [spec]
-    return [replace(spec, value=text, si_value=text, display_value=text) for text in spec.value.split(", ")]
-
-
-def document_collections(part: views.PartView, info: context.Info) -> list[records.DocumentCollection]:
-    behavior = info.context.behavior
-    names = {DATASHEETS: behavior.datasheet_collection, COMPLIANCE: behavior.compliance_collection}
-    return [replace(each, name=names.get(each.name, each.name)) for each in part.record.document_collections]
+    return [spec for spec in part.record.specs if may_see(spec.attribute.shortname, info)]
 
 
 def may_see(shortname: str, info: context.Info) -> bool:
@@ -78,10 +51,10 @@ def companions(part: views.PartView, info: context.Info) -> list[dict[str, Any]]
         for candidate in candidates
         if candidate and candidate.category != record.category
     )
-    return [_sponsored(part, companion, info) for companion in itertools.islice(companions, COMPANIONS)]
+    return [_sponsored(part, companion) for companion in itertools.islice(companions, COMPANIONS)]
 
 
-def _sponsored(part: views.PartView, companion: views.PartView, info: context.Info) -> dict[str, Any]:
+def _sponsored(part: views.PartView, companion: views.PartView) -> dict[str, Any]:
     place = hashlib.blake2b(f"{part.record.id}:{companion.record.id}".encode(), digest_size=3).digest()
     number = str(int.from_bytes(place))
     return {
@@ -89,7 +62,7 @@ def _sponsored(part: views.PartView, companion: views.PartView, info: context.In
         "ppid": number,
         "sourceId": companion.record.manufacturer.id,
         "part": companion,
-        "url": f"{info.context.site_url}/opatz8j6/c1?p={number}",
+        "url": f"{offers.SITE}/opatz8j6/c1?p={number}",
     }
 
 
@@ -98,9 +71,9 @@ def best_datasheet(part: views.PartView, _info: context.Info) -> records.Catalog
     return next((document for collection in sheets for document in collection.documents), None)
 
 
-def cad_request_url(part: views.PartView, info: context.Info) -> str | None:
+def cad_request_url(part: views.PartView, _info: context.Info) -> str | None:
     """Return the URL for requesting a CAD model; None if there is one."""
-    return None if part.record.cad else f"{info.context.site_url}{part.record.slug}#CadModels"
+    return None if part.record.cad else f"{offers.SITE}{part.record.slug}#CadModels"
 
 
 def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
@@ -122,19 +95,8 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
 
 def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
     """Return the median price at a quantity of 1 000, in USD, converted like any price."""
-    median, behavior = pricing.median_price(offers.listed(part, info)), info.context.behavior
-    if median is not None and not behavior.median_in_dollars:
-        rate = currencies.exchange_rate("USD", part.market.currency) or 1.0
-        median = records.PriceBreak(median.quantity, median.price * rate, part.market.currency)
-    return None if median is None else offers.price(median, part.market, behavior, ("median", part.record.id))
-
-
-def total_avail(part: views.PartView, info: context.Info) -> int:
-    """Total stock of all distributors, at most the largest Int."""
-    listed = offers.listed(part, info)
-    without_brokers = info.context.behavior.totals_without_brokers
-    total = pricing.total_avail(listed) if without_brokers else sum(map(pricing.stock, listed))
-    return min(total, LARGEST_INT)
+    median = pricing.median_price(offers.listed(part, info))
+    return None if median is None else offers.price(median, part.market, ("median", part.record.id))
 
 
 ATTRIBUTES = {
@@ -146,9 +108,8 @@ ATTRIBUTES = {
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart._cacheId": lambda part, _: views.cache_id("part", part.record.id, *part.market.key),
     "SupPart.name": lambda part, _: f"{part.record.manufacturer.name} {part.record.mpn}",
-    "SupPart.octopartUrl": octopart_url,
+    "SupPart.octopartUrl": lambda part, _: offers.SITE + part.record.slug,
     "SupPart.specs": specs,
-    "SupPart.documentCollections": document_collections,
     "SupPart.similarParts": similar_parts,
     "SupPart.companionProducts": companions,
     "SupPart.bestImage": lambda part, _: part.record.images[0] if part.record.images else None,
@@ -156,6 +117,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.cadRequestUrl": cad_request_url,
     "SupPart.counts": counts,
     "SupPart.medianPrice1000": median_price,
-    "SupPart.totalAvail": total_avail,
+    # At most the largest Int.
+    "SupPart.totalAvail": lambda part, info: min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT),
     "SupPart.avgAvail": lambda part, info: pricing.avg_avail(offers.listed(part, info)),
 }

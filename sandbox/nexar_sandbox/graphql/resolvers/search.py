@@ -10,7 +10,6 @@ from typing import Any
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox import behavior as behaviors
 from nexar_sandbox.catalog import records
 from nexar_sandbox.catalog import search as catalog_search
 from nexar_sandbox.graphql import context, errors, limits, views
@@ -21,45 +20,29 @@ Find = Callable[[str, records.SearchConditions, str, bool], records.SearchHits]
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
-    market, behavior = offers.market(info, arguments), info.context.behavior
-    parts_ = [_part(id_, info) for id_ in (ids if behavior.parts_in_order else reversed(ids))]
-    views_ = [
-        None if part is None else views.PartView(part, market)
-        for part in parts_
-        if part is not None or behavior.unknown_parts_are_null
-    ]
-    for position, view in enumerate(views_):
+    market, catalog = offers.market(info, arguments), info.context.catalog
+    found = [catalog.part(id_) or catalog.part_by_uid(id_) for id_ in ids]
+    part_views = [None if part is None else views.PartView(part, market) for part in found]
+    for position, view in enumerate(part_views):
         if view is not None:
             info.context.bill(view, [*info.path.as_list(), position])
-    return views_
-
-
-def _part(id_: str, info: context.Info) -> records.Part | None:
-    catalog, behavior = info.context.catalog, info.context.behavior
-    part = catalog.part(id_)
-    if part is None and (part := catalog.part_by_uid(id_)) is not None:
-        is_own = part.v3uid == id_.lower()
-        return part if (behavior.uids_lead_to_parts if is_own else behavior.redirected_uids_lead_to_parts) else None
-    return part
+    return part_views
 
 
 def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
-    conditions = search_conditions(arguments, info.context.behavior)
+    conditions = search_conditions(arguments)
     try:
         search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     market = offers.market(info, arguments)
     start, limit = arguments.get("start") or 0, arguments.get("limit")
-    if limit is None or (limit == 0 and not info.context.behavior.zero_limit_empties_page):
-        limit = limits.DEFAULT_LIMIT
-    page = _page(info, search_hits_, start if info.context.behavior.search_start_obeyed else 0, limit)
+    page = _page(info, search_hits_, start, limits.DEFAULT_LIMIT if limit is None else limit)
     hits = tuple(
         views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
     )
-    warnings = _warnings(query) if info.context.behavior.long_queries_warned else ()
-    return views.SupPartResultSet(search_hits_, hits, query, conditions, start, warnings)
+    return views.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
 
 
 def _page(info: context.Info, hits: records.SearchHits, start: int, limit: int) -> list[records.Part]:
@@ -80,19 +63,14 @@ def multi_match(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
-    behavior = info.context.behavior
-    market, conditions = offers.market(info, arguments), match_conditions(options or {}, behavior)
-    if not behavior.equal_queries_separate:
-        queries = [query for position, query in enumerate(queries) if query not in queries[:position]]
-    matches = [_match(info, query, conditions, market) for query in queries]
-    return matches if behavior.matches_in_order else matches[::-1]
+    market, conditions = offers.market(info, arguments), match_conditions(options or {})
+    return [_match(info, query, conditions, market) for query in queries]
 
 
 def _match(
     info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: views.Market
 ) -> views.SupPartMatch:
-    behavior = info.context.behavior
-    reference = query.get("reference") if behavior.references_echoed else None
+    reference = query.get("reference")
     match_query = records.MatchQuery(
         mpn=query.get("mpn"),
         sku=query.get("sku"),
@@ -102,14 +80,12 @@ def _match(
     )
     if match_query == records.MatchQuery():
         # The contract knows no text of this field; that of the sandbox is the v3 service's.
-        return views.SupPartMatch(reference, 0, error=behavior.empty_match_error)
+        return views.SupPartMatch(reference, 0, error="Missing search filters")
     try:
         hits = info.context.catalog.match(match_query, conditions)
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    start = query["start"] if behavior.match_start_obeyed else 0
-    limit = query["limit"] or (0 if behavior.zero_match_limit_empties_page else limits.DEFAULT_MATCH_LIMIT)
-    page = _page(info, hits, start, limit)
+    page = _page(info, hits, query["start"], query["limit"])
     return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
 
 
@@ -119,12 +95,6 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
     for position, part in enumerate(match.parts):
         info.context.bill(part, [*place, position])
     return match.parts
-
-
-def hits(result: views.SupPartResultSet, info: context.Info) -> int:
-    """All hits, not the page."""
-    before = 0 if info.context.behavior.hits_count_all else result.start
-    return max(result.hits.hits - before, 0)
 
 
 def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
@@ -137,22 +107,17 @@ def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
 _MERE_EXISTENCE = re.compile(r"\(\s*__\s*\)")
 
 
-def search_conditions(arguments: Mapping[str, Any], behavior: behaviors.SupplyBehavior) -> records.SearchConditions:
+def search_conditions(arguments: Mapping[str, Any]) -> records.SearchConditions:
     """From the arguments of a search. Raises ServiceError naming the filter."""
-    return records.SearchConditions(
-        filters=_filters(arguments.get("filters") or {}),
-        in_stock_only=bool(arguments.get("inStockOnly")) and behavior.in_stock_filters,
-        search_rules=behavior,
-    )
+    return records.SearchConditions(_filters(arguments.get("filters") or {}), bool(arguments.get("inStockOnly")))
 
 
-def match_conditions(options: Mapping[str, Any], behavior: behaviors.SupplyBehavior) -> records.SearchConditions:
+def match_conditions(options: Mapping[str, Any]) -> records.SearchConditions:
     """From the options of supMultiMatch. Raises ServiceError naming the filter."""
     return records.SearchConditions(
-        filters=_filters((options.get("filters") if behavior.match_filters_obeyed else None) or {}),
-        in_stock_only=bool(options.get("requireStockAvailable")) and behavior.match_stock_obeyed,
-        authorized_only=bool(options.get("requireAuthorizedSellers")) and behavior.match_authorized_obeyed,
-        search_rules=behavior,
+        filters=_filters(options.get("filters") or {}),
+        in_stock_only=bool(options.get("requireStockAvailable")),
+        authorized_only=bool(options.get("requireAuthorizedSellers")),
     )
 
 
@@ -182,23 +147,18 @@ def suggest(
     return info.context.catalog.suggest(q, categoryId or None, part_numbers_only=bool(partNumbersOnly))
 
 
-def description(hit: views.SupPartResult, info: context.Info) -> str:
-    return highlighted(hit.part.record.short_description, hit.query, info.context.behavior.highlight_tag)
-
-
-def highlighted(text: str, query: str, tag: str = "strong") -> str:
-    """`text` with an element around the words of `query`; the last of them may be the beginning of a word.
+def highlighted(text: str, query: str) -> str:
+    """`text` with `<strong>` around the words of `query`; the last of them may be the beginning of a word.
 
     Nothing is escaped: the text is the catalog's own.
     """
     terms = [word.lower() for word in _WORD.findall(query)]
     if not terms:
         return text
-    terms_, last = set(terms), terms[-1]
 
     def mark(match: re.Match[str]) -> str:
         word = match[0].lower()
-        return f"<{tag}>{match[0]}</{tag}>" if word in terms_ or word.startswith(last) else match[0]
+        return f"<strong>{match[0]}</strong>" if word in terms or word.startswith(terms[-1]) else match[0]
 
     return _WORD.sub(mark, text)
 
@@ -209,14 +169,15 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supSearchMpn": lambda _, info, **arguments: _search(info.context.catalog.search_mpn, info, arguments),
     "Query.supMultiMatch": multi_match,
     "SupPartMatch.parts": matched_parts,
-    "SupPartResultSet.hits": hits,
-    "SupPartResultSet.total": hits,
+    # All hits, not the page.
+    "SupPartResultSet.hits": lambda result, _: result.hits.hits,
+    "SupPartResultSet.total": lambda result, _: result.hits.hits,
     "SupPartResultSet.results": lambda result, _: result.page,
     "SupPartResultSet.warnings": lambda result, _: result.warnings or None,
     "SupPartResult.part": hit_part,
     "Query.supSuggest": suggest,
     "Query.supSpellingCorrection": lambda _, info, q: info.context.catalog.spelling(q),
     "SupPartResult._cacheId": lambda hit, _: views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key),
-    "SupPartResult.description": description,
+    "SupPartResult.description": lambda hit, _: highlighted(hit.part.record.short_description, hit.query),
     "SupPartResult.explain": lambda _hit, _info: "",  # always (contract graphql.md §1.2)
 }

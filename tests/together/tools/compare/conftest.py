@@ -16,7 +16,6 @@ from together.environment import ProxyEnvironment, StartEnvironment
 from together.tools.compare.comparison import KEY, CompareRequests
 
 import nexar_sandbox
-from nexar_sandbox.legacy_v3 import disturbances
 from proxy import config
 from proxy.kit import clock
 from proxy.traffic.v3_request import V3Request
@@ -40,7 +39,7 @@ def start(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment]:
-    """An environment of a test file. Comparisons change only the disturbances, which each sets anew."""
+    """An environment of a test file."""
     async with start(sandbox=UPSTREAM) as opened:
         yield opened
 
@@ -88,21 +87,19 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
 
 @pytest.fixture
 def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment, tmp_path: Path) -> CompareRequests:
-    """Compare requests under disturbances of the old service.
+    """Compare requests of the old service.
 
     Returns the JSON result plus the exit code as `code`. By default the proxy has a learned table of uids.
     """
 
     async def run_comparison(
-        requests: Sequence[V3Request], *disturbed: disturbances.Disturbance, proxy: str = learned_environment.proxy.url
+        requests: Sequence[V3Request], proxy: str = learned_environment.proxy.url
     ) -> dict[str, Any]:
         lines = [f"/v3{request.target(KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
-        environment.sandbox.legacy.disturbances.replace(disturbed)
         sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")
         options = ("--requests", "calls.txt", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
-        environment.sandbox.legacy.disturbances.replace(())  # the next test reads the catalog there
         assert (tmp_path / "result.json").exists(), found
         return {**json.loads((tmp_path / "result.json").read_text("utf-8")), "code": found.code}
 

@@ -1,4 +1,4 @@
-"""Private and undocumented names of aiohttp that `proxy/kit/aiohttp_internals` uses, in the installed aiohttp.
+"""Private and undocumented names of aiohttp that `proxy/upstream/connector.py` uses, in the installed aiohttp.
 
 A release of aiohttp that drops or renames one fails here first, by name.
 """
@@ -16,7 +16,7 @@ from aiohttp import client_proto, client_reqrep
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
-PACKAGE = ROOT / "proxy" / "kit" / "aiohttp_internals"
+MODULE = ROOT / "proxy" / "upstream" / "connector.py"
 
 # Class or module, and the private attributes of its instances, or its own.
 PRIVATE: dict[Any, set[str]] = {
@@ -49,16 +49,15 @@ def test_installed_aiohttp_has_every_internal_name(owner: Any, used: set[str]) -
     assert used - _names(owner) == set()
 
 
-def test_every_private_attribute_that_the_package_uses_is_listed() -> None:
+def test_every_private_attribute_that_the_module_uses_is_listed() -> None:
     used: set[str] = set()
     defined: set[str] = set()
-    for file in PACKAGE.glob("*.py"):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-                own = isinstance(node.value, ast.Name) and node.value.id == "self" and isinstance(node.ctx, ast.Store)
-                (defined if own else used).add(node.attr)
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                defined.add(node.name)
+    for node in ast.walk(ast.parse(MODULE.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+            own = isinstance(node.value, ast.Name) and node.value.id == "self" and isinstance(node.ctx, ast.Store)
+            (defined if own else used).add(node.attr)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            defined.add(node.name)
     listed = set().union(*PRIVATE.values())
     assert used - defined <= listed
     assert listed <= used | defined

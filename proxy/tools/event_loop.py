@@ -1,12 +1,10 @@
-"""Running the main coroutine of a command, its signals, and long computations."""
+"""Running the main coroutine of a command that two signals can stop."""
 
 import asyncio
 import signal
 import sys
 from collections.abc import Coroutine
 from typing import Any, TypeVar
-
-from proxy.kit.slices import Slices
 
 T = TypeVar("T")
 
@@ -18,17 +16,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             return runner.run(main)
         except asyncio.CancelledError:
             sys.exit(1)
-
-
-async def in_turns(work: Slices[T]) -> T:
-    """Return the result of the work; other tasks run between its slices."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
-        await asyncio.sleep(0)
 
 
 def stop_on_signal() -> asyncio.Event:

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nexar_sandbox.kit import clock as clocks
+from nexar_sandbox import clocks
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,13 @@ import orjson
 from aiohttp import web
 
 from nexar_sandbox import faults, journal, pages
-from nexar_sandbox.injection import injector
 
 
 @dataclass(slots=True)
 class Exchange:
     entry: journal.JournalEntry
     journal: journal.RequestJournal
-    injected: injector.InjectedFault = injector.NO_FAULT
+    injected: faults.InjectedFault = faults.NO_FAULT
     request: web.Request | None = None
 
     @property
@@ -47,14 +46,14 @@ Handler: TypeAlias = Callable[[web.Request, Exchange], Awaitable[web.Response]]
 
 
 class ExchangeMiddleware:
-    def __init__(self, faults_: injector.FaultInjector, requests: journal.RequestJournal) -> None:
+    def __init__(self, faults_: faults.FaultInjector, requests: journal.RequestJournal) -> None:
         self._injector, self._journal = faults_, requests
 
     def wrap(self, service: str, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         """Wrap a handler for aiohttp. `service` is "graphql" or "token"."""
 
         async def handle(request: web.Request) -> web.StreamResponse:
-            injected = self._injector.draw(service) if self._injector.active else injector.NO_FAULT
+            injected = self._injector.draw(service) if self._injector.active else faults.NO_FAULT
             exchange, is_complete = Exchange(self._journal.begin(service), self._journal, injected, request), False
             try:
                 # The response of the handler, or of a fault that replaces it.
@@ -86,7 +85,7 @@ class ExchangeMiddleware:
 
 async def _deliver(request: web.Request, exchange: Exchange, original: web.Response) -> tuple[web.StreamResponse, bool]:
     """Send the response, modified by faults. Returns it, and whether the original was delivered completely."""
-    if exchange.injected is injector.NO_FAULT:
+    if exchange.injected is faults.NO_FAULT:
         exchange.entry.status = original.status
         return original, await send(request, original)
     if exchange.injected.delay:

@@ -1,4 +1,8 @@
-"""Connection pool that records how far each request came, for the decision whether it may be sent again."""
+"""Connection pool that records how far each request came, for the decision whether it may be sent again.
+
+The one module that uses private attributes and undocumented behavior of aiohttp. Its test names each of them, and fails
+when an aiohttp lacks one; `pyproject.toml` bounds the version.
+"""
 
 import asyncio
 import math

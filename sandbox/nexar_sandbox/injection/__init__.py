@@ -1,1 +1,0 @@
-"""Fault injection between the services and their clients."""

@@ -1,1 +1,0 @@
-"""Clock and rate limit windows: no domain."""
