@@ -1,5 +1,6 @@
 """`v3bridge explain`: what becomes of the requests of a log, or of one request. Sends nothing."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ from rich.table import Table
 
 from proxy import config, errors
 from proxy.cli import option_fields, shown, used_store
-from proxy.kit import event_loop
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
@@ -57,10 +57,10 @@ def explain(
         return
     found: Explained | ExplainedLog
     if Path(given).is_file():
-        found = in_file = event_loop.run(log.explain(explainer, Path(given), application))
+        found = in_file = asyncio.run(log.explain(explainer, Path(given), application))
         is_refused, lines = any(each.refused for each in in_file.programs), _lines_of_log(in_file)
     else:
-        found = one = event_loop.run(_explain_url(explainer, given.strip("\"'<> "), application))
+        found = one = asyncio.run(_explain_url(explainer, given.strip("\"'<> "), application))
         is_refused, lines = bool(one.error), _lines(one)
     if as_json:
         shown.print_json(found)
