@@ -66,6 +66,9 @@ class BridgeError(Exception):
     v3_class: ClassVar[V3Class] = "ServerErrorResponse"
     _origin: TracebackType | None = None
 
+    def __init_subclass__(cls, status: int | None = None) -> None:
+        cls.status = status or cls.status
+
     def __init__(self, message: str, *, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
@@ -85,10 +88,9 @@ class BridgeError(Exception):
         return str(self)
 
 
-class ClientError(BridgeError):
+class ClientError(BridgeError, status=400):
     """Error in the request: 4xx."""
 
-    status = 400
     v3_class = "ClientErrorResponse"
 
 
@@ -106,10 +108,8 @@ class MissingKey(ClientError):
         super().__init__(message)
 
 
-class ForbiddenKey(ClientError):
+class ForbiddenKey(ClientError, status=403):
     """The API key belongs to no application."""
-
-    status = 403
 
     def __init__(self, message: str = "Forbidden request") -> None:
         super().__init__(message)
@@ -119,16 +119,12 @@ class ExpiredKey(ForbiddenKey):
     """The API key was valid until a day that is over."""
 
 
-class NotFound(ClientError):
+class NotFound(ClientError, status=404):
     """There is no such path, or no object with that uid."""
 
-    status = 404
 
-
-class MethodNotAllowed(ClientError):
+class MethodNotAllowed(ClientError, status=405):
     """The path does not serve the method."""
-
-    status = 405
 
     @classmethod
     def of(cls, method: str) -> Self:
@@ -136,40 +132,29 @@ class MethodNotAllowed(ClientError):
         return cls(f"{method[:20]} is not allowed here; v3 is read with GET")
 
 
-class RequestTimeout(ClientError):
+class RequestTimeout(ClientError, status=408):
     """The body of the request was not sent in time."""
 
-    status = 408
 
-
-class Gone(ClientError):
+class Gone(ClientError, status=410):
     """The sunset of the API key has passed."""
 
-    status = 410
 
-
-class ContentTooLarge(ClientError):
+class ContentTooLarge(ClientError, status=413):
     """The body of the request is too long."""
 
-    status = 413
 
-
-class UnsupportedMediaType(ClientError):
+class UnsupportedMediaType(ClientError, status=415):
     """The body of the request is of another type or encoding."""
 
-    status = 415
 
-
-class TooManyRequests(ClientError):
+class TooManyRequests(ClientError, status=429):
     """The rate limit of the upstream or the API key is exceeded."""
 
-    status = 429
 
-
-class QuotaExhausted(ClientError):
+class QuotaExhausted(ClientError, status=429):
     """The remaining parts do not cover the request; `retry_after`: until the reset."""
 
-    status = 429
     part_limit: int | None = None  # that the upstream has named
 
 
@@ -188,10 +173,8 @@ class ServerError(BridgeError):
         self.may_be_billed = may_be_billed
 
 
-class UpstreamUnreachable(ServerError):
+class UpstreamUnreachable(ServerError, status=503):
     """No connection, a connection lost before the response, or no response in time."""
-
-    status = 503
 
 
 class CircuitBreakerOpen(UpstreamUnreachable):
@@ -202,10 +185,9 @@ class DeadlineExceeded(UpstreamUnreachable):
     """The time limit passed before the service had a fair share of it; does not count as a failure of the service."""
 
 
-class UpstreamUnreadable(ServerError):
+class UpstreamUnreadable(ServerError, status=502):
     """The response is HTML, empty, truncated, or JSON that does not fit the schema."""
 
-    status = 502
     sign: Literal["", "wrong address", "page", "unusable token"] = ""  # what it points to
 
 
@@ -219,10 +201,8 @@ class OversizedOperation(UpstreamUnreadable):
         self.smaller = smaller
 
 
-class UpstreamFault(ServerError):
+class UpstreamFault(ServerError, status=502):
     """5xx from upstream: 503 is passed on, everything else becomes 502."""
-
-    status = 502
 
     def __init__(
         self, message: str, *, status: int = 502, retry_after: int | None = None, may_be_billed: bool = False
@@ -240,44 +220,34 @@ class CredentialsRefused(ServerError):
     code = ""  # of the service that refuses them
 
 
-class TokenLimit(ServerError):
+class TokenLimit(ServerError, status=503):
     """The rate limit of token requests is exceeded (contract graphql.md §4.1)."""
 
-    status = 503
 
-
-class QueryRefused(ServerError):
+class QueryRefused(ServerError, status=502):
     """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
 
     `reported` are its errors as sent."""
-
-    status = 502
 
     def __init__(self, message: str, *, may_be_billed: bool = False, reported: Sequence[Any] = ()) -> None:
         super().__init__(message, may_be_billed=may_be_billed)
         self.reported = reported
 
 
-class StoreUnavailable(ServerError):
+class StoreUnavailable(ServerError, status=503):
     """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked."""
-
-    status = 503
 
     def __init__(self, message: str) -> None:
         super().__init__(message, retry_after=1)
 
 
-class TooManyConnections(ServerError):
+class TooManyConnections(ServerError, status=503):
     """The limit of client connections is reached, and further ones serve health checks only; or that of all bodies
     which clients are sending."""
 
-    status = 503
 
-
-class UpstreamLoop(ServerError):
+class UpstreamLoop(ServerError, status=508):
     """The request comes from a v3bridge, perhaps this one, whose upstream leads here (RFC 5842 §7.2)."""
-
-    status = 508
 
 
 class StartError(BridgeError):

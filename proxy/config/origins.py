@@ -15,7 +15,6 @@ from proxy.kit import located_yaml
 from proxy.kit.located_yaml import LocatedYaml, Trail
 
 DEFAULT = "default"
-_MISSING: Any = object()
 
 
 class EffectiveSetting(msgspec.Struct, frozen=True):
@@ -38,7 +37,7 @@ def effective_settings(config: settings.Config, file: Path) -> list[EffectiveSet
 
 def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
     """Yield the name, the place in the file and the value of each setting."""
-    inner: list[tuple[Any, Any, Any]] = []
+    inner: list[tuple[Any, Any, Any]]
     if isinstance(value, base.Settings):
         inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
     elif isinstance(value, dict):
@@ -47,28 +46,30 @@ def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail
         inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
     else:
         yield name, at, value
+        return
     for label, step, each in inner:
         yield from _settings(each, (*name, label), (*at, step))
 
 
 def _source(located: LocatedYaml, at: Trail) -> str:
     raw, parent = _raw(located.data, at), _raw(located.data, at[:-1])
-    if raw is _MISSING and isinstance(parent, dict) and at[-1] in settings.PLANS.get(str(parent.get("plan")), {}):
-        raw, at = None, (*at[:-1], "plan")
-    if raw is _MISSING and isinstance(parent, str) and at[-1] == "key":  # an API key that is no block
+    if isinstance(parent, str) and at[-1] == "key":  # an API key that is no block
         raw = parent
-    if raw is _MISSING:
+    elif isinstance(parent, dict) and at[-1] not in parent:
+        if at[-1] not in settings.PLANS.get(str(parent.get("plan")), {}):
+            return DEFAULT
+        at = (*at[:-1], "plan")
+    elif not isinstance(parent, dict):
         return DEFAULT
-    references = [each for each in (raw,) if isinstance(each, str) and each.startswith(("env:", "file:"))]
+    references = [raw] if isinstance(raw, str) and raw.startswith(("env:", "file:")) else []
     return ", ".join((*references, located.place(at).rpartition(":")[0]))
 
 
 def _raw(data: Any, at: Trail) -> Any:
-    try:
-        for step in at:
-            data = data[step]
-    except (KeyError, IndexError, TypeError):  # the last one: a block may be written as one value
-        return _MISSING
+    """Return what is written at a place; None for nothing, also where a block is written as one value."""
+    for step in at:
+        is_there = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
+        data = data[step] if is_there else None
     return data
 
 

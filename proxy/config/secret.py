@@ -15,7 +15,6 @@ TOKEN_MIN = 16  # characters of the token of operators: nothing but its length s
 
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
-_CONNECT_TO = re.compile(r"([^:\s]+):\d{1,5}:[^:\s]+:\d{1,5}")
 
 
 class ClientId(str):
@@ -95,20 +94,6 @@ class Network(str):
             return super().__new__(cls, ipaddress.ip_network(text))
         except ValueError:
             raise ValueError("is not an address or network, such as 192.0.2.1, 10.0.0.0/8 or 2001:db8::/32") from None
-
-
-class ConnectTo(str):
-    """Host and port, and those to connect to instead, as of curl's --connect-to."""
-
-    __slots__ = ()
-
-    def __new__(cls, text: str) -> "ConnectTo":
-        found = _CONNECT_TO.fullmatch(text)
-        if found is None:
-            raise ValueError("is not HOST:PORT:HOST:PORT")
-        if _address(found[1]) is not None:
-            raise ValueError("begins with an address, and only names are resolved; write the other one into the URLs")
-        return super().__new__(cls, text)
 
 
 class File(str):
@@ -206,12 +191,7 @@ def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name stands for the machine that uses it."""
-    address = _address(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        return ipaddress.ip_address(host)
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return None
+        return False

@@ -12,7 +12,6 @@ from msgspec import Meta
 from proxy.config.base import Settings
 from proxy.config.secret import (
     ClientId,
-    ConnectTo,
     Digest,
     File,
     Network,
@@ -117,8 +116,10 @@ class UpstreamSettings(Settings, frozen=True):
         ProxyAddress | None,
         Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
     ] = None
+    # The first host is a name: only these are resolved.
     connect_to: Annotated[
-        tuple[ConnectTo, ...], Meta(description="HOST:PORT:HOST:PORT, as of curl's --connect-to, in a list")
+        tuple[Annotated[str, Meta(pattern=r"^[^:\s]*[^\d.:\s][^:\s]*:\d{1,5}:[^:\s]+:\d{1,5}\Z")], ...],
+        Meta(description="NAME:PORT:HOST:PORT, as of curl's --connect-to, in a list"),
     ] = ()
     # In PEM format, used instead of the system's.
     ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None

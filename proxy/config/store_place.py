@@ -46,26 +46,16 @@ def file_of(url: StoreUrl) -> Path | None:
 def usable_file(url: StoreUrl) -> Path | None:
     """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
     file = file_of(url)
-    if file is not None and (folder := missing_folder(file)) is not None:
-        # A mistyped path, or a disk that is not mounted: usage would begin from zero.
-        raise errors.ConfigError(
-            f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, or make "
-            f"the folder: {make_command(folder)}"
-        )
-    return file
-
-
-def missing_folder(file: Path) -> Path | None:
-    """Return the folder of an SQLite store that the user has to make; None where it exists."""
+    if file is None:
+        return None
     try:
         file.parent.stat()
     except FileNotFoundError:
-        return file.parent
+        # A mistyped path, or a disk that is not mounted: usage would begin from zero.
+        raise errors.ConfigError(
+            f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, or make "
+            f"the folder: mkdir -p {shlex.quote(str(file.parent))}"
+        ) from None
     except OSError:  # opening the file says why
-        return None
-    return None
-
-
-def make_command(folder: Path) -> str:
-    """Return the shell command that makes a folder."""
-    return f"mkdir -p {shlex.quote(str(folder))}"
+        pass
+    return file

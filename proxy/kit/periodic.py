@@ -1,7 +1,6 @@
 """Work that a process repeats in the background until it stops."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -25,12 +24,8 @@ class PeriodicTask:
         delay: float = 0.0,
         logged: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> None:
-        self._name = name
-        self._work = work
-        self._seconds = seconds
-        self._delay = delay
-        self._logged = logged
-        self._closing = asyncio.Event()
+        self._name, self._work, self._seconds, self._delay, self._logged = name, work, seconds, delay, logged
+        self._is_closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -39,13 +34,11 @@ class PeriodicTask:
     async def close(self, grace: float | None = 0.0) -> None:
         """End the task. Work under way has `grace` seconds to finish before it is cancelled; None: as long as it
         takes."""
-        if self._task is None:
-            return
-        self._closing.set()
-        await asyncio.wait((self._task,), timeout=grace)
-        self._task.cancel()
-        await asyncio.wait((self._task,))
-        self._task = None
+        self._is_closing.set()
+        if self._task is not None:
+            await asyncio.wait((self._task,), timeout=grace)
+            self._task.cancel()
+            await asyncio.wait((self._task,))
 
     async def call(self) -> None:
         """Do the work once, out of turn."""
@@ -57,12 +50,14 @@ class PeriodicTask:
             log.error("background task failed", task=self._name, exc_info=error)
 
     async def _repeat(self) -> None:
-        await self._pause(self._delay)
-        while not self._closing.is_set():
+        pause = self._delay
+        while not await self._is_closed_within(pause):
             await self.call()
-            await self._pause(self._seconds)
+            pause = self._seconds
 
-    async def _pause(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
+    async def _is_closed_within(self, seconds: float) -> bool:
+        try:
             async with asyncio.timeout(seconds):
-                await self._closing.wait()
+                return await self._is_closing.wait()
+        except TimeoutError:
+            return False

@@ -5,9 +5,8 @@ Not a cache: an entry is removed when its execution ends.
 """
 
 import asyncio
-import functools
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -20,7 +19,7 @@ class SingleFlight(Generic[K, V]):
         self._name = name
         self._tasks: dict[K, asyncio.Task[V]] = {}
 
-    async def run(self, key: K, work: Callable[[], Awaitable[V]], seconds: float | None = None) -> V:
+    async def run(self, key: K, work: Callable[[], Coroutine[Any, Any, V]], seconds: float | None = None) -> V:
         """Return the result of the execution in flight for `key`, or start `work` if there is none. Errors are shared.
 
         Raises TimeoutError after `seconds`. Neither that nor cancelling a caller ends the execution.
@@ -32,14 +31,12 @@ class SingleFlight(Generic[K, V]):
             raise TimeoutError
         return task.result()
 
-    def start(self, key: K, work: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
+    def start(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """Return the task for `key`, started if there is none, for a caller that does not wait."""
-        task = self._tasks.get(key)
-        if task is None:
-            task = asyncio.create_task(_run(work), name=self._name)
-            task.add_done_callback(functools.partial(self._forget, key))
-            self._tasks[key] = task
-        return task
+        if key not in self._tasks:
+            self._tasks[key] = asyncio.create_task(work(), name=self._name)
+            self._tasks[key].add_done_callback(lambda task: self._forget(key, task))
+        return self._tasks[key]
 
     async def close(self) -> None:
         """Cancel all executions and wait for their end."""
@@ -52,7 +49,3 @@ class SingleFlight(Generic[K, V]):
         del self._tasks[key]
         if not task.cancelled():
             task.exception()  # retrieved, so that asyncio does not log it if all callers are gone
-
-
-async def _run(work: Callable[[], Awaitable[V]]) -> V:
-    return await work()

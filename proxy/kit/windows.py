@@ -18,10 +18,6 @@ class Window:
     count: int
     seconds: float
 
-    def __post_init__(self) -> None:
-        if self.count < 1 or self.seconds <= 0:
-            raise ValueError(f"a window needs a count >= 1 and seconds > 0, not {self.count} and {self.seconds}")
-
 
 class Windows:
     """Log of request times, checked against all windows. Keeps at most as many times as the largest count."""
