@@ -8,7 +8,7 @@ import msgspec
 from proxy import errors
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Found, Hit, Outcome, Refused, Reserved, Result, Usage, Want
-from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction, json_text
+from proxy.store.rows import Pair, PartRow, Reservation, ResultRow, Transaction, Value, json_text
 
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 _hits = msgspec.json.Decoder(tuple[Hit, ...])
@@ -17,11 +17,23 @@ _hits = msgspec.json.Decoder(tuple[Hit, ...])
 def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[list[Outcome]]:
     """Reserve wants in their order, each seeing what those before it have reserved; return their outcomes."""
     reserved: Counter[Pair] = Counter()
+    _load(rows, begins)
     outcomes = [_begin(rows, each, worker, reserved) for each in begins]
     limits = {account[:2]: account.limit for each in begins for account in each.accounts}
     for pair, parts in reserved.items():
         rows.add(pair, 0, 0, parts, limits[pair])
     return outcomes
+
+
+def _load(rows: Transaction, begins: Sequence[Begin]) -> None:
+    """Read together what most of them need."""
+    wanted = [(each.scope, want) for each in begins for want in each.wants]
+    rows.load(Reservation, [(each.id,) for each in begins])
+    rows.load(ResultRow, [(scope, want.key) for scope, want in wanted])
+    values = [f"done {each.id}" for each in begins] + [f"busy {scope} {want.key}" for scope, want in wanted]
+    values += [f"part {scope} {want.part}" for scope, want in wanted if want.part is not None]
+    rows.load(Value, [(key,) for key in values])
+    rows.load(PartRow, [(scope, want.part) for scope, want in wanted if want.part is not None])
 
 
 def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
@@ -94,6 +106,7 @@ def _stored(rows: Transaction, begin: Begin, want: Want) -> Result | None:
         items, fresh_from = _hits.decode(row.items), begin.fresh_from + rows.ahead
         if not items and row.details is None:
             fresh_from = max(fresh_from, rows.now - protocol.EMPTY_SECONDS)
+        rows.load(PartRow, [(begin.scope, hit.uid) for hit in items])
         parts = [part for hit in items if (part := rows.get(PartRow, begin.scope, hit.uid)) is not None]
         is_whole = len(parts) == len(items) and not any(begin.features & ~part.features for part in parts)
         times = [row.fetched, *(part.fetched for part in parts)]

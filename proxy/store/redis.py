@@ -8,7 +8,7 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.rows import TABLES, Kind, Pair, ResultRow, Row, Transaction, Value, json_text
+from proxy.store.rows import TABLES, Key, Kind, Pair, ResultRow, Row, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
@@ -118,6 +118,10 @@ class _RedisTransaction(Transaction):
         if name not in self.stored:
             self.lacking[name] = None
         return self.stored.get(name)
+
+    def load(self, kind: Kind, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._stored((kind, *key))
 
     def all(self, kind: type[Row]) -> list[Row]:
         found = self._stored((kind,)) or []

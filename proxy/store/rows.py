@@ -11,6 +11,7 @@ from proxy.store.protocol import Seen, Usage
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]
 Pair = tuple[str, str]  # account and period
+Key = tuple[Any, ...]
 
 
 class Reservation(NamedTuple):
@@ -74,6 +75,10 @@ class Transaction(ABC):
 
     now = ahead = 0.0
     epoch = 0
+
+    @abstractmethod
+    def load(self, kind: Kind, keys: Iterable[Key]) -> None:
+        """Read rows together that `get` will be asked for."""
 
     @abstractmethod
     def all(self, kind: type[Row]) -> list[Row]: ...

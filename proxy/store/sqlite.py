@@ -1,20 +1,22 @@
 """Store in SQLite: a file for the processes of a machine, or memory for one."""
 # ruff: noqa: S608 - only names of tables and columns are put into statements
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Kind, Pair, Row, Transaction
+from proxy.store.rows import TABLES, Key, Kind, Pair, Row, Transaction
 from proxy.store.sqlite_file import Database
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 EVICTED = 8  # parts that are deleted at a time
+READ_MAX = 500  # rows that a statement reads at most
 ROW_BYTES = 2**13  # about what a row writes beside its texts
 
 _ADD_USAGE = """
@@ -24,7 +26,6 @@ INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLIC
 _DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
 _DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
 _KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
-_GET = {kind: f"SELECT * FROM {name} WHERE {_KEY[kind]}" for kind, (name, _) in TABLES.items()}
 _PUT = {
     kind: f"INSERT OR REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})"
     for kind, (name, _) in TABLES.items()
@@ -77,8 +78,9 @@ class SqliteStore(Store):
             rows = _SqliteTransaction(self._database, self._clock.now())
             result = work(rows)
             if is_kept:
-                self._database.written += rows.written
-                self._room -= rows.written
+                written = rows.write()
+                self._database.written += written
+                self._room -= written
                 self._evict()
         return result
 
@@ -94,29 +96,52 @@ class SqliteStore(Store):
 
 
 class _SqliteTransaction(Transaction):
-    """Every change is a statement."""
+    """Rows are read together where they are known to be needed, and written together at the end."""
 
     def __init__(self, database: Database, now: float) -> None:
         self.now = now
-        self.written = 0  # bytes
-        self._execute = database.rows.execute
+        self._execute, self._many = database.rows.execute, database.rows.executemany
+        self._known: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
+        self._changed: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
+        self._added: dict[Pair, tuple[int, int, int]] = {}
+
+    def load(self, kind: Kind, keys: Iterable[Key]) -> None:
+        known = self._known[kind]
+        lasts: dict[Key, list[Any]] = {}
+        for key in keys:
+            if key not in known:
+                known[key] = None
+                lasts.setdefault(key[:-1], []).append(key[-1])
+        length = TABLES[kind][1]
+        for first, last in lasts.items():
+            for place in range(0, len(last), READ_MAX):
+                some = last[place : place + READ_MAX]
+                for values in self._execute(_select(kind, len(some)), (*first, *some)):
+                    row = kind._make(values)
+                    known[row[:length]] = row
 
     def all(self, kind: type[Row]) -> list[Row]:
-        return [kind._make(values) for values in self._execute(f"SELECT * FROM {TABLES[kind][0]}")]
+        rows = map(kind._make, self._execute(f"SELECT * FROM {TABLES[kind][0]}"))
+        stored = {row[: TABLES[kind][1]]: row for row in rows} | self._changed[kind]
+        return [row for row in stored.values() if row is not None]
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
-        values = self._execute(_GET[kind], key).fetchone()
-        return None if values is None else kind._make(values)
+        if key not in self._known[kind]:
+            self.load(kind, (key,))
+        row: Row | None = self._known[kind][key]
+        return row
 
     def put(self, row: NamedTuple) -> None:
-        self._execute(_PUT[type(row)], row)
-        self.written += ROW_BYTES + sum(len(each) for each in row if isinstance(each, bytes | str))
+        kind = type(row)
+        key = row[: TABLES[kind][1]]
+        self._known[kind][key] = self._changed[kind][key] = row
 
     def drop(self, kind: Kind, *key: Any) -> None:
-        self._execute(_DROP[kind], key)
+        self._known[kind][key] = self._changed[kind][key] = None
 
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, _: int | None = None) -> None:
-        self._execute(_ADD_USAGE, (*pair, used, uncertain, reserved))
+        old = self._added.get(pair, (0, 0, 0))
+        self._added[pair] = old[0] + used, old[1] + uncertain, old[2] + reserved
 
     def drop_fetched(self, oldest: float, latest: float) -> int:
         self._execute("DELETE FROM result WHERE fetched <= ? OR fetched >= ?", (oldest, latest))
@@ -125,3 +150,32 @@ class _SqliteTransaction(Transaction):
     def drop_ended(self, first_day: str) -> None:
         self._execute("DELETE FROM value WHERE until <= ?", (self.now,))
         self._execute("DELETE FROM usage WHERE length(period) = ? AND period < ?", (len(first_day), first_day))
+
+    def write(self) -> int:
+        """Write what was changed; return about how many bytes."""
+        written = 0
+        for kind, changed in self._changed.items():
+            if not changed:
+                continue
+            puts = [row for row in changed.values() if row is not None]
+            if puts:
+                self._many(_PUT[kind], puts)
+                written += sum(map(_bytes, puts))
+            if len(puts) < len(changed):
+                self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
+        if self._added:
+            self._many(_ADD_USAGE, [(*pair, *parts) for pair, parts in self._added.items() if any(parts)])
+        return written
+
+
+@functools.cache
+def _select(kind: Kind, number: int) -> str:
+    """Return the statement that reads rows whose keys differ in their last column."""
+    name, length = TABLES[kind]
+    same = "".join(f"{column} = ? AND " for column in kind._fields[: length - 1])
+    return f"SELECT * FROM {name} WHERE {same}{kind._fields[length - 1]} IN (?{', ?' * (number - 1)})"
+
+
+def _bytes(row: NamedTuple) -> int:
+    """Return about what a row writes."""
+    return ROW_BYTES + sum(len(each) for each in row if isinstance(each, bytes | str))
