@@ -57,8 +57,7 @@ async def _measure(file: Path, parts: int) -> tuple[list[float], list[float]]:
 
 async def _request(store: SqliteStore, id: str, uids: list[str], bodies: tuple[bytes, ...]) -> None:
     now = time.time()
-    wants = [Want(id, len(uids))]
-    await store.begin([Begin(id, "scope", FEATURES, wants, ACCOUNTS, now - 84_600, 35)])
+    await store.begin([Begin(id, "scope", FEATURES, Want(id, len(uids)), ACCOUNTS, now - 84_600, 35)])
     items = tuple(Hit(uid, "SN74S74N", "Dual D-type flip-flop") for uid in uids)
     result = Result(id, len(uids), len(uids), items, bodies, tuple(uids), b"{}", now)
     await store.finish([Finish(id, "scope", FEATURES, [result], ACCOUNTS, len(uids), 0)])

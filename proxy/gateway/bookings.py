@@ -1,4 +1,4 @@
-"""Ends of reservations: usage and results, committed in one transaction for all of a turn of the event loop.
+"""Ends of reservations: usage and results, committed in one transaction for all of an operation.
 
 What the store cannot take is repeated until it does. Until then the reservation counts in full.
 """
@@ -10,12 +10,10 @@ from typing import NamedTuple
 import structlog
 
 from proxy import errors
-from proxy.gateway.applications import Client
 from proxy.gateway.flights import Flight, Flights
-from proxy.gateway.turns import Gathered
 from proxy.gateway.usage import KnownUsage
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Begin, Finish, Result
+from proxy.store.protocol import Account, Begin, Finish, Result
 from proxy.store.store import Store
 
 REPEAT_SECONDS = 0.5
@@ -24,14 +22,18 @@ log = structlog.get_logger()
 
 
 class Booking(NamedTuple):
-    """End of a reservation for a client, and the flights whose results are among its own."""
+    """End of a flight's reservation, with the bits of the features that its results have."""
 
-    client: Client
-    begin: Begin
+    flight: Flight
     used: int = 0
     uncertain: int = 0
     results: Sequence[Result] = ()
-    flights: Sequence[Flight] = ()
+    features: int = 0
+
+
+class _Unfinished(NamedTuple):
+    booking: Booking
+    begin: Begin
 
 
 class Bookings:
@@ -42,20 +44,24 @@ class Bookings:
         self._flights = flights
         self._usage = usage
         self._clock = clock
-        self._gathered = Gathered("finish", self._commit)
-        self._unfinished: list[Booking] = []
+        self._unfinished: list[_Unfinished] = []
         self._repeating: asyncio.Task[None] | None = None
 
     @property
     def is_behind(self) -> bool:
         return bool(self._unfinished)
 
-    async def book(self, booking: Booking) -> None:
-        """Commit a booking, or see to it that it will be."""
+    async def book(self, bookings: Sequence[Booking]) -> None:
+        """Commit bookings of flights that are reserved, or see to it that they will be."""
+        ends = []
+        for booking in bookings:
+            if booking.flight.begin is not None:
+                ends.append(_Unfinished(booking, booking.flight.begin))
+                booking.flight.begin = None
         try:
-            await self._gathered(booking)
+            await self._commit(ends)
         except errors.StoreUnavailable as error:
-            self._unfinished.append(booking)
+            self._unfinished += ends
             if self._repeating is None or self._repeating.done():
                 log.error("usage not written", reason=str(error))
                 self._repeating = asyncio.create_task(self._repeat(), name="finish")
@@ -65,36 +71,28 @@ class Bookings:
         if self._repeating is not None:
             await asyncio.wait((self._repeating,))
 
-    async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> Sequence[None]:
+    async def _commit(self, ends: Sequence[_Unfinished], *, is_repeated: bool = False) -> None:
+        if not ends:
+            return
         now = self._clock.now()
-        await self._store.finish(
-            [
-                Finish(
-                    each.begin.id,
-                    each.begin.scope,
-                    each.begin.features,
-                    each.results,
-                    each.client.accounts(now),
-                    each.used,
-                    each.uncertain,
-                    is_repeated,
-                )
-                for each in bookings
-            ]
-        )
-        for booking in bookings:
-            self._usage.add(booking.client.accounts(now), booking.used, booking.uncertain)
-            for flight in booking.flights:
-                self._flights.remove(flight)
-        return [None] * len(bookings)
+        await self._store.finish([_finish(*end, end.booking.flight.client.accounts(now), is_repeated) for end in ends])
+        for booking, _ in ends:
+            self._usage.add(booking.flight.client.accounts(now), booking.used, booking.uncertain)
+            if booking.results:
+                self._flights.remove(booking.flight)
 
     async def _repeat(self) -> None:
         while self._unfinished:
             await asyncio.sleep(REPEAT_SECONDS)
-            bookings = [*self._unfinished]
+            ends = [*self._unfinished]
             try:
-                await self._commit(bookings, is_repeated=True)
+                await self._commit(ends, is_repeated=True)
             except errors.StoreUnavailable:
                 continue
-            del self._unfinished[: len(bookings)]
+            del self._unfinished[: len(ends)]
         log.info("usage written")
+
+
+def _finish(booking: Booking, begin: Begin, accounts: Sequence[Account], is_repeated: bool) -> Finish:
+    _, used, uncertain, results, features = booking
+    return Finish(begin.id, begin.scope, features, results, accounts, used, uncertain, is_repeated)

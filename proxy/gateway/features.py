@@ -83,6 +83,8 @@ class Features:
 
     def common(self, selected: Selected, other: Selected, lacking: frozenset[str]) -> Selected:
         """Return what parts of both selections have, without the fields of features that the tier lacks: nulls."""
+        if other is selected and not lacking:
+            return selected
         return self._select(selected.features & other.features - lacking)
 
     def parts_max(self, application: Application) -> int:

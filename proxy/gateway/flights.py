@@ -3,12 +3,18 @@ with what is no answer for others: the next that waits begins the query then.
 """
 
 import asyncio
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from proxy import errors
 from proxy.gateway.applications import Client
+from proxy.gateway.features import Selected
 from proxy.gateway.results import Answer
+from proxy.planning.fetches import Fetch
 from proxy.planning.queries import Query
+from proxy.store.protocol import Begin
+
+NO_FEATURES: frozenset[str] = frozenset()
 
 
 class Again(NamedTuple):
@@ -19,31 +25,78 @@ class Again(NamedTuple):
 
 
 class Flight:
-    """A query that `client` has begun, and the future of what it ends with. Its place among the flights is `key`;
-    `spent` are parts of operations that have not ended it."""
+    """A query that `client` has begun in a `request`, and the `outcome` that it ends with. Its place among the flights
+    is `key`; `spent` are parts of operations that have not ended it.
 
-    __slots__ = ("client", "done", "key", "query", "spent")
+    How it is to be fetched: as a whole list, whatever is stored of it (`anew`); with those only that have the same
+    `apart` in an operation; for the second time, `without` some features, which are a guess where the errors name none
+    (`is_guess`).
 
-    def __init__(self, key: tuple[str, str], query: Query, client: Client) -> None:
+    While it is reserved: its `begin` in the store, what is `fetch`ed with which features `selected`, what was `wanted`,
+    and until when, in monotonic seconds.
+    """
+
+    __slots__ = (
+        "anew",
+        "apart",
+        "begin",
+        "begun",
+        "client",
+        "fetch",
+        "is_guess",
+        "key",
+        "outcome",
+        "query",
+        "request",
+        "selected",
+        "spent",
+        "until",
+        "waiting",
+        "wanted",
+        "without",
+    )
+
+    selected: Selected
+    wanted: Selected
+    begun: float
+    until: float
+
+    def __init__(self, key: tuple[str, str], query: Query, client: Client, request: object, *, anew: bool) -> None:
         self.key = key
         self.query = query
         self.client = client
+        self.request = request
+        self.anew = anew
+        self.apart: object | None = None
+        self.is_guess = False
+        self.without = NO_FEATURES
         self.spent = 0
-        self.done: asyncio.Future[Answer | Again] = asyncio.get_running_loop().create_future()
+        self.begin: Begin | None = None
+        self.fetch = Fetch(query, None)
+        self.outcome: Answer | Again | None = None
+        self.waiting: list[Callable[[Flight], None]] = []
+
+    @property
+    def parts(self) -> int:
+        """How many parts its operation can cost."""
+        passed_on = self.query.passed_on
+        return self.fetch.limit if passed_on is None else passed_on.operation.parts_max
 
     def end(self, outcome: Answer | Again) -> None:
         """End the flight, unless it has ended."""
-        if not self.done.done():
-            if isinstance(outcome, Answer):
+        if self.outcome is None:
+            if self.spent and isinstance(outcome, Answer):
                 outcome = outcome._replace(parts=outcome.parts + self.spent)
-            self.done.set_result(outcome)
+            self.outcome = outcome
+            for each in self.waiting:
+                each(self)
 
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:
         """Return the answer to a query that has waited for this flight; None where it is to be looked for again."""
-        outcome = self.done.result()
+        outcome = self.outcome
         if isinstance(outcome, Again):
             return Answer(None, outcome.error) if outcome.client is client and self.key == key else None
-        if self.key != key or not _is_answer(outcome, query):
+        if outcome is None or self.key != key or not _is_answer(outcome, query):
             return None
         if is_own:
             return outcome
@@ -59,23 +112,46 @@ class Flights:
     def under_way(self, key: tuple[str, str]) -> Flight | None:
         """Return the flight with a key that has not ended."""
         flight = self._flights.get(key)
-        return flight if flight is not None and not flight.done.done() else None
+        return flight if flight is not None and flight.outcome is None else None
 
     def find(self, key: tuple[str, str], query: Query) -> Flight | None:
         """Return the flight to wait for; one that has ended only if it answers the query."""
         flight = self._flights.get(key)
-        if flight is not None and flight.done.done():
-            outcome = flight.done.result()
-            return None if isinstance(outcome, Again) or not _is_answer(outcome, query) else flight
-        return flight
+        if flight is None or flight.outcome is None:
+            return flight
+        return None if isinstance(flight.outcome, Again) or not _is_answer(flight.outcome, query) else flight
 
-    def begin(self, key: tuple[str, str], query: Query, client: Client) -> Flight:
-        flight = self._flights[key] = Flight(key, query, client)
-        return flight
+    def add(self, flight: Flight) -> None:
+        self._flights[flight.key] = flight
 
     def remove(self, flight: Flight) -> None:
         if self._flights.get(flight.key) is flight:
             del self._flights[flight.key]
+
+
+async def landed(flights: Collection[Flight], seconds: float | None = None) -> None:
+    """Return when flights have ended, or after so many seconds."""
+    waiting = {flight for flight in flights if flight.outcome is None}
+    if not waiting:
+        return
+    loop = asyncio.get_running_loop()
+    all_ended = loop.create_future()
+
+    def end(flight: Flight | None = None) -> None:
+        waiting.discard(flight)
+        if not all_ended.done() and (flight is None or not waiting):
+            all_ended.set_result(None)
+
+    for each in waiting:
+        each.waiting.append(end)
+    timer = None if seconds is None else loop.call_later(max(0.0, seconds), end)
+    try:
+        await all_ended
+    finally:
+        if timer is not None:
+            timer.cancel()
+        for each in waiting:
+            each.waiting.remove(end)
 
 
 def _is_answer(answer: Answer, query: Query) -> bool:

@@ -9,7 +9,6 @@ from proxy.gateway.applications import Application, Client, digest
 from proxy.gateway.features import Features, Selected
 from proxy.gateway.flights import Flight
 from proxy.gateway.results import Answer, Source
-from proxy.gateway.turns import Gathered
 from proxy.kit.clock import Clock
 from proxy.planning.queries import Query
 from proxy.store import protocol
@@ -28,63 +27,68 @@ class Lookups:
         self._seconds = seconds
         self._clock = clock
         self._rng = rng
-        self.quote: Gathered[Begin, list[Outcome]] = Gathered("quote", store.quote)
+        self.quote = store.quote
 
-    async def stale(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
-        """Return what was fetched within the last day for queries, whose upstream fails."""
-        return await self.stored(client, queries, "stale", protocol.STORED_SECONDS)
+    async def stale(self, asked: Sequence[tuple[Client, Query]]) -> list[Answer | None]:
+        """Return what was fetched within the last day for queries of clients, whose upstream fails."""
+        return await self.stored(asked, "stale", protocol.STORED_SECONDS)
 
     async def stored(
-        self, client: Client, queries: Sequence[Query], source: Source, seconds: float
+        self, asked: Sequence[tuple[Client, Query]], source: Source, seconds: float
     ) -> list[Answer | None]:
-        """Return what was fetched for queries within so many seconds, and nothing where the store cannot be read."""
-        selected = self._features.selected(client.application)
-        begin = self.begin(client, queries, selected, seconds=seconds)
+        """Return what was fetched for queries of clients within so many seconds, and nothing where the store cannot be
+        read."""
+        wanted = [self._features.selected(client.application) for client, _ in asked]
+        begins = [self.begin(*each, selected, seconds=seconds) for each, selected in zip(asked, wanted, strict=True)]
         try:
-            outcomes = await self.quote(begin) if queries else []
+            outcomes: Sequence[Outcome] = await self.quote(begins) if begins else []
         except errors.StoreUnavailable as error:
-            outcomes = [error] * len(queries)
+            outcomes = [error] * len(begins)
         return [
             Answer(outcome.result, None, source, query.first, selected.features)
             if isinstance(outcome, protocol.Found)
             else None
-            for query, outcome in zip(queries, outcomes, strict=True)
+            for (_, query), selected, outcome in zip(asked, wanted, outcomes, strict=True)
         ]
 
-    async def placed(self, flights: Sequence[Flight], begin: Begin, *, anew: bool) -> Begin:
-        """Return the begin with a list of its own for each query that begins behind what is stored of its list, so that
-        what lies between is not paid for, and for one of whose own list more is stored."""
+    async def place(self, flights: Sequence[Flight]) -> None:
+        """Give a list of its own to each flight that begins behind what is stored of its list, so that what lies
+        between is not paid for, and to each of whose own list more is stored. Raises StoreUnavailable."""
         behind = [flight for flight in flights if flight.query.start > flight.query.first]
         if not behind:
-            return begin
-        owns = [flight.query.as_list_of_its_own() for flight in behind]
-        queries = [*(flight.query for flight in behind), *owns]
-        outcomes = await self.quote(begin._replace(wants=[query.want for query in queries]))
-        for flight, own, of_whole, of_own in zip(behind, owns, outcomes, outcomes[len(behind) :], strict=False):
-            query, end, own_end = flight.query, _end(flight.query, of_whole), _end(own, of_own)
-            is_whole = isinstance(of_whole, protocol.Busy) or (anew and query.end <= model.PARTS_MAX)
+            return
+        both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
+        asked = [
+            self.begin(flight.client, query, self._features.selected(flight.client.application), anew=flight.anew)
+            for flight, queries in zip(behind, both, strict=True)
+            for query in queries
+        ]
+        outcomes = iter(await self.quote(asked))
+        for flight, (query, own) in zip(behind, both, strict=True):
+            of_whole, of_own = next(outcomes), next(outcomes)
+            end, own_end = _end(query, of_whole), _end(own, of_own)
+            is_whole = isinstance(of_whole, protocol.Busy) or (flight.anew and query.end <= model.PARTS_MAX)
             if own_end == query.end > end or (not is_whole and max(query.start, own_end) > end):
                 flight.query = own
-        return begin._replace(wants=[flight.query.want for flight in flights])
 
     def begin(
         self,
         client: Client,
-        queries: Sequence[Query],
+        query: Query,
         selected: Selected,
         *,
         seconds: float = protocol.FRESH_SECONDS,
         anew: bool = False,
     ) -> Begin:
+        """Return the begin of a query, for what was fetched within so many seconds, or for nothing that is stored."""
         now = self._clock.now()
-        fresh_from = now + 1.0 if anew else now - seconds  # nothing stored is of the future
         return Begin(
             f"{self._rng.getrandbits(128):032x}",
             self._scope(client.application),
             selected.bits,
-            [query.want for query in queries],
+            query.want,
             client.accounts(now),
-            fresh_from,
+            now + 1.0 if anew else now - seconds,  # nothing stored is of the future
             self._seconds,
         )
 

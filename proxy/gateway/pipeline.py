@@ -2,50 +2,40 @@
 
     own flights → begin → plan → send → map → finish
 
-`resolve` joins the flights of this process, and begins those that there are not. What is begun runs in a task of its
-own, so that a client that leaves loses nothing that was paid for. Nothing that can be billed is sent without a
-committed reservation, and one reservation covers one send; results are committed with their booking before they leave,
-or, where the store cannot take them, while the reservation counts in full: then `finish` is repeated, and until it is
-taken nothing is begun that costs parts.
+`resolve` joins the flights of this process, and begins those that there are not. What begins in the same turn of the
+event loop is looked up and reserved in one transaction, and what one operation fetches is booked in one. All of it runs
+in tasks of its own, so that a client that leaves loses nothing that was paid for. Nothing that can be billed is sent
+without a committed reservation, and one reservation covers one send; results are committed with their booking before
+they leave, or, where the store cannot take them, while the reservation counts in full: then `finish` is repeated, and
+until it is taken nothing is begun that costs parts.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Collection, Coroutine, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from proxy import errors
+from proxy.gateway import results
 from proxy.gateway.applications import Application, Client
-from proxy.gateway.batches import Batches, Reserved, Send, Sent
+from proxy.gateway.batches import Batch, Batches, Send
 from proxy.gateway.bookings import Booking
-from proxy.gateway.features import Features, Selected
-from proxy.gateway.flights import Again, Flight
+from proxy.gateway.failures import is_outage, may_be_billed
+from proxy.gateway.features import Features
+from proxy.gateway.flights import NO_FEATURES, Again, Flight, landed
 from proxy.gateway.lookups import Lookups
-from proxy.gateway.passing_on import PassingOn
 from proxy.gateway.process import ProcessState
-from proxy.gateway.results import Answer, joined
-from proxy.gateway.turns import Gathered
-from proxy.planning import queries as queries_
-from proxy.planning.fetches import Fetch
-from proxy.planning.queries import Query
+from proxy.gateway.results import Answer
+from proxy.planning import fetches
+from proxy.planning.fetches import Fetch, Fetched
+from proxy.planning.queries import PassedOn, Query
 from proxy.store import protocol
-from proxy.store.protocol import Begin, Outcome
+from proxy.store.protocol import Begin, Outcome, Result, Want
+from proxy.upstream.classify import SERVICE
 
-NO_FEATURES: frozenset[str] = frozenset()
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
-
-
-class Work(NamedTuple):
-    """Flights of a client whose queries fit in one operation, and how they are to be fetched: without others in the
-    operation; for the second time, without some features, which are a guess where the errors name none; as whole lists,
-    whatever is stored of them."""
-
-    client: Client
-    flights: Sequence[Flight]
-    alone: bool = False
-    without: frozenset[str] = frozenset()
-    is_guess: bool = False
-    anew: bool = False
+READ_SECONDS = 0.02  # between two looks for what other processes are fetching
+TURNS_MAX = 8  # in which flights are gathered: under load every turn may bring more
 
 
 class Pipeline:
@@ -61,6 +51,7 @@ class Pipeline:
         seconds: float,
         connections: int,
     ) -> None:
+        self._send_once = send
         self._features = features
         lasting = seconds + RESERVATION_SECONDS
         self._lookups = Lookups(process.store, features, process.clock, process.rng, address=address, seconds=lasting)
@@ -68,12 +59,13 @@ class Pipeline:
         self._clock = process.clock
         self._metrics = process.metrics
         self._flights = process.flights
-        self._batches = Batches(send, process.clock, connections, process.metrics)
+        self._store = process.store
+        self._batches = Batches(connections, process.metrics)
         self._exhausted = process.exhausted
         self._bookings = process.bookings
-        self._waiting = process.waiting
-        self._passing_on = PassingOn(self._batches, self._lookups, process)
-        self._begin: Gathered[Begin, list[Outcome]] = Gathered("begin", process.store.begin)
+        self._gathered: list[Flight] = []
+        self._busy: list[Flight] = []
+        self._waiting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.has_failed = False  # a begin, since the store was seen to be writable
 
@@ -95,203 +87,306 @@ class Pipeline:
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""
-        return await self._lookups.stored(client, queries, "hit", protocol.FRESH_SECONDS)
+        return await self._lookups.stored([(client, query) for query in queries], "hit", protocol.FRESH_SECONDS)
 
     async def resolve(
         self, client: Client, queries: Sequence[Query], deadline: float, *, anew: bool = False
     ) -> list[Answer]:
         """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds). `anew`:
         fetch it, whatever is stored."""
+        request, keys = object(), [self._lookups.key(client, query) for query in queries]
         answers: list[Answer | None] = [None] * len(queries)
-        while missing := {place: queries[place] for place, answer in enumerate(answers) if answer is None}:
-            flights, own = self._join(client, missing, anew=anew)
-            seconds = deadline - self._clock.monotonic()
-            waited, late = await asyncio.wait({each.done for each in flights.values()}, timeout=max(0.0, seconds))
+        while missing := [place for place, answer in enumerate(answers) if answer is None]:
+            flights, own = self._join(client, queries, keys, missing, request, anew=anew)
+            await landed(flights.values(), deadline - self._clock.monotonic())
             for place, flight in flights.items():
-                if flight.done in waited:
-                    key = self._lookups.key(client, queries[place])
-                    answers[place] = flight.answer(key, queries[place], client, is_own=place in own)
-            if late or self._clock.monotonic() >= deadline:
+                answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
+            if self._clock.monotonic() >= deadline:
+                late = [place for place, answer in enumerate(answers) if answer is None]
+                stale = (
+                    [None] * len(late)
+                    if anew
+                    else await self._lookups.stale([(client, queries[each]) for each in late])
+                )
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
-                unanswered = [place for place, answer in enumerate(answers) if answer is None]
-                late_queries = [queries[place] for place in unanswered]
-                stale = [None] * len(late_queries) if anew else await self._lookups.stale(client, late_queries)
-                for place, answer in zip(unanswered, stale, strict=True):
+                for place, answer in zip(late, stale, strict=True):
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
 
-    def _join(self, client: Client, queries: dict[int, Query], *, anew: bool) -> tuple[dict[int, Flight], set[int]]:
+    def _join(
+        self,
+        client: Client,
+        queries: Sequence[Query],
+        keys: Sequence[tuple[str, str]],
+        missing: Sequence[int],
+        request: object,
+        *,
+        anew: bool,
+    ) -> tuple[dict[int, Flight], set[int]]:
         """Return the flight that each query is to wait for, and the places of those that have begun one.
 
         A number with its maker waits for the same number alone, whose result may be its own.
         """
         flights: dict[int, Flight] = {}
         own: set[int] = set()
-        for place, query in sorted(queries.items(), key=lambda item: item[1].general is not None):
-            key = self._lookups.key(client, query)
+        for place in sorted(missing, key=lambda each: queries[each].general is not None):
+            key, query = keys[place], queries[place]
             general = self._flights.under_way((key[0], query.general)) if query.general else None
             flight = general or self._flights.find(key, query)
             if flight is None:
-                flight = self._flights.begin(key, query, client)
+                flight = Flight(key, query, client, request, anew=anew)
+                self._flights.add(flight)
                 own.add(place)
             flights[place] = flight
-        self._start(Work(client, [flight for place, flight in flights.items() if place in own], anew=anew))
+        self._start([flights[place] for place in own])
         return flights, own
 
-    def _start(self, work: Work) -> None:
-        """Begin flights, each group that fits in an operation in a task of its own."""
-        by_key = {id(flight.query): flight for flight in work.flights}
-        parts_max = self._features.parts_max(work.client.application)
-        for group in queries_.grouped([flight.query for flight in work.flights], parts_max):
-            self._spawn(self._run(work._replace(flights=[by_key[id(query)] for query in group])))
+    def _start(self, flights: Sequence[Flight]) -> None:
+        """Begin flights, with all others that begin in these turns of the event loop."""
+        if flights and not self._gathered:
+            self._spawn(self._begin(), self._gathered)
+        self._gathered += flights
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.create_task(work, name="flight")
+    def _spawn(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> asyncio.Task[None]:
+        """Do work in a task of its own, which ends all flights if it fails."""
+        task = asyncio.create_task(self._guarded(work, flights), name="flights")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _run(self, work: Work, busy: Begin | None = None) -> None:
-        """End all flights, whatever happens, after what was `busy`: what is stored then is new. The first operations of
-        an application have one query each."""
-        flights = work.flights
+    async def _guarded(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
         try:
-            if busy is not None:
-                await self._waiting.until_free(busy)
-            is_known = any(flight.query.passed_on for flight in flights)
-            while work.flights and not is_known and (lock := self._features.first(work.client.application)):
-                async with lock:
-                    # Another process may have been first.
-                    await self._learn(self._features.refresh((work.client.application,)))
-                    if self._features.first(work.client.application):
-                        first, work = work.flights[:1], work._replace(flights=work.flights[1:])
-                        await self._reserve(work._replace(flights=first, alone=True))
-            if work.flights:
-                await self._reserve(work)
-        except errors.BridgeError as error:
-            self._end(flights, Answer(None, error))
-        except BaseException:
-            self._end(flights, Answer(None, errors.ServerError("internal error")))
+            await work
+        except (Exception, asyncio.CancelledError) as error:
+            failed = [*flights]
+            flights.clear()
+            await self._bookings.book([Booking(each, uncertain=each.parts) for each in failed])
+            if isinstance(error, errors.BridgeError):
+                self._end(failed, Answer(None, error))
+                return
+            self._end(failed, Answer(None, errors.ServerError("internal error")))
             raise
 
-    async def _reserve(self, work: Work) -> None:
-        """Look up what is stored, and fetch what is not: own work first, then what others are fetching."""
-        client = work.client
-        begun, until = self._clock.now(), self._clock.monotonic() + self._seconds
-        wanted = self._features.selected(client.application)
-        begin = self._lookups.begin(client, [flight.query for flight in work.flights], wanted, anew=work.anew)
-        begin = await self._lookups.placed(work.flights, begin, anew=work.anew)
-        blocked = self._blocked(client.application)
+    async def _begin(self) -> None:
+        """Reserve what has gathered. The first operations of an application have one query each."""
+        size = 0
+        for _ in range(TURNS_MAX):
+            if size == len(self._gathered):
+                break
+            size = len(self._gathered)
+            await asyncio.sleep(0)
+        flights, self._gathered = self._gathered, []
+        first: dict[asyncio.Lock, list[Flight]] = {}
+        for flight in [*flights]:
+            lock = None if flight.apart or flight.query.passed_on else self._features.first(flight.client.application)
+            if lock is not None:
+                flights.remove(flight)
+                first.setdefault(lock, []).append(flight)
+        for lock, some in first.items():
+            self._spawn(self._find_features(lock, some), some)
+        await self._reserve(flights)
+
+    async def _find_features(self, lock: asyncio.Lock, flights: list[Flight]) -> None:
+        """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
+        application = flights[0].client.application
+        async with lock:
+            # Another process may have been first.
+            await self._learn(self._features.refresh((application,)))
+            if self._features.first(application):
+                flights[0].apart = object()
+                await self._reserve(flights[:1])
+                await landed(flights[:1])
+        self._start([flight for flight in flights if flight.outcome is None])
+
+    async def _reserve(self, flights: Sequence[Flight]) -> None:
+        """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
+        await self._lookups.place(flights)
+        now, until = self._clock.now(), self._clock.monotonic() + self._seconds
+        begun: list[tuple[Flight, Begin]] = []
+        blocked: list[tuple[Flight, Begin]] = []
+        for flight in flights:
+            application = flight.client.application
+            flight.begun, flight.until, flight.wanted = now, until, self._features.selected(application)
+            begin = self._lookups.begin(flight.client, flight.query, flight.wanted, anew=flight.anew)
+            if self._blocked(application):
+                blocked.append((flight, begin))
+            else:
+                flight.begin = begin
+                begun.append((flight, begin))
         try:
-            outcomes = await (self._lookups.quote(begin) if blocked else self._begin(begin))
+            outcomes = await self._store.begin([begin for _, begin in begun]) if begun else []
+            outcomes += await self._store.quote([begin for _, begin in blocked]) if blocked else []
         except errors.StoreUnavailable:
             self.has_failed = True
-            if not blocked:  # it may have been reserved, without its confirmation
-                await self._bookings.book(Booking(client, begin))
+            await self._bookings.book([Booking(each) for each, _ in begun])  # reserved perhaps, without a confirmation
             raise
-        reserved: list[tuple[Flight, Fetch]] = []
-        for flight, want, outcome in zip(work.flights, begin.wants, outcomes, strict=True):
-            if isinstance(outcome, protocol.Found):
-                answer = Answer(outcome.result, first=flight.query.first, features=wanted.features)
-                self._end([flight], answer)
-            elif isinstance(outcome, protocol.Busy):
-                one = begin._replace(id="", wants=[want])  # with its id, a free key would be busy until its end
-                self._spawn(self._run(work._replace(flights=[flight], anew=False), one))
-            elif isinstance(outcome, errors.StoreUnavailable):
-                self._end([flight], Answer(None, outcome))
-            elif blocked:
-                self._end([flight], Again(blocked, client))
-            elif isinstance(outcome, protocol.Refused):
-                refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
-                self._end([flight], Again(refusal, client))
+        for (flight, begin), outcome in zip(begun + blocked, outcomes, strict=True):
+            if isinstance(outcome, protocol.Reserved) and flight.begin is not None:
+                self._add(flight, outcome.stored)
             else:
-                reserved.append((flight, Fetch(flight.query, outcome.stored)))
-        if reserved:
-            selected = self._features.fetched(client.application, work.without)
-            unit = Reserved(client.application, selected, [fetch for _, fetch in reserved], begun, until)
-            await self._fetch(work._replace(flights=[flight for flight, _ in reserved]), begin, wanted, unit)
+                flight.begin = None
+                self._take(flight, begin.want, outcome)
 
-    async def _fetch(self, work: Work, begin: Begin, wanted: Selected, unit: Reserved) -> None:
-        """Send one operation for what is reserved, and book what came of it."""
-        client, application, selected = work.client, unit.application, unit.selected
-        if passed_on := unit.fetches[0].query.passed_on:
-            self._end(work.flights, await self._passing_on.fetch(client, begin, work.flights[0], unit, passed_on))
-            return
-        try:
-            sent = await self._batches.send(unit, self._features.parts_max(application), alone=work.alone)
-        except BaseException:
-            await self._bookings.book(Booking(client, begin, uncertain=unit.parts))
-            raise
-        if sent.error is not None:
-            await self._failed(work, begin, unit, sent)
-            return
-        beside = [error for each in sent.fetched for error in each.reported]
-        lacking = self._features.named(beside, selected)
-        # What is stored has what was wanted, perhaps no more.
-        other = wanted if any(each.stored for each in unit.fetches) else selected
-        common = self._features.common(selected, other, lacking)
-        ended = [
-            joined(
-                fetch.query,
-                fetch.stored,
-                each,
-                common.features,
-                is_partial=self._features.is_partial(each.reported, selected),
-            )
-            for fetch, each in zip(unit.fetches, sent.fetched, strict=True)
-        ]
-        used, lost = sum(each.returned for each in sent.fetched), sum(each.lost for each in sent.fetched)
+    def _add(self, flight: Flight, stored: Result | None) -> None:
+        """Add a flight that is reserved to a batch."""
+        application = flight.client.application
+        flight.fetch = Fetch(flight.query, stored)
+        flight.selected = self._features.fetched(application, flight.without)
+        batch = self._batches.add(flight, self._features.parts_max(application))
+        if batch is not None:
+            self._spawn(self._send(batch), batch.flights)
+
+    def _take(self, flight: Flight, want: Want, outcome: Outcome) -> None:
+        """End a flight that is not reserved, or let it wait for another process."""
+        client = flight.client
+        if isinstance(outcome, protocol.Found):
+            self._end([flight], Answer(outcome.result, first=flight.query.first, features=flight.wanted.features))
+        elif isinstance(outcome, protocol.Busy):
+            flight.anew = False  # what is stored then is new
+            self._busy.append(flight)
+            if self._waiting is None or self._waiting.done():
+                self._waiting = self._spawn(self._wait(), self._busy)
+        elif isinstance(outcome, errors.StoreUnavailable):
+            self._end([flight], Answer(None, outcome))
+        elif blocked := self._blocked(client.application):
+            self._end([flight], Again(blocked, client))
+        elif isinstance(outcome, protocol.Refused):
+            self._end([flight], Again(client.exceeded(outcome, want.end * want.parts, self._clock.now()), client))
+        else:
+            self._start([flight])  # it is blocked no more
+
+    async def _wait(self) -> None:
+        """Begin flights once more when no other process is fetching them. One read serves all that wait."""
+        while self._busy:
+            await asyncio.sleep(READ_SECONDS)
+            waiting = [*self._busy]
+            begins = [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
+            outcomes = await self._store.quote(begins)
+            del self._busy[: len(waiting)]
+            both = [*zip(waiting, outcomes, strict=True)]
+            self._busy += [flight for flight, outcome in both if isinstance(outcome, protocol.Busy)]
+            free = [flight for flight, outcome in both if not isinstance(outcome, protocol.Busy)]
+            if first := [flight.client.application for flight in free if flight.apart]:
+                await self._learn(self._features.refresh(first))  # the other process was first
+            self._start(free)
+
+    async def _send(self, batch: Batch) -> None:
+        """Send one operation for a batch, and book what came of it."""
+        async with self._batches.connection(batch):
+            flights = [flight for flight in batch.flights if self._is_in_time(flight)]
+            late = [flight for flight in batch.flights if flight not in flights]
+            await self._bookings.book([Booking(flight) for flight in late])
+            self._end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
+            if not flights:
+                return
+            application, passed_on = flights[0].client.application, flights[0].query.passed_on
+            wanted = [flight.fetch for flight in flights]
+            requests = len({id(flight.request) for flight in flights})
+            if requests > 1:
+                self._metrics.batched_requests.inc(requests)
+            market = application.context.country, application.context.currency
+            operation = passed_on.operation if passed_on else flights[0].selected.documents.operation(wanted, *market)
+            seconds = min(flight.until for flight in flights) - self._clock.monotonic()
+            failure: errors.BridgeError | None = None
+            try:
+                data = await self._send_once(operation, application.credentials, seconds)
+                fetched = [] if passed_on else fetches.read(wanted, data)
+            except errors.BridgeError as error:
+                failure = error
+        if failure is not None:
+            await self._failed(flights, failure)
+        elif passed_on:
+            await self._receive(flights[0], passed_on, data)
+        else:
+            await self._land(flights, fetched)
+
+    async def _land(self, flights: Sequence[Flight], fetched: Sequence[Fetched]) -> None:
+        """Book what was fetched, and end flights with it. A list that has grown or moved is fetched anew."""
+        application, selected = flights[0].client.application, flights[0].selected
+        reported = [error for each in fetched for error in each.reported]
+        lacking = self._features.named(reported, selected) if reported else NO_FEATURES
+        bookings: list[Booking] = []
+        ended: list[Answer | None] = []
+        for flight, each in zip(flights, fetched, strict=True):
+            stored = flight.fetch.stored
+            # What is stored has what was wanted, perhaps no more.
+            common = self._features.common(selected, flight.wanted if stored else selected, lacking)
+            is_partial = self._features.is_partial(each.reported, selected) if each.reported else False
+            answer, kept = results.joined(flight.query, stored, each, common.features, is_partial=is_partial)
+            bookings.append(Booking(flight, each.returned, each.lost, kept, common.bits))
+            ended.append(answer)
+        used = sum(each.returned for each in fetched)
         self._metrics.parts.labels(application.name).inc(used)
         if used:
             # Before others find the results: they look for parts with the features that they know of.
-            keeping = self._features.keep(application, selected, lacking | work.without, is_guess=work.is_guess)
-            await self._learn(keeping)
-        results = [result for each in ended for result in each.results]
-        landed = [(flight, each.answer) for flight, each in zip(work.flights, ended, strict=True) if each.answer]
-        moved: list[Flight] = []
-        for flight, fetched, each in zip(work.flights, sent.fetched, ended, strict=True):
-            if each.answer is None:
-                flight.spent += fetched.returned + fetched.lost
-                moved.append(flight)
-        begin = begin._replace(features=common.bits)
-        await self._bookings.book(Booking(client, begin, used, lost, results, [flight for flight, _ in landed]))
-        for flight, answer in landed:
-            flight.end(answer)
-        if moved:
-            await self._reserve(work._replace(flights=moved, anew=True))
+            without, is_guess = lacking | flights[0].without, flights[0].is_guess
+            await self._learn(self._features.keep(application, selected, without, is_guess=is_guess))
+        await self._bookings.book(bookings)
+        for booking, answer in zip(bookings, ended, strict=True):
+            flight = booking.flight
+            if answer is None:
+                flight.spent += booking.used + booking.uncertain
+                flight.anew = True
+                self._start([flight])
+            elif booking.results:
+                flight.end(answer)  # the flight stays until its results are committed
+            else:
+                self._end([flight], answer)
 
-    async def _failed(self, work: Work, begin: Begin, unit: Reserved, sent: Sent) -> None:
+    async def _receive(self, flight: Flight, passed_on: PassedOn, data: Any) -> None:
+        """Book what an operation has returned that was passed on."""
+        received = passed_on.read(data)
+        used, lost = received.parts, received.lost
+        # A null without an error is a part that is unknown. Where errors have left no part, all may have been billed.
+        uncertain = (lost or (0 if used else flight.parts)) if received.reported else 0
+        answer = results.passed_on(flight.query, received, used + uncertain)
+        is_stored = used and not (answer.is_partial or passed_on.is_private)
+        stored = [answer.result] if is_stored and answer.result else []
+        self._metrics.parts.labels(flight.client.application.name).inc(used)
+        await self._bookings.book([Booking(flight, used, uncertain, stored, flight.wanted.bits)])
+        self._end([flight], answer)
+
+    async def _failed(self, flights: Sequence[Flight], error: errors.BridgeError) -> None:
         """Book an operation without data, and end its flights, or begin them once more where that may help."""
-        error, application, selected = sent.error, work.client.application, unit.selected
-        assert error is not None  # noqa: S101 - the caller has looked
-        await self._bookings.book(Booking(work.client, begin, uncertain=unit.parts if sent.may_be_billed else 0))
-        if sent.may_be_billed:
-            for flight, fetch in zip(work.flights, unit.fetches, strict=True):
-                flight.spent += fetch.limit
+        application, selected = flights[0].client.application, flights[0].selected
+        is_billed = may_be_billed(error)
+        for flight in flights:
+            flight.spent += flight.parts if is_billed else 0
+        await self._bookings.book([Booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
         if isinstance(error, errors.QuotaExhausted):
-            await self._learn(self._exhausted.mark(work.client, error))
-        elif isinstance(error, errors.OversizedOperation) and sent.queries > 1:
-            await self._learn(self._features.keep_parts_max(application, max(1, sent.parts // 2)))
-            self._start(work)
+            await self._learn(self._exhausted.mark(flights[0].client, error))
+        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
+            self._end(flights, Again(error))
             return
-        elif isinstance(error, errors.QueryRefused):
+        elif isinstance(error, errors.OversizedOperation) and len(flights) > 1:
+            parts = sum(flight.fetch.limit for flight in flights)
+            await self._learn(self._features.keep_parts_max(application, max(1, parts // 2)))
+            self._start(flights)
+            return
+        elif isinstance(error, errors.QueryRefused) and not flights[0].query.passed_on:
+            without = flights[0].without
             # A null takes the fields around it along, so that another attempt may name further features.
             named = self._features.named(error.reported, selected)
-            if not (named or work.without) and sent.reservations > 1:
-                # The query of another caller may be the reason.
-                await self._reserve(work._replace(alone=True))
+            lacking = named or (NO_FEATURES if without else selected.features)
+            # The query of another caller may be the reason.
+            is_mixed = not (named or without) and len({id(flight.request) for flight in flights}) > 1
+            if is_mixed or lacking:
+                for flight in flights:
+                    flight.apart = flight.request if is_mixed else error
+                    if not is_mixed:
+                        flight.without, flight.is_guess = without | lacking, not named
+                self._start(flights)
                 return
-            if without := named or (NO_FEATURES if work.without else selected.features):
-                without |= work.without
-                await self._reserve(work._replace(alone=True, without=without, is_guess=not named))
-                return
-        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
-            self._end(work.flights, Again(error))
-            return
-        queries = [flight.query for flight in work.flights]
-        is_stale = sent.is_outage and not work.anew
-        stale = await self._lookups.stale(work.client, queries) if is_stale else [None] * len(queries)
-        for flight, answer in zip(work.flights, stale, strict=True):
-            self._end([flight], answer or Answer(None, error, "miss"))
+        is_stale = is_outage(error)
+        asked = [(flight.client, flight.query) for flight in flights]
+        stale = await self._lookups.stale(asked) if is_stale else [None] * len(flights)
+        for flight, answer in zip(flights, stale, strict=True):
+            self._end([flight], answer if answer and not flight.anew else Answer(None, error, "miss"))
+
+    def _is_in_time(self, flight: Flight) -> bool:
+        """Return whether a reservation has not ended, and counts in the periods of now."""
+        is_same_day = flight.begun // protocol.DAY_SECONDS == self._clock.now() // protocol.DAY_SECONDS
+        return is_same_day and flight.until > self._clock.monotonic()
 
     def _blocked(self, application: Application) -> errors.BridgeError | None:
         """Return why nothing is begun that costs parts."""
@@ -306,6 +401,6 @@ class Pipeline:
 
     def _end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
         for flight in flights:
-            if not flight.done.done():
+            if flight.outcome is None:
                 self._flights.remove(flight)
                 flight.end(outcome)

@@ -7,7 +7,6 @@ from proxy.gateway.flights import Flights
 from proxy.gateway.quota import ExhaustedQuotas
 from proxy.gateway.rate_limit import RateLimits
 from proxy.gateway.usage import KnownUsage
-from proxy.gateway.waiting import Waiting
 from proxy.kit.clock import Clock
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
@@ -24,7 +23,6 @@ class ProcessState:
         self.metrics = metrics
         self.rate_limits = RateLimits(workers, clock)
         self.flights = Flights()
-        self.waiting = Waiting(store)
         self.exhausted = ExhaustedQuotas(store, clock)
         self.usage = KnownUsage(store)
         self.bookings = Bookings(store, self.flights, self.usage, clock)

@@ -120,9 +120,8 @@ class StoredState:
         cost. Where that is not called, they are booked as uncertain usage. Raises QuotaExhausted."""
         client = Client(self._applications.by_name[application], (self._account(application),))
         id, now = secrets.token_hex(16), self._clock.now()
-        wants = [Want(id, parts)]
-        begin = Begin(id, application, 0, wants, client.accounts(now), now, RUN_SECONDS)
-        [[outcome]] = await self._store.begin([begin])
+        begin = Begin(id, application, 0, Want(id, parts), client.accounts(now), now, RUN_SECONDS)
+        [outcome] = await self._store.begin([begin])
         if isinstance(outcome, Refused):
             raise client.exceeded(outcome, parts, now)
         if not isinstance(outcome, protocol.Reserved):

@@ -75,6 +75,11 @@ class Query(NamedTuple):
         return frozenset(str(self.criteria[name]) for name in _NUMBERS if name in self.criteria)
 
     @property
+    def is_sent_alone(self) -> bool:
+        """Whether its operation can have no other query."""
+        return self.passed_on is not None or self.root in ("supSearch", "supSearchMpn")
+
+    @property
     def operation(self) -> str:
         """What all queries of an operation have in common: the root field, and its options."""
         options = self.criteria.get("options")
@@ -171,11 +176,10 @@ def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
     groups: list[list[Query]] = []
     latest: dict[str, tuple[list[Query], int, frozenset[str]]] = {}
     for query in queries:
-        is_alone = query.passed_on is not None or query.root in ("supSearch", "supSearchMpn")
         operation, parts, numbers = query.operation, query.end - query.first, query.numbers
         group, parts_before, numbers_before = latest.get(operation) or _NO_GROUP
         is_full = max(parts_before + parts, len(group) + 1) > parts_max
-        if is_alone or is_full or not group or not numbers.isdisjoint(numbers_before):
+        if query.is_sent_alone or is_full or not group or not numbers.isdisjoint(numbers_before):
             group, parts_before, numbers_before = [], 0, frozenset()
             groups.append(group)
         group.append(query)

@@ -14,8 +14,8 @@ LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v
 _hits = msgspec.json.Decoder(tuple[Hit, ...])
 
 
-def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[list[Outcome]]:
-    """Reserve wants in their order, each seeing what those before it have reserved; return their outcomes."""
+def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[Outcome]:
+    """Reserve in their order, each seeing what those before it have reserved; return the outcomes."""
     reserved: Counter[Pair] = Counter()
     _load(rows, begins)
     outcomes = [_begin(rows, each, worker, reserved) for each in begins]
@@ -27,13 +27,12 @@ def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[list[
 
 def _load(rows: Transaction, begins: Sequence[Begin]) -> None:
     """Read together what most of them need."""
-    wanted = [(each.scope, want) for each in begins for want in each.wants]
-    rows.load(Reservation, [(each.id,) for each in begins])
-    rows.load(ResultRow, [(scope, want.key) for scope, want in wanted])
-    values = [f"done {each.id}" for each in begins] + [f"busy {scope} {want.key}" for scope, want in wanted]
-    values += [f"part {scope} {want.part}" for scope, want in wanted if want.part is not None]
-    rows.load(Value, [(key,) for key in values])
-    rows.load(PartRow, [(scope, want.part) for scope, want in wanted if want.part is not None])
+    rows.load(ResultRow, [(each.scope, each.want.key) for each in begins])
+    keys = [f"busy {each.scope} {each.want.key}" for each in begins]
+    parts = [(each.scope, each.want.part) for each in begins if each.want.part is not None]
+    rows.load(Value, [(key,) for key in (*keys, *(f"part {scope} {part}" for scope, part in parts))])
+    rows.load(PartRow, parts)
+    rows.load(Reservation, [(id,) for key in keys if (id := rows.text(key)) is not None])
 
 
 def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
@@ -46,39 +45,28 @@ def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow
         yield row
 
 
-def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]) -> list[Outcome]:
-    is_second = rows.get(Reservation, begin.id) is not None or rows.text(f"done {begin.id}") is not None
+def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]) -> Outcome:
+    want, busy_key = begin.want, f"busy {begin.scope} {begin.want.key}"
+    stored = _stored(rows, begin, want)
+    missing = want.end - (0 if stored is None else stored.asked)
+    parts = missing * want.parts
+    id = rows.text(busy_key)
+    other = None if id is None else rows.get(Reservation, id)
+    is_busy = other is not None and not other.is_expired
+    if is_busy and id == begin.id:  # sent again: nothing more is reserved
+        return Reserved(stored)
+    if stored is not None and (missing <= 0 or stored.hits <= stored.asked):
+        return Found(stored)
+    if is_busy:
+        return Busy()
+    if parts and (refusal := _refusal(rows, begin, parts, reserved)):
+        return refusal
     accounts = json_text(account[:2] for account in begin.accounts)
-    new = Reservation(begin.id, worker, accounts, 0, rows.now + begin.seconds)
-    outcomes: list[Outcome] = []
-    for want in begin.wants:
-        busy_key = f"busy {begin.scope} {want.key}"
-        stored = _stored(rows, begin, want)
-        missing = want.end - (0 if stored is None else stored.asked)
-        parts = missing * want.parts
-        id = rows.text(busy_key)
-        other = None if id is None else rows.get(Reservation, id)
-        is_busy = other is not None and not other.is_expired
-        outcome: Outcome
-        if is_busy and is_second and id == begin.id:
-            outcome = Reserved(stored)
-        elif stored is not None and (missing <= 0 or stored.hits <= stored.asked):
-            outcome = Found(stored)
-        elif is_busy:
-            outcome = Busy()
-        elif parts and (refusal := _refusal(rows, begin, parts, reserved)):
-            outcome = refusal
-        elif is_second:
-            outcome = Busy()  # sent again: nothing more is reserved
-        else:
-            outcome = Reserved(stored)
-            new = new._replace(parts=new.parts + parts)
-            rows.put(new)
-            # As long as a late finish may store the key.
-            rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
-            reserved.update({account[:2]: parts for account in begin.accounts if parts})
-        outcomes.append(outcome)
-    return outcomes
+    rows.put(Reservation(begin.id, worker, accounts, parts, rows.now + begin.seconds))
+    # As long as a late finish may store the key.
+    rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
+    reserved.update({account[:2]: parts for account in begin.accounts if parts})
+    return Reserved(stored)
 
 
 def _refusal(

@@ -17,6 +17,7 @@ _pairs = msgspec.json.Decoder(list[tuple[str, str]])
 def finish(rows: Transaction, finishes: Sequence[Finish], cache_bytes: int) -> None:
     rows.load(Reservation, [(each.id,) for each in finishes])
     keys = [f"busy {each.scope} {result.key}" for each in finishes for result in each.results]
+    keys += [f"done {each.id}" for each in finishes]
     rows.load(Value, [(key,) for key in keys])
     hits = ((each.scope, hit.uid) for each in finishes for result in each.results for hit in result.items)
     rows.load(PartRow, hits)

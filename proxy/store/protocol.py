@@ -91,7 +91,7 @@ Outcome = Found | Busy | Reserved | Refused | errors.StoreUnavailable
 
 
 class Begin(NamedTuple):
-    """Reservation to be made, for `seconds`: `wants` that are neither found nor busy, as far as they fit the limits.
+    """Reservation to be made, for `seconds`: of a `want` that is neither found nor busy, if it fits the limits.
 
     `scope` is the digest of upstream address, client id, country, currency and the fields that parts can have. A stored
     part serves a begin with no `features`, as bits, beyond its own. Only what was fetched at `fresh_from` or later is
@@ -101,7 +101,7 @@ class Begin(NamedTuple):
     id: str
     scope: str
     features: int
-    wants: Sequence[Want]
+    want: Want
     accounts: Sequence[Account]
     fresh_from: float
     seconds: float

@@ -56,11 +56,11 @@ class Store(ABC):
             await self.end_worker(self._worker)
         await self._close()
 
-    async def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        """Reserve; return the outcome of each want. A want of no parts always fits. A second time changes nothing."""
+    async def begin(self, begins: Sequence[Begin]) -> list[Outcome]:
+        """Reserve, in their order. A want of no parts always fits. A second time changes nothing."""
         return await self._run(lambda rows: begin.begin(rows, begins, self._worker))
 
-    async def quote(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
+    async def quote(self, begins: Sequence[Begin]) -> list[Outcome]:
         """Return what `begin` would, and change nothing. Also to wait for busy wants: read again until none is."""
         return await self._run(lambda rows: begin.begin(rows, begins, self._worker), is_kept=False)
 
