@@ -51,8 +51,7 @@ class SqliteStore(Store):
         database = Database(path, reads_only=reads_only)
         store = cls(database, clock, worker, cache_bytes)
         try:
-            async with database.transaction():
-                database.make_tables()
+            await database.transaction(database.make_tables)
             if database.is_alone and not reads_only:
                 await store.end_worker(None)
             database.share()
@@ -74,14 +73,16 @@ class SqliteStore(Store):
             await super().finish([finish._replace(results=()) for finish in finishes])
 
     async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
-        async with self._database.transaction(is_kept=is_kept):
-            rows = _SqliteTransaction(self._database, self._clock.now())
-            result = work(rows)
-            if is_kept:
-                written = rows.write()
-                self._database.written += written
-                self._room -= written
-                self._evict()
+        return await self._database.transaction(lambda: self._do(work, is_kept=is_kept), is_kept=is_kept)
+
+    def _do(self, work: Callable[[Transaction], R], *, is_kept: bool) -> R:
+        rows = _SqliteTransaction(self._database, self._clock.now())
+        result = work(rows)
+        if is_kept:
+            written = rows.write()
+            self._database.written += written
+            self._room -= written
+            self._evict()
         return result
 
     def _evict(self) -> None:

@@ -10,14 +10,17 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 from urllib.parse import quote
 
 from proxy import errors
 from proxy.store.protocol import Usage
 from proxy.store.rows import TABLES, PartRow, Reservation
+
+R = TypeVar("R")
 
 VERSION = 1
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
@@ -64,14 +67,12 @@ class Database:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
         self.rows.execute("PRAGMA busy_timeout = 0")
 
-    @contextlib.asynccontextmanager
-    async def transaction(self, *, is_kept: bool = True) -> AsyncIterator[None]:
-        """Do all of the block or nothing. Raises StoreUnavailable. The block never waits: other tasks of the process
-        use the same connection."""
+    async def transaction(self, work: Callable[[], R], *, is_kept: bool = True) -> R:
+        """Do all of some work or nothing. Raises StoreUnavailable."""
         try:
             await self._begin()
             self._check_file()
-            yield
+            result = work()
             self.rows.execute("COMMIT" if is_kept else "ROLLBACK")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
@@ -82,6 +83,7 @@ class Database:
         if self.written > CHECKPOINT_BYTES and self._path and (self._checkpoint is None or self._checkpoint.done()):
             self.written = 0
             self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file)
+        return result
 
     def used_bytes(self) -> int:
         """Return the bytes of all pages that are not free."""
