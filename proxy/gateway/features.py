@@ -7,15 +7,16 @@ size of batches that the upstream accepts.
 """
 
 import asyncio
+import contextlib
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import structlog
 
-from proxy import model
+from proxy import errors, model
 from proxy.gateway.applications import Application
 from proxy.kit.clock import Clock
 from proxy.planning.fetches import Documents
@@ -96,15 +97,15 @@ class Features:
         tier = self._tier(application)
         return tier.first if application.features is None and tier.shown is None else None
 
-    def named(self, errors: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
+    def named(self, reported: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
         """Return the selected features at whose fields the paths of errors end."""
-        paths = [each.path for each in errors if isinstance(each.path, list)]
+        paths = [each.path for each in reported if isinstance(each.path, list)]
         names = {path[-1] for path in paths if len(path) > 1 and isinstance(path[-1], str)}
         return self._projections.features_named(names) & selected.features if names else frozenset()
 
-    def is_partial(self, errors: Sequence[model.GraphQLError], selected: Selected) -> bool:
+    def is_partial(self, reported: Sequence[model.GraphQLError], selected: Selected) -> bool:
         """Return whether errors beside data are about anything but features that the tier lacks."""
-        return any(not self.named([each], selected) for each in errors)
+        return any(not self.named([each], selected) for each in reported)
 
     async def keep(
         self, application: Application, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False
@@ -163,6 +164,12 @@ class Features:
             documents = Documents(self._projections.whole(features).selection)
             self._selected[features] = Selected(bits, features, documents)
         return self._selected[features]
+
+
+async def learn(keeping: Coroutine[Any, Any, None]) -> None:
+    """Keep what was learned for other processes, too, if the store takes it."""
+    with contextlib.suppress(errors.StoreUnavailable):
+        await keeping
 
 
 def _key(application: Application) -> str:

@@ -3,7 +3,7 @@ with what is no answer for others: the next that waits begins the query then.
 """
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from proxy import errors
@@ -123,6 +123,13 @@ class Flights:
 
     def add(self, flight: Flight) -> None:
         self._flights[flight.key] = flight
+
+    def end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
+        """End flights that have not ended; nobody finds them any more."""
+        for flight in flights:
+            if flight.outcome is None:
+                self.remove(flight)
+                flight.end(outcome)
 
     def remove(self, flight: Flight) -> None:
         if self._flights.get(flight.key) is flight:

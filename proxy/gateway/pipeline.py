@@ -10,32 +10,29 @@ they leave, or, where the store cannot take them, while the reservation counts i
 until it is taken nothing is begun that costs parts.
 """
 
-import asyncio
-import contextlib
-from collections.abc import Collection, Coroutine, Sequence
-from typing import Any
+from collections.abc import Collection, Sequence
 
 from proxy import errors
 from proxy.gateway import results
 from proxy.gateway.applications import Application, Client
 from proxy.gateway.batches import Batch, Batches, Send
 from proxy.gateway.bookings import Booking
-from proxy.gateway.failures import is_outage, may_be_billed
-from proxy.gateway.features import Features
+from proxy.gateway.failures import Failures
+from proxy.gateway.features import Features, learn
 from proxy.gateway.flights import NO_FEATURES, Again, Flight, landed
+from proxy.gateway.gathering import Gathering
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
+from proxy.gateway.tasks import Tasks
 from proxy.planning import fetches
 from proxy.planning.fetches import Fetch, Fetched
-from proxy.planning.queries import PassedOn, Query
+from proxy.planning.queries import Query, Received
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Outcome, Result, Want
 from proxy.upstream.classify import SERVICE
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
-READ_SECONDS = 0.02  # between two looks for what other processes are fetching
-TURNS_MAX = 8  # in which flights are gathered: under load every turn may bring more
 
 
 class Pipeline:
@@ -63,10 +60,9 @@ class Pipeline:
         self._batches = Batches(connections, process.metrics)
         self._exhausted = process.exhausted
         self._bookings = process.bookings
-        self._gathered: list[Flight] = []
-        self._busy: list[Flight] = []
-        self._waiting: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._failures = Failures(process, features, self._lookups)
+        self._tasks = Tasks(process.flights, process.bookings)
+        self._gathering = Gathering(self._tasks, features, self._lookups, self._reserve)
         self.has_failed = False  # a begin, since the store was seen to be writable
 
     @property
@@ -81,8 +77,7 @@ class Pipeline:
 
     async def aclose(self) -> None:
         """Wait for what is under way, and until all is booked."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._tasks.aclose()
         await self._bookings.aclose()
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
@@ -103,11 +98,8 @@ class Pipeline:
                 answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
             if self._clock.monotonic() >= deadline:
                 late = [place for place, answer in enumerate(answers) if answer is None]
-                stale = (
-                    [None] * len(late)
-                    if anew
-                    else await self._lookups.stale([(client, queries[each]) for each in late])
-                )
+                asked = [(client, queries[place]) for place in late]
+                stale = [None] * len(late) if anew else await self._lookups.stale(asked)
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
                 for place, answer in zip(late, stale, strict=True):
                     answers[place] = answer or Answer(None, error)
@@ -138,65 +130,8 @@ class Pipeline:
                 self._flights.add(flight)
                 own.add(place)
             flights[place] = flight
-        self._start([flights[place] for place in own])
+        self._gathering.start([flights[place] for place in own])
         return flights, own
-
-    def _start(self, flights: Sequence[Flight]) -> None:
-        """Begin flights, with all others that begin in these turns of the event loop."""
-        if flights and not self._gathered:
-            self._spawn(self._begin(), self._gathered)
-        self._gathered += flights
-
-    def _spawn(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> asyncio.Task[None]:
-        """Do work in a task of its own, which ends all flights if it fails."""
-        task = asyncio.create_task(self._guarded(work, flights), name="flights")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _guarded(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
-        try:
-            await work
-        except (Exception, asyncio.CancelledError) as error:
-            failed = [*flights]
-            flights.clear()
-            await self._bookings.book([Booking(each, uncertain=each.parts) for each in failed])
-            if isinstance(error, errors.BridgeError):
-                self._end(failed, Answer(None, error))
-                return
-            self._end(failed, Answer(None, errors.ServerError("internal error")))
-            raise
-
-    async def _begin(self) -> None:
-        """Reserve what has gathered. The first operations of an application have one query each."""
-        size = 0
-        for _ in range(TURNS_MAX):
-            if size == len(self._gathered):
-                break
-            size = len(self._gathered)
-            await asyncio.sleep(0)
-        flights, self._gathered = self._gathered, []
-        first: dict[asyncio.Lock, list[Flight]] = {}
-        for flight in [*flights]:
-            lock = None if flight.apart or flight.query.passed_on else self._features.first(flight.client.application)
-            if lock is not None:
-                flights.remove(flight)
-                first.setdefault(lock, []).append(flight)
-        for lock, some in first.items():
-            self._spawn(self._find_features(lock, some), some)
-        await self._reserve(flights)
-
-    async def _find_features(self, lock: asyncio.Lock, flights: list[Flight]) -> None:
-        """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
-        application = flights[0].client.application
-        async with lock:
-            # Another process may have been first.
-            await self._learn(self._features.refresh((application,)))
-            if self._features.first(application):
-                flights[0].apart = object()
-                await self._reserve(flights[:1])
-                await landed(flights[:1])
-        self._start([flight for flight in flights if flight.outcome is None])
 
     async def _reserve(self, flights: Sequence[Flight]) -> None:
         """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
@@ -234,41 +169,25 @@ class Pipeline:
         flight.selected = self._features.fetched(application, flight.without)
         batch = self._batches.add(flight, self._features.parts_max(application))
         if batch is not None:
-            self._spawn(self._send(batch), batch.flights)
+            self._tasks.spawn(self._send(batch), batch.flights)
 
     def _take(self, flight: Flight, want: Want, outcome: Outcome) -> None:
         """End a flight that is not reserved, or let it wait for another process."""
         client = flight.client
         if isinstance(outcome, protocol.Found):
-            self._end([flight], Answer(outcome.result, first=flight.query.first, features=flight.wanted.features))
+            answer = Answer(outcome.result, first=flight.query.first, features=flight.wanted.features)
+            self._flights.end([flight], answer)
         elif isinstance(outcome, protocol.Busy):
-            flight.anew = False  # what is stored then is new
-            self._busy.append(flight)
-            if self._waiting is None or self._waiting.done():
-                self._waiting = self._spawn(self._wait(), self._busy)
+            self._gathering.wait(flight)
         elif isinstance(outcome, errors.StoreUnavailable):
-            self._end([flight], Answer(None, outcome))
+            self._flights.end([flight], Answer(None, outcome))
         elif blocked := self._blocked(client.application):
-            self._end([flight], Again(blocked, client))
+            self._flights.end([flight], Again(blocked, client))
         elif isinstance(outcome, protocol.Refused):
-            self._end([flight], Again(client.exceeded(outcome, want.end * want.parts, self._clock.now()), client))
+            refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
+            self._flights.end([flight], Again(refusal, client))
         else:
-            self._start([flight])  # it is blocked no more
-
-    async def _wait(self) -> None:
-        """Begin flights once more when no other process is fetching them. One read serves all that wait."""
-        while self._busy:
-            await asyncio.sleep(READ_SECONDS)
-            waiting = [*self._busy]
-            begins = [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
-            outcomes = await self._store.quote(begins)
-            del self._busy[: len(waiting)]
-            both = [*zip(waiting, outcomes, strict=True)]
-            self._busy += [flight for flight, outcome in both if isinstance(outcome, protocol.Busy)]
-            free = [flight for flight, outcome in both if not isinstance(outcome, protocol.Busy)]
-            if first := [flight.client.application for flight in free if flight.apart]:
-                await self._learn(self._features.refresh(first))  # the other process was first
-            self._start(free)
+            self._gathering.start([flight])  # it is blocked no more
 
     async def _send(self, batch: Batch) -> None:
         """Send one operation for a batch, and book what came of it."""
@@ -276,7 +195,7 @@ class Pipeline:
             flights = [flight for flight in batch.flights if self._is_in_time(flight)]
             late = [flight for flight in batch.flights if flight not in flights]
             await self._bookings.book([Booking(flight) for flight in late])
-            self._end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
+            self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
             if not flights:
                 return
             application, passed_on = flights[0].client.application, flights[0].query.passed_on
@@ -286,17 +205,17 @@ class Pipeline:
                 self._metrics.batched_requests.inc(requests)
             market = application.context.country, application.context.currency
             operation = passed_on.operation if passed_on else flights[0].selected.documents.operation(wanted, *market)
+            fetched: Sequence[Fetched] | Received | errors.BridgeError
             seconds = min(flight.until for flight in flights) - self._clock.monotonic()
-            failure: errors.BridgeError | None = None
             try:
                 data = await self._send_once(operation, application.credentials, seconds)
-                fetched = [] if passed_on else fetches.read(wanted, data)
+                fetched = passed_on.read(data) if passed_on else fetches.read(wanted, data)
             except errors.BridgeError as error:
-                failure = error
-        if failure is not None:
-            await self._failed(flights, failure)
-        elif passed_on:
-            await self._receive(flights[0], passed_on, data)
+                fetched = error
+        if isinstance(fetched, errors.BridgeError):
+            self._gathering.start(await self._failures.end(flights, fetched))
+        elif isinstance(fetched, Received):
+            await self._receive(flights[0], fetched)
         else:
             await self._land(flights, fetched)
 
@@ -320,68 +239,31 @@ class Pipeline:
         if used:
             # Before others find the results: they look for parts with the features that they know of.
             without, is_guess = lacking | flights[0].without, flights[0].is_guess
-            await self._learn(self._features.keep(application, selected, without, is_guess=is_guess))
+            await learn(self._features.keep(application, selected, without, is_guess=is_guess))
         await self._bookings.book(bookings)
         for booking, answer in zip(bookings, ended, strict=True):
             flight = booking.flight
             if answer is None:
                 flight.spent += booking.used + booking.uncertain
                 flight.anew = True
-                self._start([flight])
+                self._gathering.start([flight])
             elif booking.results:
                 flight.end(answer)  # the flight stays until its results are committed
             else:
-                self._end([flight], answer)
+                self._flights.end([flight], answer)
 
-    async def _receive(self, flight: Flight, passed_on: PassedOn, data: Any) -> None:
+    async def _receive(self, flight: Flight, received: Received) -> None:
         """Book what an operation has returned that was passed on."""
-        received = passed_on.read(data)
         used, lost = received.parts, received.lost
         # A null without an error is a part that is unknown. Where errors have left no part, all may have been billed.
         uncertain = (lost or (0 if used else flight.parts)) if received.reported else 0
         answer = results.passed_on(flight.query, received, used + uncertain)
-        is_stored = used and not (answer.is_partial or passed_on.is_private)
+        is_private = flight.query.passed_on is None or flight.query.passed_on.is_private
+        is_stored = used and not (answer.is_partial or is_private)
         stored = [answer.result] if is_stored and answer.result else []
         self._metrics.parts.labels(flight.client.application.name).inc(used)
         await self._bookings.book([Booking(flight, used, uncertain, stored, flight.wanted.bits)])
-        self._end([flight], answer)
-
-    async def _failed(self, flights: Sequence[Flight], error: errors.BridgeError) -> None:
-        """Book an operation without data, and end its flights, or begin them once more where that may help."""
-        application, selected = flights[0].client.application, flights[0].selected
-        is_billed = may_be_billed(error)
-        for flight in flights:
-            flight.spent += flight.parts if is_billed else 0
-        await self._bookings.book([Booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
-        if isinstance(error, errors.QuotaExhausted):
-            await self._learn(self._exhausted.mark(flights[0].client, error))
-        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
-            self._end(flights, Again(error))
-            return
-        elif isinstance(error, errors.OversizedOperation) and len(flights) > 1:
-            parts = sum(flight.fetch.limit for flight in flights)
-            await self._learn(self._features.keep_parts_max(application, max(1, parts // 2)))
-            self._start(flights)
-            return
-        elif isinstance(error, errors.QueryRefused) and not flights[0].query.passed_on:
-            without = flights[0].without
-            # A null takes the fields around it along, so that another attempt may name further features.
-            named = self._features.named(error.reported, selected)
-            lacking = named or (NO_FEATURES if without else selected.features)
-            # The query of another caller may be the reason.
-            is_mixed = not (named or without) and len({id(flight.request) for flight in flights}) > 1
-            if is_mixed or lacking:
-                for flight in flights:
-                    flight.apart = flight.request if is_mixed else error
-                    if not is_mixed:
-                        flight.without, flight.is_guess = without | lacking, not named
-                self._start(flights)
-                return
-        is_stale = is_outage(error)
-        asked = [(flight.client, flight.query) for flight in flights]
-        stale = await self._lookups.stale(asked) if is_stale else [None] * len(flights)
-        for flight, answer in zip(flights, stale, strict=True):
-            self._end([flight], answer if answer and not flight.anew else Answer(None, error, "miss"))
+        self._flights.end([flight], answer)
 
     def _is_in_time(self, flight: Flight) -> bool:
         """Return whether a reservation has not ended, and counts in the periods of now."""
@@ -393,14 +275,3 @@ class Pipeline:
         if self._bookings.is_behind:
             return errors.StoreUnavailable("usage of parts cannot be written at the moment")
         return self._exhausted.error(application)
-
-    async def _learn(self, keeping: Coroutine[Any, Any, None]) -> None:
-        """Keep what was learned for other processes, too, if the store takes it."""
-        with contextlib.suppress(errors.StoreUnavailable):
-            await keeping
-
-    def _end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
-        for flight in flights:
-            if flight.outcome is None:
-                self._flights.remove(flight)
-                flight.end(outcome)

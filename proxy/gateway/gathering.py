@@ -1,0 +1,92 @@
+"""Flights that begin in the same turns of the event loop are reserved in one transaction.
+
+Nothing waits on a clock: they are reserved as soon as a turn has brought nothing further, which for a single request
+takes microseconds. Under load turns bring many requests.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from proxy.gateway.features import Features, learn
+from proxy.gateway.flights import Flight, landed
+from proxy.gateway.lookups import Lookups
+from proxy.gateway.tasks import Tasks
+from proxy.store.protocol import Busy
+
+TURNS_MAX = 8  # under load every turn may bring more
+READ_SECONDS = 0.02  # between two looks for what other processes are fetching
+
+
+class Gathering:
+    """Flights that are to begin, and those that wait for another process. `reserve` begins some."""
+
+    def __init__(
+        self, tasks: Tasks, features: Features, lookups: Lookups, reserve: Callable[[Sequence[Flight]], Awaitable[None]]
+    ) -> None:
+        self._tasks = tasks
+        self._features = features
+        self._lookups = lookups
+        self._reserve = reserve
+        self._gathered: list[Flight] = []
+        self._busy: list[Flight] = []
+        self._waiting: asyncio.Task[None] | None = None
+
+    def start(self, flights: Sequence[Flight]) -> None:
+        """Begin flights, with all others that begin in these turns."""
+        if flights and not self._gathered:
+            self._tasks.spawn(self._begin(), self._gathered)
+        self._gathered += flights
+
+    def wait(self, flight: Flight) -> None:
+        """Begin a flight once more when no other process is fetching it."""
+        flight.anew = False  # what is stored then is new
+        self._busy.append(flight)
+        if self._waiting is None or self._waiting.done():
+            self._waiting = self._tasks.spawn(self._wait(), self._busy)
+
+    async def _begin(self) -> None:
+        """Reserve what has gathered. The first operations of an application have one query each."""
+        size = 0
+        for _ in range(TURNS_MAX):
+            if size == len(self._gathered):
+                break
+            size = len(self._gathered)
+            await asyncio.sleep(0)
+        flights, self._gathered = self._gathered, []
+        first: dict[asyncio.Lock, list[Flight]] = {}
+        for flight in [*flights]:
+            lock = None if flight.apart or flight.query.passed_on else self._features.first(flight.client.application)
+            if lock is not None:
+                flights.remove(flight)
+                first.setdefault(lock, []).append(flight)
+        for lock, some in first.items():
+            self._tasks.spawn(self._find_features(lock, some), some)
+        await self._reserve(flights)
+
+    async def _find_features(self, lock: asyncio.Lock, flights: list[Flight]) -> None:
+        """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
+        application = flights[0].client.application
+        async with lock:
+            # Another process may have been first.
+            await learn(self._features.refresh((application,)))
+            if self._features.first(application):
+                flights[0].apart = object()
+                await self._reserve(flights[:1])
+                await landed(flights[:1])
+        self.start([flight for flight in flights if flight.outcome is None])
+
+    async def _wait(self) -> None:
+        """One read serves all that wait."""
+        while self._busy:
+            await asyncio.sleep(READ_SECONDS)
+            waiting = [*self._busy]
+            outcomes = await self._lookups.quote(
+                [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
+            )
+            del self._busy[: len(waiting)]
+            both = [*zip(waiting, outcomes, strict=True)]
+            self._busy += [flight for flight, outcome in both if isinstance(outcome, Busy)]
+            free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
+            if first := [flight.client.application for flight in free if flight.apart]:
+                await learn(self._features.refresh(first))  # the other process was first
+            self.start(free)
