@@ -22,10 +22,16 @@ SECONDS = 35.0  # of a reservation
 BODY = b"{}" * 100
 
 
-def begin(id: str, *wants: Want | str, time: Clock, **changes: Any) -> Begin:
-    asked = [Want(want, 1) if isinstance(want, str) else want for want in wants]
-    made = Begin(id, "scope", FEATURES, asked, (NOVEMBER,), time.now() - FRESH_SECONDS, SECONDS)
+def begin(id: str, want: Want | str, *, time: Clock, **changes: Any) -> Begin:
+    want = Want(want, 1) if isinstance(want, str) else want
+    made = Begin(id, "scope", FEATURES, want, (NOVEMBER,), time.now() - FRESH_SECONDS, SECONDS)
     return made._replace(**changes)
+
+
+def begins(id: str, *wants: Want | str, **more: Any) -> list[Begin]:
+    """Return a begin of the only want, or one of each, whose ids are `ID KEY`."""
+    made = [begin(id, want, **more) for want in wants]
+    return made if len(made) == 1 else [each._replace(id=f"{id} {each.want.key}") for each in made]
 
 
 def finish(id: str, *results: Result, used: int = 1, uncertain: int = 0, **changes: Any) -> Finish:
@@ -38,8 +44,7 @@ def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: 
 
 
 async def one(store: Store, begun: Begin) -> Outcome:
-    """Return the outcome of the only want."""
-    ((outcome,),) = await store.begin([begun])
+    [outcome] = await store.begin([begun])
     return outcome
 
 
@@ -57,12 +62,12 @@ class Client:
         self.time = time
 
     async def begin(self, id: str, *wants: Want | str, **changes: Any) -> Any:
-        """Return the outcome of the only want, or of each."""
-        (outcomes,) = await self.store.begin([begin(id, *wants, time=self.time, **changes)])
+        """Return the outcome of the only want, or of each, which has the id `ID KEY` then."""
+        outcomes = await self.store.begin(begins(id, *wants, time=self.time, **changes))
         return outcomes[0] if len(wants) == 1 else outcomes
 
     async def quote(self, *wants: Want | str, **changes: Any) -> Any:
-        (outcomes,) = await self.store.quote([begin("quote", *wants, time=self.time, **changes)])
+        outcomes = await self.store.quote(begins("quote", *wants, time=self.time, **changes))
         return outcomes[0] if len(wants) == 1 else outcomes
 
     async def finish(self, id: str, *results: Result, **changes: Any) -> None:
@@ -75,9 +80,10 @@ class Client:
 
     async def fetch(self, *results: Result, **changes: Any) -> None:
         """Reserve and store results."""
-        id = " ".join(["fetch", *(result.key for result in results), str(self.time.now()), str(changes)])
-        await self.begin(id, *(Want(result.key, result.asked) for result in results), **changes)
-        await self.finish(id, *results, **changes)
+        for result in results:
+            id = f"fetch {result.key} {self.time.now()} {changes}"
+            await self.begin(id, Want(result.key, result.asked), **changes)
+            await self.finish(id, result, **changes)
 
     async def counts(self, account: Account = NOVEMBER) -> tuple[int, int, int]:
         return await counts(self.store, account)

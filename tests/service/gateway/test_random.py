@@ -404,8 +404,8 @@ class Run:
     async def check_limits(self, begins: Any, outcomes: Any) -> None:
         """What is reserved fits. After a month has ended, parts that were reserved in it are used in the next one."""
         usage = {(row.account, row.period): sum(row[2:]) for row in await self.world.store.usage()}
-        for begin, its in zip(begins, outcomes, strict=True):
-            if any(isinstance(each, Reserved) for each in its) and not 0 <= self.world.clock.now() - MONTH_END < 60.0:
+        for begin, outcome in zip(begins, outcomes, strict=True):
+            if isinstance(outcome, Reserved) and not 0 <= self.world.clock.now() - MONTH_END < 60.0:
                 limited = [each for each in begin.accounts if each.limit is not None]
                 self.exceeded += [each for each in limited if usage.get(each[:2], 0) > each.limit]
 

@@ -20,7 +20,6 @@ from proxy.store.protocol import (
     Reserved,
     Result,
     Usage,
-    Want,
 )
 
 DAY, EMPTY, FRESH, STORED = 86_400.0, 300.0, 84_600.0, 86_400.0
@@ -30,15 +29,16 @@ KINDS = ("used", "uncertain", "reserved")
 
 @dataclasses.dataclass
 class Reservation:
-    """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`."""
+    """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`. `key`: while nobody has taken
+    it since."""
 
     worker: str
     deadline: float
     begun: list[Pair]
     counted: list[Pair]
-    state: str = "open"
+    key: Pair | None = None
     parts: int = 0
-    keys: list[Pair] = dataclasses.field(default_factory=list)
+    state: str = "open"
 
 
 @dataclasses.dataclass
@@ -64,32 +64,31 @@ class Model:
         pairs = sorted({pair for (pair, _), parts in self.counts.items() if parts})
         return [Usage(*pair, *(self.counts[pair, kind] for kind in KINDS)) for pair in pairs]
 
-    def view(self, begins: Sequence[Begin]) -> tuple[list[Usage], list[list[Outcome]]]:
-        """Return usage, and the quote of each begin alone."""
-        return self.usage(), [[self._look_up(begin, want) for want in begin.wants] for begin in begins]
+    def view(self, begins: Sequence[Begin]) -> tuple[list[Usage], list[Outcome]]:
+        """Return usage, and the quotes of begins with different keys and no accounts."""
+        return self.usage(), [self._look_up(begin) for begin in begins]
 
-    def begin(self, begins: Sequence[Begin]) -> list[list[Outcome]]:
-        return [self._begin(begin, begin.id in self.reservations) for begin in begins]
+    def begin(self, begins: Sequence[Begin]) -> list[Outcome]:
+        return [self._begin(begin) for begin in begins]
 
-    def _begin(self, begin: Begin, is_second: bool) -> list[Outcome]:
+    def _begin(self, begin: Begin) -> Outcome:
+        """Reserve, unless it is sent again and has the key already."""
+        outcome, want, key = self._look_up(begin), begin.want, (begin.scope, begin.want.key)
+        if not isinstance(outcome, Reserved) or self._holder(key) == begin.id:
+            return outcome
+        parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
+        if refused := self._refused(begin.accounts, parts):
+            return refused
+        for other in self.reservations.values():
+            other.key = None if other.key == key else other.key
         pairs = [(account.account, account.period) for account in begin.accounts]
-        new = Reservation(self.worker, self.now + begin.seconds, pairs, pairs)
-        reservation = self.reservations.get(begin.id, new)
-        outcomes: list[Outcome] = []
-        for want in begin.wants:
-            outcome = self._look_up(begin, want)
-            is_own = reservation.state == "open" and (begin.scope, want.key) in reservation.keys
-            if isinstance(outcome, Reserved) and not is_own:
-                parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
-                if refused := self._refused(begin.accounts, parts):
-                    outcome = refused
-                elif is_second:
-                    outcome = Busy()
-                else:
-                    self.reservations[begin.id] = reservation
-                    self._take(reservation, (begin.scope, want.key), parts)
-            outcomes.append(outcome)
-        return outcomes
+        self.reservations[begin.id] = Reservation(self.worker, self.now + begin.seconds, pairs, pairs, key, parts)
+        self._add(pairs, "reserved", parts)
+        return outcome
+
+    def _holder(self, key: Pair) -> str | None:
+        """Return the id of the open reservation of a key."""
+        return next((id for id, each in self.reservations.items() if each.key == key and each.state == "open"), None)
 
     def _refused(self, accounts: Iterable[Account], parts: int) -> Refused | None:
         for account, period, limit in accounts:
@@ -99,13 +98,6 @@ class Model:
                     Account(account, period, limit), max(left, 0), self.counts[(account, period), "reserved"]
                 )
         return None
-
-    def _take(self, reservation: Reservation, key: Pair, parts: int) -> None:
-        for other in self.reservations.values():
-            other.keys = [each for each in other.keys if each != key]
-        reservation.keys.append(key)
-        reservation.parts += parts
-        self._add(reservation.counted, "reserved", parts)
 
     def finish(self, finishes: Sequence[Finish]) -> None:
         for finish in finishes:
@@ -123,9 +115,9 @@ class Model:
             [pair for pair in reservation.begun if pair not in present], "uncertain", finish.used + finish.uncertain
         )
         for result in finish.results:
-            if (finish.scope, result.key) in reservation.keys:
+            if (finish.scope, result.key) == reservation.key:
                 self._store(finish.scope, finish.features, result)
-        reservation.state, reservation.keys = "done", []
+        reservation.state, reservation.key = "done", None
 
     def _store(self, scope: str, features: int, result: Result) -> None:
         """What a beginning has from the future, after the clock was set back, is of now."""
@@ -141,14 +133,14 @@ class Model:
         better = part.fetched > fetched if part.features == features else features | part.features == part.features
         return better and self.now - FRESH <= part.fetched <= self.now
 
-    def _look_up(self, begin: Begin, want: Want) -> Outcome:
-        key, stored = (begin.scope, want.key), self._stored(begin, want)
-        if stored and (stored.asked >= want.end or stored.hits <= stored.asked):
+    def _look_up(self, begin: Begin) -> Outcome:
+        want, stored, holder = begin.want, self._stored(begin), self._holder((begin.scope, begin.want.key))
+        if holder != begin.id and stored and (stored.asked >= want.end or stored.hits <= stored.asked):
             return Found(stored)
-        others = (other for id, other in self.reservations.items() if id != begin.id and other.state == "open")
-        return Busy() if any(key in other.keys for other in others) else Reserved(stored)
+        return Reserved(stored) if holder in (None, begin.id) else Busy()
 
-    def _stored(self, begin: Begin, want: Want) -> Result | None:
+    def _stored(self, begin: Begin) -> Result | None:
+        want = begin.want
         fresh = {
             uid: part
             for (scope, uid), part in self.parts.items()

@@ -120,5 +120,5 @@ async def _open(clock: SetClock, address: str, worker: str) -> Store:
 
 async def _call(store: Store, name: str, arguments: tuple[Any, ...]) -> Any:
     if name == "view":
-        return await store.usage(), [(await store.quote([begin]))[0] for begin in arguments[0]]
+        return await store.usage(), await store.quote(*arguments)
     return await getattr(store, name)(*arguments)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from service.store.conftest import CACHE_BYTES
-from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, result
+from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, finish, result
 
 from proxy.kit.clock import ManualClock
 from proxy.store.protocol import (
@@ -61,7 +61,7 @@ async def test_quote_returns_what_begin_would_and_changes_nothing(client: Client
 
 
 @pytest.mark.parametrize("end", [1, 3])
-async def test_wants_that_do_not_fit_are_refused_in_their_order(client: Client, end: int) -> None:
+async def test_begins_that_do_not_fit_are_refused_in_their_order(client: Client, end: int) -> None:
     limited = Account("erp", "2023-11", 4)
     wants = [Want("a", end), Want("b", 4), Want("c", 1), Want("free", 9, 0)]
     outcomes = await client.begin("x", *wants, accounts=(limited,))
@@ -74,7 +74,8 @@ async def test_every_account_limits_and_is_counted(client: Client) -> None:
     accounts = (NOVEMBER, key, day)
     outcomes = await client.begin("x", "a", Want("b", 2), Want("c", 1, 1), accounts=accounts)
     assert outcomes == [Reserved(None), Refused(key, 1, 1), Reserved(None)]
-    await client.finish("x", used=1, uncertain=1, accounts=accounts)
+    await client.finish("x a", accounts=accounts)
+    await client.finish("x c", used=0, uncertain=1, accounts=accounts)
     assert [await client.counts(account) for account in accounts] == [(1, 1, 0)] * 3
     # Used and uncertain parts count as well as reserved ones; what is another account's does not.
     assert await client.begin("y", "a", accounts=(key,)) == Refused(key, 0, 0)
@@ -84,15 +85,17 @@ async def test_every_account_limits_and_is_counted(client: Client) -> None:
 async def test_begins_of_one_call_see_each_other(client: Client) -> None:
     one = Account("erp", "2023-11", 1)
     begins = [begin(id, key, time=client.time, accounts=(one,)) for id, key in (("x", "a"), ("y", "a"), ("z", "b"))]
-    assert await client.store.begin(begins) == [[Reserved(None)], [Busy()], [Refused(one, 0, 1)]]
+    assert await client.store.begin(begins) == [Reserved(None), Busy(), Refused(one, 0, 1)]
 
 
-async def test_wants_are_as_many_as_a_request_may_have(client: Client) -> None:
-    keys = [f"key {number}" for number in range(1_500)]
-    free = [Want(key, 1, 0) for key in keys]
-    assert await client.begin("x", *free) == [Reserved(None)] * len(keys)
-    await client.finish("x", *(result(key) for key in keys), used=0)
-    assert all(isinstance(outcome, Found) for outcome in await client.quote(*free))
+async def test_begins_are_as_many_as_a_request_may_have(client: Client) -> None:
+    *keys, last = [f"key {number}" for number in range(1_500)]
+    limited = Account("erp", "2023-11", len(keys))
+    outcomes = await client.begin("x", *keys, last, accounts=(limited,))
+    assert outcomes == [Reserved(None)] * len(keys) + [Refused(limited, 0, len(keys))]
+    await client.store.finish([finish(f"x {key}", result(key, key)) for key in keys])
+    assert kinds(await client.quote(*keys)) == [Found] * len(keys)
+    assert await client.counts() == (len(keys), 0, 0)
 
 
 async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothing_more(client: Client) -> None:
@@ -104,12 +107,10 @@ async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothi
     assert kinds(first) == [Found, Busy, Reserved, Refused]
     assert await client.begin("x", *wants, accounts=(small,)) == first
     assert await client.counts() == (1, 0, 3)
-    await client.finish("other", used=0)
-    await client.store.set_usage(NOVEMBER, 0)  # so that all would fit
-    assert kinds(await client.begin("x", "busy", "a", Want("large", 9))) == [Busy, Reserved, Busy]
-    await client.finish("x", used=2)
-    assert Reserved not in kinds(await client.begin("x", *wants))
-    assert await client.counts() == (2, 0, 0)
+    await client.finish("other", result("a", "v"), used=0)
+    assert await client.begin("x a", "a") == Reserved(await client.stored("a"))
+    await client.finish("x a", used=2)
+    assert await client.counts() == (3, 0, 0)
 
 
 async def test_finish_that_is_sent_again_changes_nothing(client: Client) -> None:
@@ -146,7 +147,8 @@ async def test_reservation_past_its_deadline_is_uncertain_until_its_late_finish(
     assert await client.begin("y", "a") == Reserved(None)
     await client.begin("z", "c")
     for _ in range(2):
-        await client.finish("x", result("a", "u"), result("b", "v"), result("c", "w"), used=2)
+        await client.finish("x a", result("a", "u"), result("c", "w"), used=2)
+        await client.finish("x b", result("b", "v"), used=0)
         await client.store.sweep()
     assert await client.counts() == (2, 0, 2)
     # Only the keys that nobody has reserved since are stored.
@@ -250,8 +252,9 @@ async def test_what_processes_do_at_once_is_done_once(open_shared: Any, time: Ma
     assert sorted(map(str, kinds(common))) == sorted(map(str, [Reserved, Busy, Busy, Busy]))
     assert kinds(own).count(Reserved) == 2
     assert await clients[0].counts() == (0, 0, 3)
-    await asyncio.gather(*(client.finish(str(number)) for client in clients for number in range(4)))
-    assert await clients[0].counts() == (4, 0, 0)
+    ids = [f"{number} {key}" for number in range(4) for key in ("a", number)]
+    await asyncio.gather(*(client.finish(id) for client in clients for id in ids))
+    assert await clients[0].counts() == (8, 0, 0)
     kept = await asyncio.gather(*(client.store.put_value("lease", str(client), 9, absent=True) for client in clients))
     assert kept.count(True) == 1
 
@@ -362,7 +365,7 @@ async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualC
 
 
 async def test_result_that_is_too_large_is_booked_beside_one_that_is_stored(client: Client) -> None:
-    await client.begin("x", "large", "small")
+    await client.begin("x", "large")
     await client.finish("x", result("large", "u", body=b"x" * CACHE_BYTES * 2), result("small", "v"), used=2)
     assert await client.counts() == (2, 0, 0)
     assert [bool(await client.stored(key)) for key in ("large", "small")] == [False, True]
@@ -378,7 +381,7 @@ async def test_forgetting_deletes_results_and_parts_and_is_counted(client: Clien
     between = await client.store.value("forgotten")
     assert await client.store.forget() == 0
     assert len({before, between, await client.store.value("forgotten")}) == 3
-    assert await client.counts() == (2, 0, 0)
+    assert await client.counts() == (3, 0, 0)
 
 
 async def test_forgetting_frees_no_key_that_is_busy(client: Client, time: ManualClock) -> None:

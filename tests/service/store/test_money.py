@@ -50,26 +50,26 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 processes, scopes = st.integers(0, 1), st.sampled_from(("erp", "erp", "erp", "shop"))
 limits = st.sampled_from((None, None, 8, 20))
 wants = st.builds(want, st.sampled_from([*LISTS]), st.integers(1, 4), st.sampled_from((1, 1, 1, 2, 0)))
-asked = st.tuples(scopes, st.integers(0, 3), st.lists(wants, min_size=1, max_size=3, unique_by=lambda each: each.key))
+asked = st.lists(st.tuples(scopes, st.integers(0, 3), wants), min_size=1, max_size=4)
 mostly = st.sampled_from((True, True, True, True, False))
-bills = st.integers(0, 12)  # parts that the upstream bills, if so many are reserved
+bills = st.integers(0, 8)  # parts that the upstream bills, if so many are reserved
 deaths = st.sampled_from((*[0] * 90, *range(1, 19)))  # before which statement of an operation
 
 
 @dataclasses.dataclass
 class Request:
-    """Reservation as its caller knows it, with the beginning that is stored of each want."""
+    """Reservation as its caller knows it, with the beginning that is stored."""
 
     process: int
     begin: Begin
     deadline: float
-    reserved: list[tuple[Want, Result | None]]
+    stored: Result | None
     billed: int | None = None
     finish: Finish | None = None
 
     @property
     def parts(self) -> int:
-        return sum(each.parts * (each.end - (stored.asked if stored else 0)) for each, stored in self.reserved)
+        return self.begin.want.parts * (self.begin.want.end - (self.stored.asked if self.stored else 0))
 
 
 class MoneyMachine(RuleBasedStateMachine):
@@ -155,7 +155,7 @@ class MoneyMachine(RuleBasedStateMachine):
         """Begin, once or twice; mostly send, and sometimes finish at once."""
         most, hours, die_at = draw(st.tuples(limits, limits)), draw(st.sampled_from((23.5, 24))), draw(deaths)
         begins = []
-        for scope, features, its in draw(st.lists(asked, min_size=1, max_size=2)):
+        for scope, features, its in draw(asked):
             accounts, fresh_from = self.accounts(scope, *most), self.now - hours * HOUR
             id = f"{next(self.numbers):032x}"
             begins.append(Begin(id, scope, features, its, accounts, fresh_from, SECONDS))
@@ -163,21 +163,17 @@ class MoneyMachine(RuleBasedStateMachine):
         if replies and draw(st.booleans()):
             replies = self.step(number, "begin", begins)
         counts = {(each.account, each.period): sum(each[2:]) for each in self.models[0].usage()}
-        for begin, outcomes in zip(begins, replies or [[], []], strict=False):
-            reserved = [
-                (each, outcome.stored)
-                for each, outcome in zip(begin.wants, outcomes, strict=False)
-                if isinstance(outcome, Reserved)
-            ]
-            request = Request(number, begin, self.now + SECONDS, reserved)
+        for begin, outcome in zip(begins, replies or [], strict=False):
+            if not isinstance(outcome, Reserved):
+                continue
+            request = Request(number, begin, self.now + SECONDS, outcome.stored)
             for account, period, limit in begin.accounts if request.parts else ():
                 assert limit is None or counts[account, period] <= limit
-            if reserved:
-                self.requests.append(request)
-                if draw(mostly):
-                    self.send_request(request, draw(bills))
-                if not draw(mostly):
-                    self.finish_request(request, draw)
+            self.requests.append(request)
+            if draw(mostly):
+                self.send_request(request, draw(bills))
+            if not draw(mostly):
+                self.finish_request(request, draw)
 
     def begin_again(self, number: int, draw: Draw) -> None:
         """Begin what has begun once more, later; nobody does when its end was known long ago."""
@@ -210,14 +206,15 @@ class MoneyMachine(RuleBasedStateMachine):
             request.finish = request.finish._replace(is_repeated=True)
         else:
             begin, sent, answered = request.begin, request.billed is not None, draw(mostly)
-            results = [self.result(begin, *each) for each in request.reserved if sent and answered and draw(mostly)]
+            results = [self.result(begin, request.stored)] if sent and answered and draw(mostly) else []
             used, uncertain = (request.billed or 0, 0) if answered else (0, request.parts if sent else 0)
             accounts = self.accounts(begin.scope)
             request.finish = Finish(begin.id, begin.scope, begin.features, results, accounts, used, uncertain)
         self.step(request.process, "finish", [request.finish], die_at=draw(deaths))
 
-    def result(self, begin: Begin, wanted: Want, stored: Result | None) -> Result:
+    def result(self, begin: Begin, stored: Result | None) -> Result:
         """Return what the upstream has for a want, with the beginning that is stored."""
+        wanted = begin.want
         uids = LISTS[wanted.key]
         items = tuple(Hit(uid, f"number of {uid}", f"{wanted.key} has {uid}") for uid in uids[: wanted.end])
         before = stored.bodies if stored else ()
@@ -229,8 +226,8 @@ class MoneyMachine(RuleBasedStateMachine):
     def finish_unknown(self, number: int, draw: Draw) -> None:
         scope = draw(scopes)
         self.bill(scope, 1)
-        begin = Begin(f"{next(self.numbers):032x}", scope, 3, (), (), 0, SECONDS)
-        results = [self.result(begin, Want("b", 1), None)]
+        begin = Begin(f"{next(self.numbers):032x}", scope, 3, Want("b", 1), (), 0, SECONDS)
+        results = [self.result(begin, None)]
         self.step(number, "finish", [Finish(begin.id, scope, begin.features, results, self.accounts(scope), 1, 0)])
 
     def expire(self, number: int, draw: Draw) -> None:
@@ -277,8 +274,9 @@ class MoneyMachine(RuleBasedStateMachine):
         number = next((number for number in (1, 0) if self.processes[number]), 0)
         features = 3 * (next(self.numbers) % 2)
         probes = [
-            Begin("", scope, features, [want(key, 3, 1) for key in LISTS], (), self.now - DAY, SECONDS)
+            Begin("", scope, features, want(key, 3, 1), (), self.now - DAY, SECONDS)
             for scope in SCOPES
+            for key in LISTS
         ]
         usage, _ = self.step(number, "view", probes)
         self.is_changed = False
