@@ -30,9 +30,11 @@ def _load(rows: Transaction, begins: Sequence[Begin]) -> None:
     rows.load(ResultRow, [(each.scope, each.want.key) for each in begins])
     keys = [f"busy {each.scope} {each.want.key}" for each in begins]
     parts = [(each.scope, each.want.part) for each in begins if each.want.part is not None]
-    rows.load(Value, [(key,) for key in (*keys, *(f"part {scope} {part}" for scope, part in parts))])
+    others = [f"part {scope} {part}" for scope, part in parts] + [f"done {each.id}" for each in begins]
+    rows.load(Value, [(key,) for key in keys + others])
     rows.load(PartRow, parts)
-    rows.load(Reservation, [(id,) for key in keys if (id := rows.text(key)) is not None])
+    ids = [each.id for each in begins] + [id for key in keys if (id := rows.text(key)) is not None]
+    rows.load(Reservation, [(id,) for id in ids])
 
 
 def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
@@ -61,6 +63,8 @@ def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]
         return Busy()
     if parts and (refusal := _refusal(rows, begin, parts, reserved)):
         return refusal
+    if rows.get(Reservation, begin.id) is not None or rows.text(f"done {begin.id}") is not None:
+        return Busy()  # sent again, and ended meanwhile
     accounts = json_text(account[:2] for account in begin.accounts)
     rows.put(Reservation(begin.id, worker, accounts, parts, rows.now + begin.seconds))
     # As long as a late finish may store the key.
