@@ -79,6 +79,8 @@ class Model:
         parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
         if refused := self._refused(begin.accounts, parts):
             return refused
+        if begin.id in self.reservations:
+            return Busy()
         for other in self.reservations.values():
             other.key = None if other.key == key else other.key
         pairs = [(account.account, account.period) for account in begin.accounts]

@@ -107,9 +107,10 @@ async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothi
     assert kinds(first) == [Found, Busy, Reserved, Refused]
     assert await client.begin("x", *wants, accounts=(small,)) == first
     assert await client.counts() == (1, 0, 3)
-    await client.finish("other", result("a", "v"), used=0)
+    await client.finish("other", result("a", "v", hits=2), used=0)
     assert await client.begin("x a", "a") == Reserved(await client.stored("a"))
     await client.finish("x a", used=2)
+    assert await client.begin("x a", Want("a", 2)) == Busy()  # it has ended
     assert await client.counts() == (3, 0, 0)
 
 

@@ -274,7 +274,7 @@ class MoneyMachine(RuleBasedStateMachine):
         number = next((number for number in (1, 0) if self.processes[number]), 0)
         features = 3 * (next(self.numbers) % 2)
         probes = [
-            Begin("", scope, features, want(key, 3, 1), (), self.now - DAY, SECONDS)
+            Begin(f"{scope} {key}", scope, features, want(key, 3, 1), (), self.now - DAY, SECONDS)
             for scope in SCOPES
             for key in LISTS
         ]

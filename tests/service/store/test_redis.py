@@ -319,3 +319,32 @@ async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, time: M
     monkeypatch.setitem(sys.modules, "proxy.store.redis", None)
     with pytest.raises(errors.ConfigError, match=r"store: Redis needs another package; .*\[redis\]"):
         await opening.open_store(config.StoreUrl("redis://localhost/0"), time, worker="", cache_bytes=CACHE_BYTES)
+
+
+async def test_begin_that_redis_has_after_its_finish_reserves_nothing(
+    redis_server: RedisServer, tmp_path: Path, time: ManualClock
+) -> None:
+    late = asyncio.Event()
+    scripts = itertools.count(-1)  # the first opens the store
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_redis, to_redis = await asyncio.open_unix_connection(redis_server.url.removeprefix("unix://"))
+        while request := await reader.read(2**16):
+            if b"EVALSHA" in request and next(scripts) == 2:
+                await late.wait()  # the one that writes what is reserved
+            to_redis.write(request)
+            writer.write(await from_redis.read(2**16))
+        to_redis.close()
+        writer.close()
+
+    server = await asyncio.start_unix_server(connect, tmp_path / "late.sock")
+    store = await RedisStore.open(f"unix://{tmp_path}/late.sock", time, "worker", CACHE_BYTES, now=time.now)
+    beginning = asyncio.create_task(store.begin([begin("a", Want("k", 3), time=time)]))
+    await asyncio.sleep(0.5)
+    assert not beginning.done()
+    await store.finish([finish("a", used=0)])
+    late.set()
+    outcome = await beginning
+    assert (outcome, await counts(store)) == ([Busy()], (0, 0, 0))
+    await store.aclose()
+    server.close()
