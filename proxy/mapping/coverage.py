@@ -1,6 +1,5 @@
 """Coverage of v3 fields, read from the mapping rules: exact, derived, constant, or without a source."""
 
-import json
 from typing import Literal
 
 from proxy.mapping.loader import Mappings
@@ -35,12 +34,3 @@ def kind_of(rule: FieldRule) -> Kind:
     if rule.constant:
         return "constant"
     return "derived" if rule.derived else "exact"
-
-
-def note_of(rule: FieldRule) -> str:
-    """Return how a value is derived, or why it has no source and which value a client sees instead."""
-    if rule.none is not None:
-        return f"{rule.none}; a client sees {json.dumps(rule.blank)}"
-    if rule.constant:
-        return f"{json.dumps(rule.always)}: {rule.why}"
-    return "; ".join(text for text in (rule.derived, rule.why) if text)

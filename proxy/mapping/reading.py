@@ -1,4 +1,4 @@
-"""Reader of paths: turns a path into a Python expression, and selects the fields on it. Explanations show paths by it.
+"""Reader of paths: turns a path into a Python expression, and selects the fields on it.
 
 The result carries the conditions for null; the caller chooses the value for that case.
 """
@@ -6,7 +6,7 @@ The result carries the conditions for null; the caller chooses the value for tha
 from dataclasses import dataclass
 
 from proxy.mapping import paths, selection
-from proxy.mapping.schema import FieldType, Schema
+from proxy.mapping.schema import Schema
 
 CONTEXT = ("country", "currency", "requested_uid")  # of model.MappingContext, what a path can name
 
@@ -72,14 +72,10 @@ class PathReader:
         nulls: list[str] = []
         for step in steps:
             selected = node.select(self._schema, step)
-            expression, node = self._below(expression, step, selected.type), selected.node
+            expression, node = f"{expression}.{step.name}", selected.node
             if selected.type.nullable:
                 nulls.append(f"{expression} is None")
         return ReadExpression(expression, tuple(nulls), node)
-
-    def _below(self, expression: str, step: paths.Step, _: FieldType) -> str:
-        """Return the expression of a field of an object."""
-        return f"{expression}.{step.name}"
 
     def up_to_lists(self, steps: tuple[paths.Step, ...], start: selection.Node) -> list[tuple[paths.Step, ...]]:
         """Split the steps into groups that each end at a list; the last group may end at a single value."""

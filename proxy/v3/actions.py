@@ -5,14 +5,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy import model
+from proxy import errors, model
 from proxy.gateway.core import Client, GatewayRequest, Rendered, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
 from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries, requests
+from proxy.v3.parsing import match_queries, path_suggestions, requests
 from proxy.v3.parsing import search as search_parser
 from proxy.v3.parsing.request_parameters import RequestParameters
 
@@ -92,10 +92,12 @@ class V3Actions:
 
     async def _get(self, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""
-        uid = requests.checked_uid(received.path, received.uid)
+        uid = received.uid
+        if suggestion := path_suggestions.instead_of_uid(received.path, uid):
+            raise errors.NotFound(suggestion)
         objects = await self._requested(received, [uid])
         if uid not in objects:
-            raise requests.unknown_uid(received.endpoint, uid)
+            raise errors.NotFound(f"there is no {received.endpoint.object.lower()} with the uid {uid[:40]!r}")
         return objects[uid]
 
     async def _requested(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:

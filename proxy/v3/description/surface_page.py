@@ -20,7 +20,6 @@ from proxy.v3.parsing import v3_parameters
 from proxy.v3.parsing.v3_parameters import Parameter
 
 SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
-KINDS = {"text": "string", "texts": "list of string", "flag": "boolean", "slice": "range", "queries": "JSON"}
 NAMES = {
     str: "string",
     int: "integer",
@@ -62,7 +61,7 @@ def page(mappings: loader.Mappings) -> str:
         endpoints=[(each, RESPONSES[each.action].format(markdown.reference(each.object))) for each in ENDPOINTS],
         true_words=sorted(TRUE - {""}),
         false_words=sorted(FALSE),
-        rows=lambda parameters: [(f"`{each.name}`", _value(each), each.meaning) for each in parameters],
+        rows=lambda parameters: [(f"`{each.name}`", each.value, each.meaning) for each in parameters],
         shared=(v3_parameters.APIKEY, *v3_parameters.GLOBALS),
         included={name: sorted(mappings.includable(name)) for name in ("Part", *LISTS)},
         groups=GROUPS,
@@ -83,14 +82,6 @@ def page(mappings: loader.Mappings) -> str:
         errors=_errors(),
         **spec_keys.tables(mappings),
     )
-
-
-def _value(parameter: Parameter) -> str:
-    shown = KINDS.get(parameter.kind, "any") if parameter.maximum is None else f"0 to {parameter.maximum}"
-    if parameter.required:
-        return f"{shown}, required"
-    is_shown = parameter.default is not None and parameter.default is not False and parameter.default != ""
-    return f"{shown}, default `{json.dumps(parameter.default)}`" if is_shown else shown
 
 
 def _order(mappings: loader.Mappings) -> list[str]:

@@ -14,7 +14,6 @@ NO_SUCH_PATH = "there is no such path"
 V4_PATHS = "POST /api/v4/endpoint (GraphQL) and GET /api/v4/rest/parts/match"
 REASONS = {None: NO_SUCH_PATH, "3": NO_SUCH_PATH, "4": f"{NO_SUCH_PATH}; v4's paths are {V4_PATHS}"}  # by version
 V3_PREFIXES = f"v3's paths begin with {' or '.join(PREFIXES)}"
-NO_PATH = f"{NO_SUCH_PATH}; {V3_PREFIXES}"
 PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own
 UID = re.compile(r"[0-9a-f]{16}")
 PATH_MAX = 200  # characters that are compared

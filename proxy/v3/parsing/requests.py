@@ -4,9 +4,8 @@ from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.v3 import bounds
-from proxy.v3.endpoints import Endpoint
 from proxy.v3.parameters import Parameters
-from proxy.v3.parsing import match_queries, path_suggestions
+from proxy.v3.parsing import match_queries
 
 
 class ParsedMatch(NamedTuple):
@@ -31,15 +30,3 @@ def parse_uids(parameters: Parameters) -> list[str]:
         raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
     bounds.UIDS.check(len(set(uids)))
     return uids
-
-
-def unknown_uid(endpoint: Endpoint, uid: str) -> errors.NotFound:
-    """Return the error for a uid that no object has."""
-    return errors.NotFound(f"there is no {endpoint.object.lower()} with the uid {uid[:40]!r}")
-
-
-def checked_uid(path: str, uid: str) -> str:
-    """Return the uid in a path. Raises NotFound if it looks like a misspelt action, such as /sellers/searches."""
-    if suggestion := path_suggestions.instead_of_uid(path, uid):
-        raise errors.NotFound(suggestion)
-    return uid

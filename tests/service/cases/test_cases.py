@@ -22,7 +22,6 @@ from typing import Any
 from urllib.parse import unquote
 
 import aiohttp
-import msgspec
 import pytest
 from support import recorded_responses, running_proxy, scripted_upstream
 
@@ -49,6 +48,12 @@ def _targets() -> list[Any]:
             name = f"{case.name}-{number}" if len(targets) > 1 else case.name
             found.append(pytest.param(case, method or "GET", target, id=name))
     return found
+
+
+@pytest.fixture(autouse=True)
+def _one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations reach the service in the order they were planned."""
+    monkeypatch.setattr(config, "UPSTREAM_CONNECTIONS", 1)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +92,7 @@ async def run_case(case: Path, method: str, target: str) -> aiohttp.ClientRespon
         options = {**SETTINGS, **_read(case, "settings.json", {})}
         options["application"] = {"features": "all", **options.get("application", {})}
         settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, **options)
-        async with running_proxy.running(_one_by_one(settings), clock.ManualClock()) as client:
+        async with running_proxy.running(settings, clock.ManualClock()) as client:
             response = await client.get(_with_key(target), method=method)
             text = await response.text()
     _check_reply(response, text, {"status": 200, "content_type": "application/json", **_read(case, "reply.json", {})})
@@ -139,11 +144,6 @@ async def _check_explanation(
 
 def _answer(item: Any) -> Any:
     return json.loads((HERE / "answers" / item).read_text()) if isinstance(item, str) else item
-
-
-def _one_by_one(settings: Any) -> Any:
-    """With one connection, operations reach the service in the order they were planned."""
-    return msgspec.structs.replace(settings, upstream=msgspec.structs.replace(settings.upstream, connections=1))
 
 
 def _with_key(target: str) -> str:
