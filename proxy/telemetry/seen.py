@@ -111,7 +111,7 @@ class SeenRequests:
         are hidden, whether an application has them or not."""
         day = self._begin(at)
         # Without unsupported uses nothing is shown of the target, which has the API key of a known client only.
-        sent = (day, route, user_agent, application, key) if key is not None and not unsupported else None
+        sent = None if key is None or unsupported else (day, route, user_agent, application, key)
         counted = self._repeated.get(sent) if sent is not None else None
         if counted is None:
             endpoint = _ENDPOINTS.get(route)

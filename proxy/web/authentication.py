@@ -39,7 +39,7 @@ class Authenticator:
         self._seen = seen
         self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
         self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
-        # Names of keys by address: those of this period and of the one before, so that none needs a time of its own.
+        # Accounts of keys by address: those of this period and of the one before, so that none needs a time of its own.
         self._recent: dict[str, set[str]] = {}
         self._before: dict[str, set[str]] = {}
         self._recent_size, self._period_ends = 0, self._clock.monotonic() + RECENT_SECONDS
@@ -78,15 +78,15 @@ class Authenticator:
         """Check the limit for a request whose client is known. Raises TooManyRequests."""
         names = self._recent.get(origin.group)
         # A key that works from there goes on working, whoever else fails behind the same address.
-        if not self._limit or (names is not None and client.name in names):
+        if not self._limit or (names is not None and client.charged[-1].id in names):
             return
-        if client.name not in self._before.get(origin.group, ()) and (wait := self._wait(origin.group)):
+        if client.charged[-1].id not in self._before.get(origin.group, ()) and (wait := self._wait(origin.group)):
             raise self._throttled(wait)
         now = self._clock.monotonic()
         if now >= self._period_ends or self._recent_size >= RECENT_MAX:
             self._before, self._recent = self._recent, {}
             self._recent_size, self._period_ends = 0, now + RECENT_SECONDS
-        self._recent.setdefault(origin.group, set()).add(client.name)
+        self._recent.setdefault(origin.group, set()).add(client.charged[-1].id)
         self._recent_size += 1
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:

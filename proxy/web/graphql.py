@@ -266,7 +266,7 @@ def _token_error(error: errors.BridgeError, _: web.BaseRequest) -> web.Response:
 def _response(request: web.BaseRequest, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
     encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
-    return responses.response(encoded, status)
+    return web.Response(body=encoded.body, status=status, headers=encoded.headers)
 
 
 # The argument in the names of both APIs. Names in GraphQL have one spelling, so that no document with it is missed.

@@ -11,7 +11,7 @@ from aiohttp import hdrs, web
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.telemetry import log as logging
-from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.metrics import Metrics, Value
 from proxy.telemetry.request_ids import REDACTION, REQUEST_ID, TRACEPARENT, X_REQUEST_ID, RequestIds
 from proxy.telemetry.seen import FailureDetail, SeenRequests
 from proxy.v3.parsing import path_suggestions
@@ -50,6 +50,7 @@ class RequestMiddleware:
         self._clock = clock
         self._ids = ids
         self._seen = seen
+        self._counted: dict[tuple[str, int], tuple[Value, Value]] = {}
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -65,7 +66,7 @@ class RequestMiddleware:
         try:
             cached = self._cache.get(request)
             if cached is not None:
-                path, response = cached.path, self._v3.from_cache(cached, state)
+                path, response = cached.path, self._v3.from_cache(request, cached, state)
             else:
                 route = self._routes.find(request)
                 if route is None:
@@ -93,17 +94,19 @@ class RequestMiddleware:
         """Count the request, log it, and keep it for the record. Failures without a valid API key are kept only if the
         service itself failed: anybody can send any number of them."""
         request_id, route, status, kind = result
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.request_seconds.labels(route).observe(seconds)
+        requests, durations = self._counted.get((route, status)) or self._count(route, status)
+        requests.inc()
+        durations.observe(seconds)
         client, metadata, now = state.client, state.metadata, self._clock.now()
         application, key = (None, None) if client is None else (client.application.name, client.key)
-        source = None if metadata is None else metadata.source
-        parts = None if metadata is None or not (source or metadata.cost) else metadata.cost
+        cache = parts = None
+        if metadata is not None and (metadata.source or metadata.cost):
+            cache, parts = metadata.source, metadata.cost
         method = request.method if request.method in hdrs.METH_ALL else "other"  # any token is a valid method
         milliseconds, is_check = round(seconds * 1000, 1), route in operators.PATHS
-        level = "debug" if is_check else "info"  # they are polled by balancers
-        line = (level, now, state.origin.address, application, source, kind, key, method, milliseconds, parts)
-        logging.request_completed(logging.RequestLine(*line, request_id, route, status))
+        values = (state.origin.address, application, cache, kind, key, method, milliseconds, parts)
+        # Checks are polled by balancers.
+        logging.request_completed("debug" if is_check else "info", now, (*values, request_id, route, status))
         if self._seen is None or is_check:
             return
         if kind is not None and (key is not None or status >= 500):
@@ -119,6 +122,11 @@ class RequestMiddleware:
             unsupported=metadata.ignored if metadata is not None else (),
             error=kind,
         )
+
+    def _count(self, route: str, status: int) -> tuple[Value, Value]:
+        """Return the metrics of requests to a route that had a status."""
+        made = self._metrics.requests.labels(route, str(status)), self._metrics.request_seconds.labels(route)
+        return self._counted.setdefault((route, status), made)
 
     def _client_error(self, error: Exception) -> errors.BridgeError:
         """Log an exception, and convert it to the error that the client gets."""

@@ -1,17 +1,19 @@
 """v3 responses: JSON, JSONP, gzip, usage headers, errors (contract v3-rest.md §2, §5, §6), and the cache of those all
 of whose results were cache hits, until the first of them expires.
 
-A cached response is found by its request target and whether the client accepts gzip, before anything is parsed. Keys
-are digests, because the target holds the API key.
+A cached response is found by its request target and whether the client accepts gzip, before anything is parsed.
 """
 
-import hashlib
+import functools
 import math
 import re
+import time
+from email.utils import formatdate
 from typing import NamedTuple
 
 import cachetools
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
 from proxy import errors
@@ -34,11 +36,12 @@ ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
 
 
 class EncodedResponse(NamedTuple):
-    """Body of a response, its client, the path of its route, and the metadata of the hit that it was stored from, which
-    are those of each that it serves."""
+    """Body of a response, its client, the target of its request, the path of its route, and the metadata of the hit
+    that it was stored from, which are those of each that it serves."""
 
     body: EncodedBody
     client: Client
+    target: str
     path: str
     metadata: ResponseMetadata
 
@@ -47,7 +50,7 @@ class EncodedResponses:
     """Cache of at most `size` bytes, without the least recently used; 0 switches it off."""
 
     def __init__(self, size: int, clock: Clock) -> None:
-        self._responses: cachetools.LRUCache[tuple[bytes, bool], EncodedResponse]
+        self._responses: cachetools.LRUCache[tuple[str, bool], EncodedResponse]
         self._responses = cachetools.LRUCache(size, _memory_of)
         self._clock = clock
 
@@ -77,19 +80,64 @@ class EncodedResponses:
             self._responses[_key(request)] = response
 
 
-def _key(request: web.BaseRequest) -> tuple[bytes, bool]:
-    """Return the digest of a request target, with the API key that v4's wrapper may have in a header."""
-    target, token = request.raw_path, request.headers.get(TOKEN)
-    sent = (target if token is None else f"{token} {target}").encode("utf-8", "surrogateescape")
-    return hashlib.blake2b(sent, digest_size=16).digest(), accepts_gzip(request)
+def _key(request: web.BaseRequest) -> tuple[str, bool]:
+    """Return the request target, with the API key that v4's wrapper may have in a header."""
+    token = request.headers.get(TOKEN)
+    return request.raw_path if token is None else f"{token} {request.raw_path}", accepts_gzip(request)
 
 
 def _memory_of(response: EncodedResponse) -> int:
-    return ENTRY_BYTES + len(response.body.body)
+    return ENTRY_BYTES + len(response.target) + len(response.body.body)
 
 
-def response(body: EncodedBody, status: int = 200) -> web.Response:
-    return web.Response(body=body.body, status=status, headers=body.headers)
+class PlainResponse(web.StreamResponse):
+    """Response with status 200 to a GET in HTTP/1.1, written in a third of the time of aiohttp's. Names and values of
+    headers have no text of clients, and no line breaks."""
+
+    def __init__(self, headers: dict[str, str], body: bytes) -> None:  # not aiohttp's, which takes a fourth of the time
+        self._fields, self._content, self._closes = headers, body, False
+
+    @property
+    def status(self) -> int:
+        return 200
+
+    @property
+    def headers(self) -> dict[str, str]:  # type: ignore[override]
+        return self._fields
+
+    @property
+    def keep_alive(self) -> bool:
+        return not self._closes
+
+    def force_close(self) -> None:
+        self._closes = True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        self._closes = self._closes or not request.keep_alive
+        self._request = request
+
+    async def write_eof(self, data: bytes = b"") -> None:  # noqa: ARG002 - of aiohttp
+        fields = "".join([f"{name}: {value}\r\n" for name, value in self._fields.items()])
+        last = (
+            f"Server: {SERVER_SOFTWARE}\r\nConnection: close\r\n\r\n"
+            if self._closes
+            else f"Server: {SERVER_SOFTWARE}\r\n\r\n"
+        )
+        size, date = len(self._content), _date(int(time.time()))
+        head = f"HTTP/1.1 200 OK\r\n{fields}Content-Length: {size}\r\nDate: {date}\r\n{last}"
+        await self._request.writer.write_eof(head.encode() + self._content)
+
+
+@functools.lru_cache(maxsize=1)
+def _date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
+
+
+def response(request: web.BaseRequest, body: bytes, headers: dict[str, str]) -> web.StreamResponse:
+    """Return a response with status 200."""
+    if request.method == hdrs.METH_GET and request.version == HttpVersion11:
+        return PlainResponse(headers, body)
+    return web.Response(body=body, headers=headers)
 
 
 def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = -math.inf) -> dict[str, str]:
@@ -115,7 +163,8 @@ def error_response(
     """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
     status = 200 if response_format.suppress_status_codes else error.status
     rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
-    rendered = response(encode_body(rendered_error, response_format, accepts_gzip(request)), status)
+    body = encode_body(rendered_error, response_format, accepts_gzip(request))
+    rendered = web.Response(body=body.body, status=status, headers=body.headers)
     if error.status == 405:
         rendered.headers["Allow"] = ALLOWED
     return with_retry(rendered, error)
@@ -130,6 +179,9 @@ def with_retry(response: web.Response, error: errors.BridgeError | None) -> web.
 
 def accepts_gzip(request: web.BaseRequest) -> bool:
     """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
-    accepted = request.headers.get(ACCEPT_ENCODING, "").lower()
+    accepted = request.headers.get(ACCEPT_ENCODING)
+    if accepted is None:
+        return False
+    accepted = accepted.lower()
     # The substring first: most clients name gzip without a quality, and need no regular expression.
     return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

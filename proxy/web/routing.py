@@ -23,15 +23,14 @@ class RequestState:
     of a failed request that has used parts. Dialects other than v3 have `render`, which makes the response of an error;
     `failure` is one that has been rendered already."""
 
-    __slots__ = ("client", "failure", "metadata", "origin", "quota", "render")
+    client: Client | None = None
+    metadata: ResponseMetadata | None = None
+    quota: QuotaStatus | None = None
+    render: Callable[[errors.BridgeError, web.BaseRequest], web.Response] | None = None
+    failure: errors.BridgeError | None = None
 
     def __init__(self, origin: ClientAddress) -> None:
         self.origin = origin
-        self.client: Client | None = None
-        self.metadata: ResponseMetadata | None = None
-        self.quota: QuotaStatus | None = None
-        self.render: Callable[[errors.BridgeError, web.BaseRequest], web.Response] | None = None
-        self.failure: errors.BridgeError | None = None
 
 
 STATE = web.RequestKey("state", RequestState)

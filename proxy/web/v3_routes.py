@@ -78,32 +78,35 @@ class V3Routes:
                 uid = request.rel_url.path_safe.removesuffix("/").rpartition("/")[2]
                 received = received._replace(path=request.path, uid=uid)
             try:
-                executed = EncodedResponse(await dialect.execute(received, gzip), client, path, metadata)
+                body = await dialect.execute(received, gzip)
             except errors.BridgeError as error:
                 self._add_quota(state, client, metadata, error)
                 raise
+            executed = EncodedResponse(body, client, request.raw_path, path, metadata)
             self._cache.add(request, executed)
-            return self._response(executed)
+            return self._response(request, executed)
 
         routes.add(path, handle, *routing.READ)
         routes.add(path, _other_method)
 
-    def from_cache(self, cached: EncodedResponse, state: RequestState) -> web.Response:
+    def from_cache(self, request: web.BaseRequest, cached: EncodedResponse, state: RequestState) -> web.StreamResponse:
         """Return the response to a request whose encoded response is cached. Limits of the client apply as to any
         other."""
         self._authenticator.check(state.origin, cached.client)
         self._admit(state, cached.client)
         state.metadata = cached.metadata
         self._metrics.queries.labels("hit").inc(cached.metadata.results)
-        return self._response(cached)
+        return self._response(request, cached)
 
     def _admit(self, state: RequestState, client: Client) -> None:
         """Note the client of a request, and count it against its rate. Raises Gone after its sunset and ExpiredKey
         after the key's last day, which costs it neither rate nor quota; and TooManyRequests."""
         state.client = client
-        refusal = client.refusal(self._clock.now())
+        now = self._clock.now()
+        refusal = client.refusal(now) if now >= client.end else None
         if refusal is None:
-            self._gateway.admit(client)
+            if client.rate:
+                self._gateway.admit(client)
             return
         if client.name not in self._retired:
             self._retired.add(client.name)
@@ -122,16 +125,16 @@ class V3Routes:
                 status = status._replace(reset=None)
             state.quota = status
 
-    def _response(self, executed: EncodedResponse) -> web.Response:
+    def _response(self, request: web.BaseRequest, executed: EncodedResponse) -> web.StreamResponse:
         """Return a 200, with the headers of usage where parts were requested."""
         body, metadata = executed.body, executed.metadata
         if X_V3_UNSUPPORTED in body.headers:
             log.warning("parameters ignored", parameters=body.headers[X_V3_UNSUPPORTED])
-        headers = body.headers
+        headers = dict(body.headers)
         if metadata.source is not None:
             age = self._clock.monotonic() - metadata.stored
-            headers = headers | responses.usage_headers(metadata, self._gateway.quota_status(executed.client), age)
-        return web.Response(body=body.body, headers=headers)
+            headers |= responses.usage_headers(metadata, self._gateway.quota_status(executed.client), age)
+        return responses.response(request, body.body, headers)
 
 
 async def _other_method(request: web.BaseRequest) -> web.StreamResponse:

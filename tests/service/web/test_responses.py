@@ -26,7 +26,7 @@ def client() -> Client:
 def response(client: Client, until: float, size: int = 100, source: str = "hit") -> EncodedResponse:
     metadata = ResponseMetadata(0.0)
     metadata.until, metadata.source = until, source
-    return EncodedResponse(EncodedBody(b"x" * size, {}), client, "/target", metadata)
+    return EncodedResponse(EncodedBody(b"x" * size, {}), client, "/target", "/v3", metadata)
 
 
 def request(target: str = "/target", method: str = "GET", **headers: str) -> web.BaseRequest:
@@ -58,7 +58,7 @@ def test_only_hits_are_stored(client: Client, source: str) -> None:
 
 def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> None:
     clock = ManualClock()
-    size = (ENTRY_BYTES + 1_000) * 5 // 2
+    size = (ENTRY_BYTES + 1_007) * 5 // 2
     cache = EncodedResponses(size, clock)
     for number in range(3):
         cache.add(request(f"/{number}"), response(client, clock.monotonic() + 10, size=1_000))
@@ -66,4 +66,4 @@ def test_least_recently_used_goes_where_bytes_are_exceeded(client: Client) -> No
     cache.add(request("/too-long"), response(client, clock.monotonic() + 10, size=10_000))
     kept = [number for number in ("0", "1", "2", "too-long") if cache.get(request(f"/{number}"))]
     assert kept == ["0", "2"]
-    assert cache.usage() == (2, 2 * (ENTRY_BYTES + 1_000))
+    assert cache.usage() == (2, 2 * (ENTRY_BYTES + 1_007))

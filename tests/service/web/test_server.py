@@ -10,7 +10,7 @@ from aiohttp import web
 from support import running_server
 
 from proxy import sockets
-from proxy.web import routing, server
+from proxy.web import responses, routing, server
 from proxy.web.connections import Limits
 
 
@@ -129,3 +129,48 @@ async def names_before_and_after_a_replacement() -> list[bytes]:
 
 def test_open_connection_is_served_by_the_new_handler() -> None:
     assert asyncio.run(names_before_and_after_a_replacement()) == [b"first", b"second"]
+
+
+HEADERS = {"Content-Type": "application/json", "X-Cache": "hit"}
+
+
+async def plain(request: web.BaseRequest) -> web.StreamResponse:
+    return responses.response(request, b"the body", dict(HEADERS))
+
+
+async def by_aiohttp(_: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(body=b"the body", headers=HEADERS)
+
+
+async def received(handler: routing.Handler, request: bytes) -> list[set[bytes]]:
+    """Return the lines of the responses to a request that is sent twice at once, unless it is the last one; without
+    those of the moment."""
+    times = 1 if b"close" in request else 2
+    async with asyncio.timeout(20), running_server.running(handler, limits=limits(0)) as url:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(url.rpartition(":")[2]))
+        writer.write(request * times)
+        heads = []
+        for _ in range(times):
+            heads.append({line for line in (await reader.readuntil(b"\r\n\r\n")).splitlines() if b"Date: " not in line})
+            if not request.startswith(b"HEAD"):
+                assert await reader.readexactly(8) == b"the body"
+        if times == 1:
+            assert await reader.read() == b""
+        writer.close()
+        return heads
+
+
+@pytest.mark.parametrize(
+    "first, more",
+    [
+        (b"GET / HTTP/1.1", b""),
+        (b"GET / HTTP/1.1", b"Connection: close\r\n"),
+        (b"HEAD / HTTP/1.1", b""),
+        (b"GET / HTTP/1.0", b"Connection: keep-alive\r\n"),
+    ],
+)
+def test_head_that_is_written_here_is_that_of_aiohttp(first: bytes, more: bytes) -> None:
+    request = first + b"\r\nHost: a\r\n" + more + b"\r\n"
+    written = asyncio.run(received(plain, request))
+    assert written == asyncio.run(received(by_aiohttp, request))
+    assert (b"Connection: close" in written[0]) == (b"close" in request)
