@@ -3,10 +3,8 @@
 import os
 from typing import Annotated
 
+import msgspec
 import typer
-from rich import box
-from rich.table import Table
-from rich.text import Text
 
 from proxy.cli import option_fields, shown
 from proxy.config import loader, origins
@@ -24,15 +22,6 @@ def config(
     listed = [each for each in effective if everything or each.source != origins.DEFAULT]
     if as_json:
         shown.print_json(listed)
-        return
-    shown.table_console().print(_table(listed))
-
-
-def _table(listed: list[origins.EffectiveSetting]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    table.add_column("setting", overflow="fold", style="bold")
-    table.add_column("value", overflow="fold")
-    table.add_column("from", overflow="fold", style="dim")
-    for each in listed:
-        table.add_row(*map(Text, (each.name, each.value, each.source)))
-    return table
+    else:
+        columns = {"setting": "name", "value": "value", "from": "source"}
+        shown.table_console().print(shown.table([*map(msgspec.structs.asdict, listed)], columns))

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote
 
+import msgspec
 import typer
 from rich.table import Table
 
 from proxy import config, errors
-from proxy.cli import option_fields, shown, used_store
+from proxy.cli import option_fields, shown
 from proxy.kit.wording import counted
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def explain(
 
     if (given is None) == (source is None):
         raise typer.BadParameter("give a file, a URL, or --source OBJECT", param_hint="INPUT")
-    explainer = Explainer(used_store.configured(config_file))
+    explainer = Explainer(option_fields.configured(config_file))
     if given is None:
         _print_source(explainer, str(source))
         return
@@ -128,19 +129,14 @@ def _lines_of_log(explained: "ExplainedLog") -> Iterator[str | Table]:
         f"lose fields or parameters, {refused:,} are refused."
     )
     yield from (f"left out: {number} × {reason}" for reason, number in explained.skipped.items())
-    rows = [
-        ("without v3bridge", explained.day_without_proxy, explained.month_without_proxy),
-        ("with v3bridge", explained.day, explained.month),
+    costs = [
+        {"name": "without v3bridge", "day": explained.day_without_proxy, "month": explained.month_without_proxy},
+        {"name": "with v3bridge", "day": explained.day, "month": explained.month},
     ]
-    yield shown.table("parts at most", "a day", "30 days", rows=rows)
-    yield shown.table(
-        *("program", "works", "loses", "refused", "parts"),
-        rows=[(each.name, each.works, each.loses, each.refused, each.parts) for each in programs],
-    )
+    yield shown.table(costs, {"parts at most": "name", "a day": "day", "30 days": "month"})
+    names = ("works", "loses", "refused", "parts")
+    yield shown.table([*map(msgspec.structs.asdict, programs)], {"program": "name"} | {name: name for name in names})
+    columns = {"requests": "requests", "program": "program", "reason": "reason", "for example": "place"}
     for verdict, todo in TODO.items():
-        kinds = [each for each in explained.kinds if each.verdict == verdict]
-        if kinds:
-            yield shown.table(
-                *(todo, "requests", "program", "reason", "for example"),
-                rows=[(each.endpoint, each.requests, each.program, each.reason, each.place) for each in kinds],
-            )
+        if kinds := [msgspec.structs.asdict(each) for each in explained.kinds if each.verdict == verdict]:
+            yield shown.table(kinds, {todo: "endpoint", **columns})

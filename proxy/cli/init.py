@@ -4,18 +4,24 @@ import asyncio
 import json
 import os
 import secrets
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
+import msgspec
 import typer
 
 from proxy import errors
 from proxy.cli import doctor
 from proxy.config import loader, settings
+from proxy.kit import clock
 
 APPLICATION = "our"
 KEY_BYTES = 24  # random bytes of an API key that is made
 REFERENCES = ("env:", "file:")
+NUMBER = "SN74S74N"  # of the first request, too, which is free then
+QUESTION = "Fetch one part with all fields, to learn which features the plan has? It costs 1 part."
+SECONDS = 60.0
 NO_ECHO = "not shown; or env:NAME, file:PATH"
 
 
@@ -48,9 +54,10 @@ def init(
     token_url: Annotated[str | None, typer.Option(metavar="URL", help="Its token endpoint.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options.")] = False,
 ) -> None:
-    """Write a configuration for a Nexar account: ask for what it needs, and check it with doctor. Costs 0 parts.
+    """Write a configuration for a Nexar account: ask for what it needs, check it with doctor, and fetch one part.
 
-    The exit code is that of doctor: 0, or 1 where the file is written and something is to do.
+    The part shows which features the plan has; it costs 1 part, and is booked. The exit code is that of doctor: 0, or 1
+    where the file is written and something is to do.
     """
     if output.is_dir():
         raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
@@ -72,9 +79,35 @@ def init(
     )
     _write(given, output, secret_file)
     typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
-    results = asyncio.run(doctor.examine(output))
+    code = doctor.exit_code(asyncio.run(doctor.examine(output)))
+    if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
+        asyncio.run(_learn_features(output))
     typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n{_first_request(given.apikey)}")
-    raise typer.Exit(doctor.exit_code(results))
+    raise typer.Exit(code)
+
+
+async def _learn_features(output: Path) -> None:
+    """Fetch one part with all fields, whose errors say which features the plan lacks, and add those that it has to the
+    configuration. The part is booked in its store."""
+    from proxy.gateway.core import Gateway
+    from proxy.planning import queries
+
+    configured = loader.load(output, os.environ)
+    application = msgspec.structs.replace(configured.applications[APPLICATION], features="unknown")
+    asking = msgspec.structs.replace(configured, applications={APPLICATION: application})
+    async with AsyncExitStack() as resources:
+        gateway = await Gateway.open(asking, clock.SystemClock(), resources)
+        (client,) = gateway.applications.clients.values()
+        deadline = gateway.clock.monotonic() + SECONDS
+        (answer,) = await gateway.pipeline.resolve(client, [queries.matching(0, 1, mpn=NUMBER)], deadline)
+        if answer.result is None or not answer.result.items:
+            reason = answer.error.message if answer.error else f"no part has the number {NUMBER}"
+            typer.echo(f"Which features the plan has is found out by your first request: {reason}.")
+            return
+        features = sorted(answer.features)
+    with output.open("a", encoding="utf-8") as file:
+        file.write(f"    features: [{', '.join(features)}]\n")
+    typer.echo(f"1 part is booked; the plan has {', '.join(features) or 'no further features'}.")
 
 
 def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:

@@ -12,7 +12,8 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.config import secret
+from proxy.config import loader, secret
+from proxy.kit import shipped
 
 T = TypeVar("T")
 
@@ -27,6 +28,11 @@ AdminPort = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def configured(file: Path | None) -> config.Config:
+    """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
+    return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
 
 
 def with_admin_port(settings: config.Config, port: int | None) -> config.Config:

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from proxy import __version__, config, errors, sockets
-from proxy.cli import embedded, option_fields, shown
+from proxy.cli import embedded, option_fields
 from proxy.config import loader
 from proxy.kit import shipped
 
@@ -198,8 +198,11 @@ def _report_start(start: _Start, settings: config.Config) -> None:
     url, admin_url = start.opened.url, ""
     if settings.admin:
         admin_url = _url(settings.admin.host, start.opened.workers[0].operators)
-    shown.service(url, _key(settings), settings.upstream == "sandbox")
-    shown.operators_port(admin_url)
+    sandbox, query = " on the embedded sandbox" if settings.upstream == "sandbox" else "", '[{"mpn":"SN74S74N"}]'
+    typer.echo(f"v3bridge is listening at {url}/v3{sandbox}. Try it:\n")
+    typer.echo(f"    curl -g '{url}/v3/parts/match?apikey={_key(settings)}&pretty_print=true&queries={query}'\n")
+    if admin_url:
+        typer.echo(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
     for name, passed in zip((sockets.HTTP, sockets.ADMIN), start.passed, strict=True):
         for each in passed:
             logger.info("socket inherited", name=name, address=sockets.shown(*sockets.address(each)))

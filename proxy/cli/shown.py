@@ -1,6 +1,6 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -37,24 +37,30 @@ def add_columns(table: Table, *names: str, right: Collection[str] = (), fold: Co
         )
 
 
-def table(*columns: str, rows: Sequence[Sequence[str | int | Text | None]]) -> Table:
-    """Return a table. Numbers stand right, texts are folded and never cut; a column in which nothing stands is left
-    out."""
+Row = Mapping[str, Any]
+Column = str | Callable[[Row], Any]
+
+
+def table(rows: Sequence[Row], columns: Mapping[str, Column]) -> Table:
+    """Return a table. A column has its title, and a key of the rows or a function of one. Numbers stand right, texts
+    are folded and never cut; a column in which nothing stands is left out."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    used = [place for place in range(len(columns)) if any(row[place] not in (None, "") for row in rows)]
-    for place in used:
-        is_number = any(isinstance(row[place], int) for row in rows)
+    cells = {
+        title: [row[value] if isinstance(value, str) else value(row) for row in rows]
+        for title, value in columns.items()
+    }
+    used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
+    for title, values in used.items():
+        is_number = any(isinstance(value, int | float) for value in values)
         justify: Literal["left", "right"] = "right" if is_number else "left"
-        made.add_column(Text(columns[place]), justify=justify, no_wrap=is_number, overflow="fold")
-    for row in rows:
-        made.add_row(*(_cell(row[place]) for place in used))
+        made.add_column(Text(title), justify=justify, no_wrap=is_number, overflow="fold")
+    for cells_of_row in zip(*used.values(), strict=True):
+        made.add_row(*map(_cell, cells_of_row))
     return made
 
 
-def _cell(value: str | int | Text | None) -> Text:
-    if isinstance(value, Text):
-        return value
-    return visible("" if value is None else f"{value:,}" if isinstance(value, int) else value)
+def _cell(value: Any) -> Text:
+    return visible("" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value))
 
 
 def visible(value: str, style: str = "") -> Text:
@@ -65,19 +71,3 @@ def visible(value: str, style: str = "") -> Text:
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def service(url: str, apikey: str, example: bool) -> None:
-    """Print the URL of the running service, and a curl command to try it."""
-    console = Console(soft_wrap=True, highlight=False)
-    upstream = " on the embedded sandbox" if example else ""
-    console.print(f"v3bridge is listening at [bold]{url}/v3[/bold]{upstream}. Try it:\n")
-    query = '[{"mpn":"SN74S74N"}]'
-    console.print(Text(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n"))
-
-
-def operators_port(url: str) -> None:
-    """Print the URLs of the operators' port, where there is one."""
-    if url:
-        console = Console(soft_wrap=True, highlight=False)
-        console.print(f"For operators: its state at [bold]{url}/status[/bold], its metrics at {url}/metrics.\n")

@@ -3,7 +3,6 @@ also while it does not run."""
 
 import asyncio
 import json
-import os
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -11,15 +10,11 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import option_fields, shown, used_store
-from proxy.config import loader
-from proxy.kit import clock, shipped
+from proxy.cli import option_fields, shown
+from proxy.cli.usage import COLUMNS, client_name, without_records
+from proxy.kit import clock
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -42,7 +37,7 @@ def status(
 
     The exit code is 0, 1 if it is not ready, and 2 if no service responds: then only what its store has is printed.
     """
-    settings = loader.load(config_file or shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = option_fields.configured(config_file)
     admin = option_fields.with_admin_port(settings, admin_port).admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
@@ -96,7 +91,7 @@ async def _read_store(settings: config.Config) -> Status | None:
     from proxy.gateway.core import StoredState
     from proxy.web import operators
 
-    if used_store.without_records(settings) is not None:
+    if without_records(settings) is not None:
         return None
     state = await StoredState.open_existing(settings, clock.SystemClock())
     if state is None:
@@ -136,73 +131,18 @@ def reasons(read: Status) -> Iterator[str]:
 
 def _show(url: str, read: Status) -> None:
     console = shown.table_console()
-    state = ("ready", "green") if read["ready"] else ("not ready", "red")
     running = f", version {read['version']}, up {duration(read['uptime_seconds'])}" if "pid" in read else ""
-    console.print(Text.assemble(state, f", operators' port {url}{running}"))
-    for reason in read["reasons"]:
-        console.print(shown.visible(f"  {reason['check']}: {reason['reason']}", "red"))
-    _show_upstream(console, read)
-    if read["store_failure"]:
-        console.print(shown.visible(f"parts and clients: unknown, {read['store_failure']}", "red"))
-    else:
-        console.print(_parts(read["usage"]))
-        console.print(_clients(read["clients"]))
-    if read["unknown_keys"]:
-        console.print(_unknown_keys(read["unknown_keys"]))
-    if read["failures"]:
-        console.print(_failures(read["failures"]))
-
-
-def _show_upstream(console: Console, read: Status) -> None:
-    for name, state in read["breakers"].items():
-        if state != "closed":
-            console.print(Text(f"circuit breaker of {name}: {state}", style="red"))
-    for token in read["tokens"]:
-        if token["refusal"]:
-            console.print(shown.visible(f"token of {token['application']}: {token['refusal']}", "red"))
-
-
-def _table(*columns: str, right: tuple[str, ...] = ()) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=name in right)
-    return table
-
-
-def _parts(rows: list[Status]) -> Table:
-    numbers = ("used", "uncertain", "limit", "left")
-    table = _table("parts of", "period", *numbers, "", right=numbers)
-    for row in rows:
-        name = row["application"] if row["key"] is None else f"{row['application']}/{row['key']}"
-        limit = "unlimited" if row["limit"] is None else f"{row['limit']:,}"
-        left = "" if row["remaining"] is None else f"{row['remaining']:,}"
-        exhausted = "exhausted" if row["exhausted_until"] else ""
-        table.add_row(name, row["period"], f"{row['used']:,}", f"{row['uncertain']:,}", limit, left, exhausted)
-    return table
-
-
-def _clients(rows: list[Status]) -> Table | Text:
-    if not rows:
-        # What a service that has just started has counted is not written yet.
-        return Text("no client has called, but perhaps in the last seconds")
-    table = _table("last calls", "endpoint", "program", "at")
-    for row in rows[:ROWS]:
-        name = f"{row['application']}/{row['key']}" if row["key"] else "(no valid API key)"
-        table.add_row(name, row["endpoint"], shown.visible(row["user_agent"]), row["last_seen"])
-    return table
-
-
-def _unknown_keys(rows: list[Status]) -> Table:
-    table = _table("unknown API keys", "address", "program", "requests", "last", right=("requests",))
-    for row in rows[:ROWS]:
-        cells = row["fingerprint"], row["address"], shown.visible(row["user_agent"])
-        table.add_row(*cells, f"{row['requests']:,}", row["last_seen"])
-    return table
-
-
-def _failures(rows: list[Status]) -> Table:
-    table = _table("last failures", "request", "route", "status", "error", "client")
-    for row in rows[:ROWS]:
-        client = f"{row['application']}/{row['key']}" if row["key"] else ""
-        table.add_row(row["at"], row["request"], row["route"], str(row["status"]), row["error"], client)
-    return table
+    console.print(shown.visible(f"{'ready' if read['ready'] else 'not ready'}, operators' port {url}{running}"))
+    for reason in reasons(read):
+        console.print(shown.visible(reason, "red"))
+    program: dict[str, shown.Column] = {"program": "user_agent", "last": "last_seen"}
+    failed: dict[str, shown.Column] = {name: name for name in ("request", "route", "status", "error")}
+    tables: list[tuple[list[shown.Row], dict[str, shown.Column]]] = [
+        (read["usage"], COLUMNS),
+        (read["clients"][:ROWS], {"last calls": client_name, "endpoint": "endpoint", **program}),
+        (read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address", **program}),
+        (read["failures"][:ROWS], {"last failures": "at", **failed, "client": client_name}),
+    ]
+    for rows, columns in tables:
+        if rows:
+            console.print(shown.table(rows, columns))

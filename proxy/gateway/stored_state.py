@@ -62,6 +62,16 @@ class StoredState:
         accounts = [application.account for application in self._applications.by_name.values()]
         return usage.rows(self._applications, used, await quota.stored(self._store, accounts), now)
 
+    async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
+        """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
+        first, rows = self.first_day(days).isoformat(), await self._store.usage()
+        names = {each.id: each.name for each in usage.charged(self._applications)}
+        found: dict[str, dict[str, int]] = {}
+        for row in rows:
+            if row.account in names and len(row.period) == len(first) and row.period >= first:
+                found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
+        return found
+
     @staticmethod
     async def try_out(settings: config.Config) -> trial.Trial | None:
         """Try the store out, as proxy/store/trial.py does."""

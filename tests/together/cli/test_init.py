@@ -37,7 +37,7 @@ def mode(file: Path) -> int:
 
 
 async def test_answers_at_a_terminal_make_a_service(
-    upstream: nexar_sandbox.Sandbox, addresses: tuple[str, ...], start_command: Start, tmp_path: Path
+    upstream: nexar_sandbox.Sandbox, addresses: tuple[str, ...], start_command: Start, run_command: Run, tmp_path: Path
 ) -> None:
     account = upstream.default_application
     primary, secondary = os.openpty()
@@ -60,6 +60,8 @@ async def test_answers_at_a_terminal_make_a_service(
         ("API key", "the-key-of-our-programs"),
     ):
         await terminal.answer(question, answer)
+    await terminal.answer("It costs 1 part", "y")
+    await terminal.until("1 part is booked; the plan has CAD_MODELS, DATASHEETS")
     await terminal.until("v3bridge serve --config our.yaml")
     await terminal.until("the-key-of-our-programs&pretty_print=true")
     assert await process.wait() == 0
@@ -67,10 +69,14 @@ async def test_answers_at_a_terminal_make_a_service(
     assert account.client_secret not in terminal.shown
 
     file, secret = tmp_path / "our.yaml", tmp_path / "our.secret"
-    assert (mode(file), mode(secret), len(file.read_text().splitlines()) <= 10) == (0o600, 0o600, True)
+    assert (mode(file), mode(secret), len(file.read_text().splitlines()) <= 11) == (0o600, 0o600, True)
     assert account.client_secret not in file.read_text()
     application = loader.load(file, {}).applications["our"]
     assert (application.plan, application.parts) == ("pro", 15_000)
+    assert "TECH_SPECS" in application.features
+    assert upstream.journal.totals.parts == 1
+    used = await asyncio.to_thread(run_command, "usage", "--config", str(file), "--json")
+    assert [row["used"] for row in json.loads(used.stdout)] == [1, 1]
 
     options = ("--config", str(file), "--port", "0", "--admin-port", "0")
     service = start_command("serve", *options)
@@ -80,6 +86,7 @@ async def test_answers_at_a_terminal_make_a_service(
     target = f"{url}/parts/match?apikey=the-key-of-our-programs&queries={query}"
     response = await asyncio.to_thread(lambda: json.load(urllib.request.urlopen(target)))
     assert response["results"][0]["items"][0]["mpn"] == "SN74S74N"
+    assert upstream.journal.totals.parts == 1  # it was paid for by init
 
 
 @pytest.fixture

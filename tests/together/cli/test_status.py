@@ -64,7 +64,7 @@ def test_running_service_is_shown_on_one_screen(start_command: Start, run_comman
     shown = done.stdout.splitlines()
     assert shown[0].startswith(f"ready, operators' port http://127.0.0.1:{admin_port(lines)}, version ")
     rows = [line.split() for line in shown]
-    assert ["shop", f"{datetime.now(UTC):%Y-%m}", "2", "0", "1,000", "998"] in rows
+    assert ["shop", f"{datetime.now(UTC):%Y-%m}", "2", "0", "1,000", "998", "0.2"] in [row[:7] for row in rows]
     assert ["shop/erp", "parts/match"] in [row[:2] for row in rows]
     assert found["unknown_keys"][0]["fingerprint"] in [row[0] for row in rows if row]
     assert len(shown) <= 24
