@@ -288,13 +288,12 @@ class _Services:
     def _add_queries(self) -> None:
         queries = service.QueryService(
             sandbox_settings=self._settings,
-            fault_injector=self._faults,
             catalog=self._catalog,
             application_registry=self._applications,
             users=self._users,
             usage=self._part_usage,
             issued_tokens=self._identity.token_issuer,
-            clock=self._clock,
+            started=self._clock.now(),
             rng=self._rng,
             record=self._request_counts.record_query,
             design=lambda: self._design.client,

@@ -25,11 +25,10 @@ class SandboxSettings:
     seconds.
 
     `no_auth` accepts requests without a valid token, for the first application with supply data and the first user.
-    `execution_timeout`: seconds per query, as in the service's software; `answer_fields`: maximum number of fields of a
-    response, repeated ones included. `bill_refused`: parts that an error removes from a response are billed. `faults`
-    are active from the start. `users` may sign in, each in one of the `organizations`. `legacy` configures the old v3
-    service. `design_port`: the port of the first design service, the others use the following ones; 0: free ones.
-    /admin is also served under the host names in `admin_hosts`.
+    `answer_fields`: maximum number of fields of a response, repeated ones included. `bill_refused`: parts that an error
+    removes from a response are billed. `faults` are active from the start. `users` may sign in, each in one of the
+    `organizations`. `legacy` configures the old v3 service. `design_port`: the port of the first design service, the
+    others use the following ones; 0: free ones. /admin is also served under the host names in `admin_hosts`.
     """
 
     catalog: Path | None = None
@@ -39,7 +38,6 @@ class SandboxSettings:
     token_windows: tuple[windows.Window, ...] = TOKEN_WINDOWS
     token_lifetime: int = 86_400
     no_auth: bool = False
-    execution_timeout: float = 30.0
     answer_fields: int = 500_000
     bill_refused: bool = False
     faults: tuple[faults_of.Fault, ...] = ()
@@ -51,7 +49,5 @@ class SandboxSettings:
         for name in ("token_lifetime", "answer_fields"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")
-        if self.execution_timeout <= 0:
-            raise ValueError(f"execution_timeout must be more than 0 seconds, not {self.execution_timeout}")
         if not 0 <= self.design_port <= LAST_DESIGN_PORT:
             raise ValueError(f"design_port must be from 0 to {LAST_DESIGN_PORT}, not {self.design_port}")

@@ -83,8 +83,8 @@ ResponsePath: TypeAlias = Sequence[str | int]
 @dataclass(slots=True)
 class ResolverContext:
     """Catalog, caller and services. `application` is None for introspection without a valid token, `user` (an id) for
-    the token of an application. `started`: start of the sandbox, `now`: arrival of the request, in seconds since 1970.
-    `design` is set if the token allows design data."""
+    the token of an application. `started`: start of the sandbox, in seconds since 1970. `design` is set if the token
+    allows design data."""
 
     catalog: store.Catalog
     application: applications.SandboxApplication | None
@@ -93,7 +93,6 @@ class ResolverContext:
     user_directory: user_directory.UserDirectory
     part_usage: part_usage.PartUsage
     started: float
-    now: float
     bill_refused: bool
     design: DesignSession | None = None
     _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)

@@ -109,14 +109,11 @@ def bad_request(message: str, code: str, status: int = 400) -> RequestError:
     return RequestError(status, [{"message": message, "extensions": {"code": code}}], json_status=None)
 
 
-def timed_out(seconds: float) -> RequestError:
-    """Return the error of an exceeded timeout, which is formatted as in .NET."""
-    whole_seconds, fraction = divmod(round(seconds * 1e7), 10**7)
-    time = f"{whole_seconds // 3600:02}:{whole_seconds // 60 % 60:02}:{whole_seconds % 60:02}" + (
-        f".{fraction:07}" if fraction else ""
-    )
-    message = f"The request exceeded the configured timeout of `{time}`."
-    return RequestError(500, [{"message": message, "extensions": {"code": "HC0045"}}])
+def too_complex(max_fields: int) -> RequestError:
+    """Return the error of a response with more fields than are allowed."""
+    extensions = {"allowedComplexity": max_fields, "code": "HC0047"}
+    message = "The maximum allowed operation complexity was exceeded."
+    return RequestError(400, [{"message": message, "extensions": extensions}])
 
 
 def with_code(error: GraphQLError, code: str) -> dict[str, Any]:

@@ -1,12 +1,11 @@
 """Execution by graphql-core, with five differences that the service needs.
 
-It stops when its budget is exceeded. An object selected without sub-fields is null and not resolved at all. A Float
+A response has a maximum of fields. An object selected without sub-fields is null and not resolved at all. A Float
 with a whole value is written as an integer, as recorded. A scalar field without resolver, like most fields of a
 response, is read directly, and lists of objects are completed directly; each halves the time of a multi-match.
 """
 
 import functools
-import math
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,46 +16,7 @@ from graphql.execution.execute import assume_not_async_iterable, assume_not_awai
 from graphql.execution.values import get_argument_values
 from graphql.pyutils import Path
 
-from nexar_sandbox import clocks
 from nexar_sandbox.graphql import context, errors
-
-# Fields between two clock checks; a check for every field would be measurable.
-_CHECK_INTERVAL = 64
-
-
-class ExecutionBudget:
-    """Limits of one execution: `seconds` from now on, and number of `fields`. `exceeded` is the error once one is
-    exceeded.
-
-    An execution blocks all others while it runs, and lists within lists make a short document expensive.
-    """
-
-    def __init__(self, clock: clocks.Clock, seconds: float, fields: int) -> None:
-        self._clock, self._seconds, self._fields = clock, seconds, fields
-        self._deadline, self._fields_left = clock.monotonic() + seconds, fields
-        self._next_check: float = fields
-        self.exceeded: errors.RequestError | None = None
-
-    def spend(self, fields: int) -> None:
-        """Count fields. Raises RequestError if a limit is exceeded (time is checked now and then), and always from then
-        on."""
-        self._fields_left -= fields
-        if self._fields_left < self._next_check:
-            self.check()
-
-    def check(self) -> None:
-        if self._fields_left < 0:
-            extensions = {"allowedComplexity": self._fields, "code": "HC0047"}
-            message = "The maximum allowed operation complexity was exceeded."
-            self.exceeded = errors.RequestError(400, [{"message": message, "extensions": extensions}])
-        elif self._clock.monotonic() > self._deadline:
-            self.exceeded = errors.timed_out(self._seconds)
-        if self.exceeded is not None:
-            # graphql-core goes on with the siblings of a field that failed; each of them fails at once now.
-            self._next_check = math.inf
-            raise self.exceeded
-        self._next_check = max(self._fields_left - _CHECK_INTERVAL, 0)
-
 
 LEAF = "leaf"
 EXACT = {"String": str, "ID": str, "Time": str, "DateTime": str, "Int": int, "Float": float, "Boolean": bool}
@@ -92,7 +52,8 @@ FieldReader = tuple[str, FieldDetailsList, LeafReader | None]  # by its name in 
 
 
 class SupplyExecutor(graphql.Executor[context.ResolverContext]):
-    budget: ExecutionBudget
+    max_fields: int
+    fields_left: int
 
     @functools.cached_property
     def _kept_readers(self) -> dict[int, tuple[GroupedFieldSet, list[FieldReader]]]:
@@ -121,7 +82,9 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         grouped_field_set: GroupedFieldSet,
         position_context: Any,
     ) -> Any:
-        self.budget.spend(len(grouped_field_set))
+        self.fields_left -= len(grouped_field_set)
+        if self.fields_left < 0:  # then the siblings of the field fail, too
+            raise errors.too_complex(self.max_fields)
         if self.is_awaitable is not assume_not_awaitable:
             return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
         values: dict[str, Any] = {}
@@ -160,8 +123,6 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         field = self.schema.get_field(parent_type, field_details_list[0].node.name.value)
         if field is not None and _is_empty_selection(field, field_details_list):
             return None
-        if path.prev is None:  # a root field, such as a search, may take long
-            self.budget.check()
         return super().execute_field(parent_type, source, field_details_list, path, position_context)
 
     def complete_list_value(  # noqa: PLR0917 - graphql-core's arguments
@@ -209,7 +170,7 @@ def build_executor(
     variables: dict[str, Any],
     *,
     operation_name: str | None,
-    budget: ExecutionBudget,
+    max_fields: int,
     is_async: bool = False,
 ) -> SupplyExecutor:
     """Return the executor of a valid document; `is_async` if resolvers may have to wait for other services. Raises
@@ -227,7 +188,7 @@ def build_executor(
     if not isinstance(executor, SupplyExecutor):
         build_errors = executor if isinstance(executor, list) else []
         raise errors.invalid_document([errors.variable_error(error) for error in build_errors])
-    executor.budget = budget
+    executor.max_fields = executor.fields_left = max_fields
     return executor
 
 

@@ -17,14 +17,13 @@ import graphql
 from graphql.validation.validate import assert_valid_sdl
 
 from nexar_sandbox.design import resources
-from nexar_sandbox.graphql import context, documents, errors, executor
+from nexar_sandbox.graphql import context, errors, executor
 from nexar_sandbox.graphql.resolvers import (
     administration,
     aggregations,
     companies,
     design,
     design_mutations,
-    internals,
     offers,
     parts,
     search,
@@ -37,23 +36,23 @@ REQUIRED_FEATURES = {
     for place in places
 }
 SDL = Path(__file__).with_name("schema.graphql")
-TABLES = (parts, offers, companies, search, aggregations, internals, administration, design, design_mutations)
+TABLES = (parts, offers, companies, search, aggregations, administration, design, design_mutations)
 # Types whose values are views of a record.
 VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Types that only responses have: their values are dicts by the schema's names.
 MAPPING_TYPES = frozenset(
     """
     AdmApplication AdmApplicationScope AdmApplicationSecurity AdmOrganization AdmSupplyCounts AdmUser
-    SupAppliedFilter SupAttributeGroup SupBlurb SupCadBucket SupCategoryBucket SupCircuitMakerPartInfo SupCompanyBucket
-    SupCountry SupErrorPayload SupInStockBucket SupLevelBucket SupOctocartLink SupPartExtrasParameter
-    SupPartExtrasTechnicalDetail SupSpecAgg SupSpecBucket SupSponsoredPart
+    SupAppliedFilter SupAttributeGroup SupBlurb SupCadBucket SupCategoryBucket SupCompanyBucket SupCountry
+    SupErrorPayload SupInStockBucket SupLevelBucket SupOctocartLink SupSpecAgg SupSpecBucket
     """.split()  # noqa: SIM905  a list of names, not of quotes
 )
 # Fields that are read from an attribute with another name.
 _ATTRIBUTES = {
-    **parts.ATTRIBUTES,
-    **offers.ATTRIBUTES,
-    **internals.ATTRIBUTES,
+    "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
+    "SupSpec.valueType": "attribute.value_type",
+    "SupSpec.unitsName": "attribute.units_name",
+    "SupSpec.unitsSymbol": "attribute.units_symbol",
 }
 
 
@@ -78,18 +77,11 @@ def build() -> graphql.GraphQLSchema:
         if isinstance(kind, graphql.GraphQLObjectType) and not kind.name.startswith("__"):
             _attach(kind, resolvers)
     cast(graphql.GraphQLScalarType, schema.type_map["Map"]).coerce_input_value = _open_object
-    cast(graphql.GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = internals.payload_type
+    cast(graphql.GraphQLUnionType, schema.type_map["SupUnionPayload"]).resolve_type = lambda *_: "SupErrorPayload"
     cast(graphql.GraphQLUnionType, schema.type_map["DesUnionPayload"]).resolve_type = design.payload_type
     for place, subscriber in design.SUBSCRIBERS.items():
         _field(schema, place).subscribe = subscriber
     return schema
-
-
-@lru_cache(maxsize=1)
-def read_documents() -> documents.DocumentCache:
-    """Return the documents of all sandboxes of the process: a test run starts hundreds of them and sends each the same
-    documents."""
-    return documents.DocumentCache(build())
 
 
 def _field(schema: graphql.GraphQLSchema, place: str) -> graphql.GraphQLField:

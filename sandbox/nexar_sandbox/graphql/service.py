@@ -4,18 +4,17 @@ The order is that of the service as far as it is known: a token error comes befo
 introspection needs no token (contract graphql.md §3). HTTP is handled in transport.py.
 """
 
-import asyncio
 import logging
 import random
 import uuid
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from graphql import ExecutionResult, GraphQLError, OperationType
 
-from nexar_sandbox import applications, clocks, exchanges, faults, part_usage, settings, user_directory
+from nexar_sandbox import applications, exchanges, faults, part_usage, settings, user_directory
 from nexar_sandbox.catalog import store
 from nexar_sandbox.design import services
 from nexar_sandbox.graphql import context, documents, errors, executor, limits, requests, schema
@@ -70,12 +69,10 @@ class PreparedOperation:
     def is_subscription(self) -> bool:
         return self.prepared.operation.operation is OperationType.SUBSCRIPTION
 
-    def for_event(self, event: Any, budget: executor.ExecutionBudget) -> "PreparedOperation":
-        """Return the operation for one event of a subscription, with its own budget."""
-        prepared = self.prepared.build_per_event_executor(event)
-        if not isinstance(prepared, executor.SupplyExecutor):
-            raise TypeError("an event is executed by another executor")
-        prepared.budget = budget
+    def for_event(self, event: Any) -> "PreparedOperation":
+        """Return the operation for one event of a subscription."""
+        prepared = cast(executor.SupplyExecutor, self.prepared.build_per_event_executor(event))
+        prepared.max_fields = prepared.fields_left = self.prepared.max_fields
         if self.resolver_context.design is not None:
             # Loaders keep what they have read, and an event says that a record has changed.
             self.resolver_context.design.loaders.clear()
@@ -90,43 +87,40 @@ class QueryService:
         self,
         *,
         sandbox_settings: settings.SandboxSettings,
-        fault_injector: faults.FaultInjector,
         catalog: store.Catalog,
         application_registry: applications.ApplicationRegistry,
         users: user_directory.UserDirectory,
         usage: part_usage.PartUsage,
         issued_tokens: tokens.TokenIssuer,
-        clock: clocks.Clock,
+        started: float,
         rng: random.Random,
         record: RecordRequest,
         design: Callable[[], services.DesignClient],
     ) -> None:
-        self._settings, self._catalog, self._injector = sandbox_settings, catalog, fault_injector
-        self._applications, self._users = application_registry, users
-        self._part_usage, self._tokens, self._rng, self._record = usage, issued_tokens, rng, record
-        self._clock, self._started, self._design = clock, clock.now(), design
+        self._settings, self._catalog, self._started, self._design = sandbox_settings, catalog, started, design
+        self._applications, self._users, self._part_usage = application_registry, users, usage
+        self._tokens, self._rng, self._record = issued_tokens, rng, record
 
     async def execute(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
     ) -> QueryResponse:
         """Return the response to one request, including errors of document and token."""
         try:
-            operation = self.prepare(request, token, exchange)
+            operation = self._prepare(request, token, exchange)
             if operation.is_subscription:
                 message = "Subscriptions are answered over a WebSocket, with the protocol graphql-transport-ws."
                 return self.error_response(errors.RequestError(400, [{"message": message}], json_status=None))
-            return self._with_request_id(QueryResponse(200, await self._execute(operation, exchange)))
+            return await self._execute(operation, exchange)
         except errors.RequestError as error:
             return self.error_response(error)
 
     def error_response(self, error: errors.RequestError) -> QueryResponse:
         content: dict[str, Any] = {"errors": error.errors} | ({"data": None} if error.null_data else {})
-        return self._with_request_id(QueryResponse(error.status, content, error.json_status))
+        return self._response(error.status, content, error.json_status)
 
-    def _with_request_id(self, response: QueryResponse) -> QueryResponse:
+    def _response(self, status: int, content: dict[str, Any], json_status: int | None = 200) -> QueryResponse:
         request_id = uuid.UUID(int=self._rng.getrandbits(128), version=4)
-        response.body["extensions"] = {"requestId": str(request_id)}
-        return response
+        return QueryResponse(status, {**content, "extensions": {"requestId": str(request_id)}}, json_status)
 
     async def stream(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
@@ -134,38 +128,28 @@ class QueryService:
         """Return the responses to a subscription, one for each event until one has no data; one response to anything
         else."""
         try:
-            operation = self.prepare(request, token, exchange)
+            operation = self._prepare(request, token, exchange)
             if not operation.is_subscription:
-                yield self._with_request_id(QueryResponse(200, await self._execute(operation, exchange)))
+                yield await self._execute(operation, exchange)
                 return
-            events = await executor.source_events(operation.prepared)
+            async with aclosing(await executor.source_events(operation.prepared)) as events:
+                async for event in events:
+                    # Once more for each event: a subscription may outlive its token.
+                    self._authenticate(operation.token, operation.document, exchange)
+                    yield await self._execute(operation.for_event(event), exchange)
         except errors.RequestError as error:
             yield self.error_response(error)
-            return
-        async with aclosing(events):
-            async for event in events:
-                response = await self._execute_event(operation.for_event(event, self._budget()), exchange)
-                yield response
-                # An error of the whole request, such as an expired token, ends the subscription.
-                if "data" not in response.body:
-                    return
 
-    async def _execute_event(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> QueryResponse:
-        try:
-            # Once more for each event: a subscription may outlive its token.
-            self._authenticate(operation.token, operation.document, exchange)
-            return self._with_request_id(QueryResponse(200, await self._execute(operation, exchange)))
-        except errors.RequestError as error:
-            return self.error_response(error)
-
-    def prepare(
+    def _prepare(
         self, request: requests.GraphQLRequest, token: str | None, exchange: exchanges.Exchange
     ) -> PreparedOperation:
         """Authenticate, validate and check limits, before any field is resolved. Raises RequestError."""
         self._record(request.query, request.variables)
-        document = schema.read_documents().read(request.query)
-        exchange.entry.operation, exchange.entry.fields = document.operation(request.operation_name)
-        if request.safe and not document.is_query(request.operation_name):
+        document = documents.read(request.query)
+        selected = document.selected(request.operation_name)
+        exchange.entry.operation = selected.name.value if selected and selected.name else request.operation_name
+        exchange.entry.fields = documents.root_names(selected)
+        if request.safe and selected and selected.operation is not OperationType.QUERY:
             message = "The specified operation kind is not allowed."
             raise errors.RequestError(405, [{"message": message}], json_status=None)
         access_token = document.input_token(request.variables) or token
@@ -174,29 +158,7 @@ class QueryService:
         # After authentication: the service reports a bad token before a bad document (contract graphql.md §3).
         if document.node is None or document.errors:
             raise errors.invalid_document(document.errors)
-        resolver_context = self._resolver_context(caller, exchange)
-        prepared = executor.build_executor(
-            schema.build(),
-            document.node,
-            resolver_context,
-            request.variables,
-            operation_name=request.operation_name,
-            budget=self._budget(),
-            is_async=document.is_async,
-        )
-        self._admit(prepared, caller, exchange)
-        return PreparedOperation(prepared, resolver_context, document, access_token)
-
-    def _budget(self) -> executor.ExecutionBudget:
-        return executor.ExecutionBudget(self._clock, self._settings.execution_timeout, self._settings.answer_fields)
-
-    def _resolver_context(self, caller: QueryCaller, exchange: exchanges.Exchange) -> context.ResolverContext:
-        session = (
-            context.DesignSession(self._design(), caller.user or "", exchange.origin)
-            if caller.may_read_design
-            else None
-        )
-        return context.ResolverContext(
+        resolver_context = context.ResolverContext(
             self._catalog,
             caller.application,
             caller.user,
@@ -204,10 +166,22 @@ class QueryService:
             self._users,
             self._part_usage,
             self._started,
-            self._clock.now(),
             self._settings.bill_refused,
-            session,
+            context.DesignSession(self._design(), caller.user or "", exchange.origin)
+            if caller.may_read_design
+            else None,
         )
+        prepared = executor.build_executor(
+            schema.build(),
+            document.node,
+            resolver_context,
+            request.variables,
+            operation_name=request.operation_name,
+            max_fields=self._settings.answer_fields,
+            is_async=document.is_async(),
+        )
+        self._admit(prepared, caller, exchange)
+        return PreparedOperation(prepared, resolver_context, document, access_token)
 
     def _authenticate(
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
@@ -271,32 +245,25 @@ class QueryService:
         if violations:
             raise errors.RequestError(200, violations, json_status=None)
 
-    async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> dict[str, Any]:
-        prepared, resolver_context = operation.prepared, operation.resolver_context
+    async def _execute(self, operation: PreparedOperation, exchange: exchanges.Exchange) -> QueryResponse:
+        prepared = operation.prepared
         result: Any = prepared.execute_operation()
-        if not isinstance(result, ExecutionResult):
-            # Other services are waited for.
-            try:
-                async with asyncio.timeout(self._settings.execution_timeout):
-                    result = await result
-            except TimeoutError:
-                self._bill(resolver_context, None, exchange)
-                raise errors.timed_out(self._settings.execution_timeout) from None
-        # graphql-core has made a null field of the error; it is one of the whole request.
-        if prepared.budget.exceeded is not None:
-            self._bill(resolver_context, None, exchange)
-            raise prepared.budget.exceeded
-        # Parts in the data are billed even if other fields failed.
-        self._bill(resolver_context, result.data, exchange)
-        if not result.errors:
-            return {"data": result.data}
-        for error in result.errors:
+        if not isinstance(result, ExecutionResult):  # other services are waited for
+            result = await result
+        # graphql-core has made a null field of this error; it is one of the whole request.
+        is_too_complex = prepared.fields_left < 0
+        self._bill(operation.resolver_context, None if is_too_complex else result.data, exchange)
+        if is_too_complex:
+            raise errors.too_complex(prepared.max_fields)
+        for error in result.errors or ():
             # What no service reports is a bug of the sandbox.
             if error.original_error is not None and not isinstance(error.original_error, errors.ServiceError):
                 _log.error("the resolver of %s failed: %s", error.path, type(error.original_error).__name__)
-        return {"errors": [errors.execution_error(error) for error in result.errors], "data": result.data}
+        failed = {"errors": [errors.execution_error(error) for error in result.errors]} if result.errors else {}
+        return self._response(200, {**failed, "data": result.data})
 
     def _bill(self, resolver_context: context.ResolverContext, data: Any, exchange: exchanges.Exchange) -> None:
+        """Bill the parts in the data, even if other fields failed."""
         if resolver_context.application is not None:
             parts = resolver_context.billed_parts(data)
             self._part_usage.record(resolver_context.application.application_id, parts)

@@ -8,21 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nexar_sandbox.catalog import records
-from nexar_sandbox.graphql import distributors
 
 
 class Market(NamedTuple):
-    """Country whose offers are shown (ISO 3166 alpha-2) and currency of converted prices (ISO 4217). `live`: a request
-    for live data of sellers."""
+    """Country whose offers are shown (ISO 3166 alpha-2) and currency of converted prices (ISO 4217)."""
 
     country: str
     currency: str
-    live: distributors.LiveDataRequest | None = None
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Identifies the market in cache ids, independent of the time."""
-        return (self.country, self.currency, *(self.live.customer_of if self.live else ()))
 
 
 def cache_id(*parts: object) -> str:
@@ -46,12 +38,11 @@ class SellerView:
 
 @dataclass(slots=True, eq=False)
 class OfferView:
-    """One offer of a seller. `breaks` are the price breaks to show; `is_custom_pricing`: they are the client's own."""
+    """One offer of a seller. `breaks` are the price breaks to show."""
 
     record: records.Offer
     seller: SellerView
     breaks: tuple[records.PriceBreak, ...]
-    is_custom_pricing: bool
 
 
 class PriceView(NamedTuple):

@@ -9,19 +9,14 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import currencies, records
-from nexar_sandbox.graphql import context, distributors, errors, limits, views
+from nexar_sandbox.graphql import context, errors, limits, views
 
 SITE = "https://octopart.com"
 
 
-def market(info: context.Info, arguments: Mapping[str, Any]) -> views.Market:
-    """Return the market of the arguments of a root field. Raises ServiceError for unknown credentials."""
-    sellers_there = info.context.catalog.sellers() if arguments.get("customPricingCredentials") else ()
-    try:
-        live = distributors.live_data_request(arguments, sellers_there, info.context.now)
-    except ValueError as error:
-        raise errors.ServiceError(str(error)) from error
-    return views.Market(arguments["country"], arguments["currency"], live)
+def market(arguments: Mapping[str, Any]) -> views.Market:
+    """Return the market of the arguments of a root field. Those about live data of sellers have no effect."""
+    return views.Market(arguments["country"], arguments["currency"])
 
 
 def listed(part: views.PartView, info: context.Info) -> tuple[records.SellerOffers, ...]:
@@ -55,16 +50,7 @@ def offers(
 ) -> list[views.OfferView]:
     """Return the offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    return [offer(record, seller, priceBreaks) for record in seller.record.offers]
-
-
-def offer(
-    record: records.Offer, seller: views.SellerView, price_breaks: Sequence[int] | None = None
-) -> views.OfferView:
-    company, live = seller.record.company, seller.part.market.live
-    live_offer = distributors.live_offer(record, company, live)
-    custom = distributors.is_customer(company, live)
-    return views.OfferView(live_offer, seller, breaks_at(live_offer.prices, price_breaks), custom)
+    return [views.OfferView(record, seller, breaks_at(record.prices, priceBreaks)) for record in seller.record.offers]
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -78,7 +64,7 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
 
 
 def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
-    key = (offer.record.id, offer.record.eligible_region, offer.is_custom_pricing)
+    key = (offer.record.id, offer.record.eligible_region)
     return [price(step, offer.seller.part.market, key) for step in offer.breaks]
 
 
@@ -106,7 +92,7 @@ def part_offers(
     _root: None, info: context.Info, *, references: list[dict[str, str]], **arguments: Any
 ) -> list[SupPartOffer | None]:
     """Offers by part and offer id; null for one that does not exist."""
-    offer_market = market(info, arguments)
+    offer_market = market(arguments)
     return [_part_offer(info, offer_market, reference["partId"], reference["offerId"]) for reference in references]
 
 
@@ -118,8 +104,8 @@ def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id
     for seller in listed(part, info):
         for listed_offer in seller.offers:
             if listed_offer.id == offer_id:
-                seen = offer(listed_offer, views.SellerView(seller, part))
-                return SupPartOffer(part_id, seller.company.id, seen)
+                view = views.OfferView(listed_offer, views.SellerView(seller, part), listed_offer.prices)
+                return SupPartOffer(part_id, seller.company.id, view)
     return None
 
 
@@ -160,15 +146,15 @@ def country_of(code: str) -> dict[str, str]:
     return {"name": name, "countryCode": code, "continentCode": continent}
 
 
-ATTRIBUTES = {"SupOffer.isCustomPricing": "is_custom_pricing"}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.sellers": sellers,
     "SupPartSeller._cacheId": lambda seller, _: views.cache_id(
-        "seller", seller.part.record.id, seller.record.company.id, *seller.part.market.key
+        "seller", seller.part.record.id, seller.record.company.id, *seller.part.market
     ),
     "SupPartSeller.shipsToCountries": lambda seller, _: [country_of(code) for code in seller.record.ships_to],
     "SupPartSeller.offers": offers,
-    "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market.key),
+    "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market),
+    "SupOffer.isCustomPricing": lambda _offer, _: False,
     "SupOffer.prices": prices,
     # In the form of recorded links; their targets do not exist.
     "SupOffer.clickUrl": lambda offer, _: f"{SITE}/opatz8j6/a1?t={_opaque('click', offer)}",

@@ -1,10 +1,6 @@
 """Resolvers of SupPart, without its plain fields (contract graphql.md §1.2). Sellers and prices are in
 offers.py."""
 
-import hashlib
-import itertools
-from typing import Any
-
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import pricing, records
@@ -17,8 +13,6 @@ LIFE_CYCLE = "lifecyclestatus"
 LIFECYCLE = frozenset({LIFE_CYCLE, "manufacturerlifecyclestatus"})
 # Lifecycle statuses of parts at the end of their life.
 END_OF_LIFE = ("EOL", "Obsolete")
-# Number of companion products, and number of the maker's parts among which they are searched.
-COMPANIONS, LOOKED_AT = 2, 50
 LARGEST_INT = 2**31 - 1
 
 
@@ -37,33 +31,6 @@ def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartVi
     root results only."""
     similar = (info.context.catalog.part(similar_id) for similar_id in part.record.similar_ids)
     return [views.PartView(similar_part, part.market) for similar_part in similar if similar_part is not None]
-
-
-def companions(part: views.PartView, info: context.Info) -> list[dict[str, Any]]:
-    """Parts of the same maker in other categories, for every third part. Nested parts are not billed."""
-    record, catalog = part.record, info.context.catalog
-    if int(record.id) % 3:
-        return []
-    hits = catalog.search("", records.SearchConditions(filters=(("manufacturer_id", (record.manufacturer.id,)),)))
-    candidates = (catalog.part(id_) for id_ in hits.ids[:LOOKED_AT])
-    companions = (
-        views.PartView(candidate, part.market)
-        for candidate in candidates
-        if candidate and candidate.category != record.category
-    )
-    return [_sponsored(part, companion) for companion in itertools.islice(companions, COMPANIONS)]
-
-
-def _sponsored(part: views.PartView, companion: views.PartView) -> dict[str, Any]:
-    place = hashlib.blake2b(f"{part.record.id}:{companion.record.id}".encode(), digest_size=3).digest()
-    number = str(int.from_bytes(place))
-    return {
-        "_cacheId": views.cache_id("sponsored", number, *part.market.key),
-        "ppid": number,
-        "sourceId": companion.record.manufacturer.id,
-        "part": companion,
-        "url": f"{offers.SITE}/opatz8j6/c1?p={number}",
-    }
 
 
 def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
@@ -99,19 +66,12 @@ def median_price(part: views.PartView, info: context.Info) -> views.PriceView | 
     return None if median is None else offers.price(median, part.market, ("median", part.record.id))
 
 
-ATTRIBUTES = {
-    "SupPart.estimatedFactoryLeadDays": "record.factory_lead_days",
-    "SupSpec.valueType": "attribute.value_type",
-    "SupSpec.unitsName": "attribute.units_name",
-    "SupSpec.unitsSymbol": "attribute.units_symbol",
-}
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
-    "SupPart._cacheId": lambda part, _: views.cache_id("part", part.record.id, *part.market.key),
+    "SupPart._cacheId": lambda part, _: views.cache_id("part", part.record.id, *part.market),
     "SupPart.name": lambda part, _: f"{part.record.manufacturer.name} {part.record.mpn}",
     "SupPart.octopartUrl": lambda part, _: offers.SITE + part.record.slug,
     "SupPart.specs": specs,
     "SupPart.similarParts": similar_parts,
-    "SupPart.companionProducts": companions,
     "SupPart.bestImage": lambda part, _: part.record.images[0] if part.record.images else None,
     "SupPart.bestDatasheet": best_datasheet,
     "SupPart.cadRequestUrl": cad_request_url,
@@ -120,4 +80,18 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     # At most the largest Int.
     "SupPart.totalAvail": lambda part, info: min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT),
     "SupPart.avgAvail": lambda part, info: pricing.avg_avail(offers.listed(part, info)),
+    # Fields of the service for its own products, and advertisements: the contract has no data.
+    "SupPart.altiumInternalId": lambda part, _: part.record.id,
+    "SupPart.circuitMakerInternal": lambda _part, _: None,
+    "SupPart.companionProducts": lambda _part, _: [],
+    "SupPart.extras": lambda _part, _: None,
+    "Query.supOctopartIdFromCiivaId": lambda _root, _info, **_: None,
+    "Query.supPartIdFromCiivaId": lambda _root, _info, **_: None,
+    "Query.supPartIdsFromCiivaIds": lambda _root, _info, **given: [None] * len(given["ciivaIds"]),
+    "Query.supCiivaIdFromPartId": lambda _root, _info, **_: None,
+    "Query.supCiivaIdsFromPartIds": lambda _root, _info, **given: [None] * len(given["partIds"]),
+    "Query.supPartExtrasByPartId": lambda _root, _info, **_: None,
+    "Query.supPartExtrasByPartIds": lambda _root, _info, **given: [
+        {"message": f"there are no extras of part {id_}"} for id_ in given["partIds"]
+    ],
 }

@@ -20,7 +20,7 @@ Find = Callable[[str, records.SearchConditions, str, bool], records.SearchHits]
 
 def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
-    market, catalog = offers.market(info, arguments), info.context.catalog
+    market, catalog = offers.market(arguments), info.context.catalog
     found = [catalog.part(id_) or catalog.part_by_uid(id_) for id_ in ids]
     part_views = [None if part is None else views.PartView(part, market) for part in found]
     for position, view in enumerate(part_views):
@@ -36,7 +36,7 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
         search_hits_ = find(query, conditions, arguments.get("sort") or "", arguments.get("sortDir") == "desc")
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
-    market = offers.market(info, arguments)
+    market = offers.market(arguments)
     start, limit = arguments.get("start") or 0, arguments.get("limit")
     page = _page(info, search_hits_, start, limits.DEFAULT_LIMIT if limit is None else limit)
     hits = tuple(
@@ -63,7 +63,7 @@ def multi_match(
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
 ) -> list[views.SupPartMatch]:
-    market, conditions = offers.market(info, arguments), match_conditions(options or {})
+    market, conditions = offers.market(arguments), match_conditions(options or {})
     return [_match(info, query, conditions, market) for query in queries]
 
 
@@ -177,7 +177,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResult.part": hit_part,
     "Query.supSuggest": suggest,
     "Query.supSpellingCorrection": lambda _, info, q: info.context.catalog.spelling(q),
-    "SupPartResult._cacheId": lambda hit, _: views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market.key),
+    "SupPartResult._cacheId": lambda hit, _: views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market),
     "SupPartResult.description": lambda hit, _: highlighted(hit.part.record.short_description, hit.query),
     "SupPartResult.explain": lambda _hit, _info: "",  # always (contract graphql.md §1.2)
 }
