@@ -63,7 +63,7 @@ def worst_case_parts(request: V3Request) -> int:
     endpoint = endpoints.of(request.path)
     if endpoint is None or endpoint.object != "Part":
         return 0
-    parameters = Parameters.of(request.query)
+    parameters = Parameters(request.target())
     try:
         if endpoint.action == "match":
             return _match_parts(parameters)
@@ -86,5 +86,5 @@ def _search_parts(parameters: Parameters) -> int:
 
 
 def _match_parts(parameters: Parameters) -> int:
-    request = requests.parse_match(parameters).request
+    _, request = requests.parse_match(parameters)
     return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))

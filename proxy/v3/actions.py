@@ -66,10 +66,10 @@ class V3Actions:
         results = await self._objects.match_parts(self._caller(received), request)
         return match_response(raws, request, results, self._msec(received))
 
-    def _parse_match(self, received: AuthenticatedRequest) -> requests.ParsedMatch:
-        parsed = requests.parse_match(received.parameters)
-        received.metadata.ignore(tuple(match_queries.unknown_keys(parsed.raws)))
-        return parsed
+    def _parse_match(self, received: AuthenticatedRequest) -> tuple[list[Any], model.PartsMatchRequest]:
+        raws, request = requests.parse_match(received.parameters)
+        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
+        return raws, request
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""

@@ -22,17 +22,12 @@ def unsupported(names: Iterable[str]) -> dict[str, str]:
     shown: list[str] = []
     length = 0
     for name in distinct:  # names beyond the bound are not encoded: there can be thousands
-        encoded = _encoded(name)
+        encoded = quote(name, safe=SAFE, errors="replace")
+        if len(encoded) > NAME_MAX:  # cut at the last escape, which may be half
+            encoded = encoded[:NAME_MAX].rpartition("%")[0]
         length += len(encoded) + 2
         if length > LENGTH_MAX:
             shown.append(f"+{len(distinct) - len(shown)}")
             break
         shown.append(encoded)
     return {X_V3_UNSUPPORTED: ", ".join(shown)} if shown else {}
-
-
-def _encoded(name: str) -> str:
-    """Percent-encoded UTF-8; a name that is too long is cut after a whole escape."""
-    encoded = quote(name, safe=SAFE, errors="replace")
-    # Cut at the last escape, which may be half.
-    return encoded if len(encoded) <= NAME_MAX else encoded[:NAME_MAX].rpartition("%")[0]

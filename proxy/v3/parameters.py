@@ -5,8 +5,6 @@ Targets arrive raw or percent-encoded, arrays in four spellings, booleans in sev
 """
 
 import re
-from collections.abc import Callable, Iterable
-from typing import Self
 
 from proxy import errors
 from proxy.v3 import bounds
@@ -56,25 +54,17 @@ class Parameters:
         query = target.partition("?")[2]
         bounds.PARAMETERS.check(len(query) and query.count("&") + 1)
         self._values: dict[str, list[str]] = {}
-        self._decode: Callable[[str], str] = decoded
-        self._take(_split(query))
-
-    @classmethod
-    def of(cls, given: Iterable[tuple[str, str]]) -> Self:
-        """Make parameters of names and values that are decoded already."""
-        made = cls("")
-        made._decode = str
-        made._take(given)
-        return made
+        for name, value in _split(query):
+            self._values.setdefault(bare(name), []).append(value)
 
     def text(self, name: str) -> str | None:
         """Return the last value, as PHP and Python servers alike read it; None where there is none."""
         values = self._values.get(name)
-        return self._decode(values[-1]) if values else None
+        return decoded(values[-1]) if values else None
 
     def texts(self, name: str) -> list[str]:
         """Return all values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
-        return [self._decode(value) for value in self._values.get(name, [])]
+        return [decoded(value) for value in self._values.get(name, [])]
 
     def names(self, start: str) -> list[str]:
         """Return the names that begin like this, such as `facet[`, in the order sent."""
@@ -97,10 +87,6 @@ class Parameters:
         if value.lower() in TRUE:
             return True
         raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
-
-    def _take(self, given: Iterable[tuple[str, str]]) -> None:
-        for name, value in given:
-            self._values.setdefault(bare(name), []).append(value)
 
 
 def printable(text: str) -> str:

@@ -5,7 +5,7 @@
 
 import json
 import types
-from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from proxy import errors, model
 from proxy.mapping import coverage, loader, paths
@@ -17,39 +17,19 @@ from proxy.v3.description import markdown, spec_keys
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 from proxy.v3.parameters import FALSE, TRUE
 from proxy.v3.parsing import v3_parameters
-from proxy.v3.parsing.v3_parameters import Parameter
 
 SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
-NAMES = {
-    str: "string",
-    int: "integer",
-    float: "number",
-    bool: "boolean",
-    type(None): "null",
-    list: "list",
-    dict: "object",
-}
+NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "list", dict: "object"}
 LISTS = ("Brand", "Category", "Seller")
 RESPONSES = {"match": "a result for each query", "search": "a page of {}", "get_multi": "object of {}", "get": "{}"}
 
 
-class ParameterGroup(NamedTuple):
-    """Endpoints that do the same with different objects, and their parameters."""
-
-    title: str
-    action: str
-    parameters: tuple[Parameter, ...]
-
-    @property
-    def paths(self) -> list[str]:
-        return [endpoint.path for endpoint in ENDPOINTS if endpoint.action == self.action]
-
-
+# Endpoints that do the same with different objects, by their action, and their parameters.
 GROUPS = (
-    ParameterGroup("Match part numbers", "match", v3_parameters.MATCH),
-    ParameterGroup("Search", "search", (*v3_parameters.SEARCH, *v3_parameters.DRILLDOWN)),
-    ParameterGroup("Several by uid", "get_multi", v3_parameters.GET_MULTI),
-    ParameterGroup("One by uid", "get", v3_parameters.GET),
+    ("Match part numbers", "match", v3_parameters.MATCH),
+    ("Search", "search", (*v3_parameters.SEARCH, *v3_parameters.DRILLDOWN)),
+    ("Several by uid", "get_multi", v3_parameters.GET_MULTI),
+    ("One by uid", "get", v3_parameters.GET),
 )
 
 
@@ -64,7 +44,7 @@ def page(mappings: loader.Mappings) -> str:
         rows=lambda parameters: [(f"`{each.name}`", each.value, each.meaning) for each in parameters],
         shared=(v3_parameters.APIKEY, *v3_parameters.GLOBALS),
         included={name: sorted(mappings.includable(name)) for name in ("Part", *LISTS)},
-        groups=GROUPS,
+        groups=[(*each, [endpoint.path for endpoint in ENDPOINTS if endpoint.action == each[1]]) for each in GROUPS],
         query=v3_parameters.QUERY,
         bounds=[each for each in vars(bounds).values() if isinstance(each, bounds.Bound)],
         request_line=bounds.REQUEST_LINE,
@@ -139,7 +119,7 @@ def _named(hint: Any) -> str:
         return " or ".join(f"`{json.dumps(value)}`" for value in get_args(hint))
     if origin is list:
         return f"list of {_named(get_args(hint)[0])}"
-    return NAMES.get(origin or hint, "any")
+    return "null" if hint is type(None) else NAMES.get(origin or hint, "any")
 
 
 def _errors() -> list[tuple[int, str]]:

@@ -61,7 +61,7 @@ class RequestParameters(parameters.Parameters):
         yield from ((name, name[6:-1]) for name, _ in self._slices())
 
     def _slices(self) -> list[tuple[str, str]]:
-        return [(name, self._decode(values[-1])) for name, values in self._values.items() if name.startswith("slice[")]
+        return [(name, self.text(name) or "") for name in self.names("slice[")]
 
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:

@@ -1,6 +1,6 @@
 """Parameters of each endpoint, except those of searches (search.py): queries of parts/match, and uids."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from proxy import errors, model
 from proxy.v3 import bounds
@@ -8,18 +8,12 @@ from proxy.v3.parameters import Parameters
 from proxy.v3.parsing import match_queries
 
 
-class ParsedMatch(NamedTuple):
-    """Request of parts/match, and its queries as they were sent, which the response repeats."""
-
-    raws: list[Any]
-    request: model.PartsMatchRequest
-
-
-def parse_match(parameters: Parameters) -> ParsedMatch:
-    """Parse parts/match. Raises BadRequest if `queries` or `exact_only` is invalid as a whole."""
+def parse_match(parameters: Parameters) -> tuple[list[Any], model.PartsMatchRequest]:
+    """Parse parts/match; return its queries as they were sent, too, which the response repeats. Raises BadRequest if
+    `queries` or `exact_only` is invalid as a whole."""
     raws = match_queries.decode(parameters.text("queries"))
     queries = tuple(map(match_queries.parse, raws))
-    return ParsedMatch(raws, model.PartsMatchRequest(queries, parameters.flag("exact_only")))
+    return raws, model.PartsMatchRequest(queries, parameters.flag("exact_only"))
 
 
 def parse_uids(parameters: Parameters) -> list[str]:
