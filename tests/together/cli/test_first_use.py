@@ -45,7 +45,7 @@ def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
     short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
     assert (short.returncode, short.stderr) == (0, "")
     assert (f"Usage: v3bridge {command} " if command else "Usage: v3bridge COMMAND") in short.stdout
-    assert short.stdout == whole.stdout == run_command("help", *command.split()).stdout
+    assert short.stdout == whole.stdout
     assert "<bool>" not in short.stdout
 
 
