@@ -90,7 +90,7 @@ def usage(
         typer.echo("[]" if as_json else why)
         return
     read: Callable[[StoredState], Awaitable[Any]] = _clients if clients else _usage
-    found = asyncio.run(with_state(settings, read, reads_only=True))
+    found = asyncio.run(with_state(settings, read))
     if as_json:
         shown.print_json(found)
     elif clients:
@@ -108,13 +108,11 @@ def without_records(settings: config.Config) -> str | None:
     return None
 
 
-async def with_state(
-    settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]", *, reads_only: bool = False
-) -> R:
+async def with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
     from proxy.gateway.core import StoredState
 
-    state = await StoredState.open(settings, clock.SystemClock(), reads_only=reads_only)
+    state = await StoredState.open(settings, clock.SystemClock())
     try:
         return await work(state)
     except errors.StoreUnavailable as error:

@@ -1,6 +1,7 @@
 """State that the service keeps in its store, as commands, checks and the status use it, whether it runs or not."""
 
 import secrets
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -13,12 +14,13 @@ from proxy.gateway.applications import Applications, ChargedAccount, Client
 from proxy.gateway.usage import UsageRow
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
-from proxy.store import protocol, trial
+from proxy.store import protocol
 from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Want
 from proxy.store.store import Store
 from proxy.upstream.auth import identity
 from proxy.upstream.stored_tokens import StoredTokens
 
+TRIES = 3  # transactions that are timed
 RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 
 Book = Callable[[int, int], Awaitable[None]]
@@ -35,19 +37,17 @@ class StoredState:
         self._clock = clock
 
     @classmethod
-    async def open(cls, settings: config.Config, clock: Clock, *, reads_only: bool = False) -> Self:
-        """Open the store, to be closed by the caller; `reads_only`: also on a full disk. Raises ConfigError."""
+    async def open(cls, settings: config.Config, clock: Clock) -> Self:
+        """Open the store, to be closed by the caller. Raises ConfigError."""
         worker, cache_bytes = secrets.token_hex(8), settings.cache.bytes
-        store = await opening.open_store(
-            settings.store, clock, worker=worker, cache_bytes=cache_bytes, reads_only=reads_only
-        )
+        store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
         return cls(store, settings, clock)
 
     @classmethod
     async def open_existing(cls, settings: config.Config, clock: Clock) -> Self | None:
-        """Open the store if it is there already, in this version. Raises BridgeErrors."""
+        """Open the store if it is there already. Raises ConfigError."""
         file = store_place.file_of(settings.store)
-        if settings.store.reveal() == "memory:" or (file is not None and not await trial.is_current(file)):
+        if settings.store.reveal() == "memory:" or (file is not None and not file.exists()):
             return None
         return await cls.open(settings, clock)
 
@@ -72,10 +72,15 @@ class StoredState:
                 found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
         return found
 
-    @staticmethod
-    async def try_out(settings: config.Config) -> trial.Trial | None:
-        """Try the store out, as proxy/store/trial.py does."""
-        return await trial.try_out(settings.store)
+    async def seconds(self) -> float:
+        """Return how long the store takes for a transaction that writes: the fastest of some. Raises
+        StoreUnavailable."""
+        taken = []
+        for _ in range(TRIES):
+            began = time.monotonic()
+            await self._store.put_value("tried", "", 1.0)
+            taken.append(time.monotonic() - began)
+        return min(taken)
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
         """Replace the usage of an application such as `demo`, or of one of its API keys such as `demo/erp`, in its

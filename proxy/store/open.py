@@ -8,15 +8,13 @@ from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 
 
-async def open_store(
-    url: config.StoreUrl, clock: Clock, *, worker: str, cache_bytes: int, reads_only: bool = False
-) -> Store:
+async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_bytes: int) -> Store:
     """Open a store, to be closed by the caller. `worker`: a name that no other process has at the same time;
-    `cache_bytes`: that results and parts may have; `reads_only`: also on a full disk. Raises ConfigError."""
+    `cache_bytes`: that results and parts may have. Raises ConfigError."""
     try:
         file = store_place.usable_file(url)
         if file is not None or url.reveal() == "memory:":
-            return await SqliteStore.open(file, clock, worker, cache_bytes, reads_only=reads_only)
+            return await SqliteStore.open(file, clock, worker, cache_bytes)
         # Imported here only: the package is an extra (redis).
         from proxy.store.redis import RedisStore
 

@@ -176,16 +176,6 @@ class _RedisTransaction(Transaction):
         return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order
 
 
-async def try_out(url: str) -> dict[str, Any]:
-    """Return what Redis says of itself (INFO) after a key has been written and deleted in one transaction. Raises
-    ConfigError, StoreUnavailable."""
-    async with _client(url) as redis, redis.pipeline(transaction=True) as pipeline:
-        pipeline.set(f"{PREFIX}tried", 1, ex=1)
-        pipeline.delete(f"{PREFIX}tried")
-        await _response(pipeline.execute())
-        return dict(await _response(redis.info()))
-
-
 def _client(url: str) -> Any:
     try:
         # Sent again once, for a connection that had been idle and is gone.

@@ -43,16 +43,14 @@ class SqliteStore(Store):
         self._room = 0  # bytes that may be written until the used ones are counted again
 
     @classmethod
-    async def open(
-        cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int, *, reads_only: bool = False
-    ) -> "SqliteStore":
+    async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing, or in memory (None). If no other process uses
-        it, what is reserved becomes uncertain usage, unless it `reads_only`. Raises StoreUnavailable."""
-        database = Database(path, reads_only=reads_only)
+        it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
+        database = Database(path)
         store = cls(database, clock, worker, cache_bytes)
         try:
             await database.transaction(database.make_tables)
-            if database.is_alone and not reads_only:
+            if database.is_alone:
                 await store.end_worker(None)
             database.share()
         except BaseException:

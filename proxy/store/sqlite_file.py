@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import quote
 
 from proxy import errors
 from proxy.store.protocol import Usage
@@ -34,9 +33,9 @@ _KEPT = (Usage, Reservation)  # whose rows stay in a file of another version, so
 class Database:
     """Connection to a file, which is made where it is missing, or to memory."""
 
-    def __init__(self, path: Path | None, *, reads_only: bool = False) -> None:
-        """Lock the use of the file: if no other process uses it, `is_alone`, and none can until `share`. `reads_only`:
-        also on a full disk. Raises StoreUnavailable."""
+    def __init__(self, path: Path | None) -> None:
+        """Lock the use of the file: if no other process uses it, `is_alone`, and none can until `share`. Raises
+        StoreUnavailable."""
         self._path = path
         self._file = ":memory:" if path is None else str(path.resolve())
         self.written = 0  # bytes since the last checkpoint, which the user adds to
@@ -50,9 +49,7 @@ class Database:
                     self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
                     stack.callback(os.close, self._lock)
                     self.is_alone = _lock_use(self._lock)
-                self.rows = stack.enter_context(
-                    contextlib.closing(_connect(self._file, "EXCLUSIVE" if reads_only and self.is_alone else "NORMAL"))
-                )
+                self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
                 (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
@@ -118,6 +115,8 @@ class Database:
             raise errors.StoreUnavailable(f"{self._path} has other tables than the store's; name another file")
         if self._pragma("user_version") == VERSION:
             return
+        if tables and not self.is_alone:
+            raise errors.StoreUnavailable(f"{self._path} is used by another version of v3bridge; stop that first")
         for name in tables - {TABLES[kind][0] for kind in _KEPT}:
             self.rows.execute(f"DROP TABLE {name}")
         for kind, (name, length) in TABLES.items():
@@ -153,19 +152,6 @@ class Database:
         self._bytes = found.st_size
 
 
-def try_out(path: Path) -> int:
-    """Return the version of a file, 0 if it is not the store's, and write to it, which is taken back. Raises
-    sqlite3.Error where the file cannot be opened, read or written, or another process writes for too long."""
-    # mode=rw: a file that is missing is not made.
-    address = f"file:{quote(str(path))}?mode=rw"
-    with contextlib.closing(sqlite3.connect(address, timeout=BUSY_SECONDS, isolation_level=None, uri=True)) as tried:
-        tried.execute("BEGIN IMMEDIATE")
-        ((application, version),) = tried.execute("SELECT * FROM pragma_application_id, pragma_user_version")
-        tried.execute(f"PRAGMA user_version = {version}")  # the first write, of what is there already
-        tried.execute("ROLLBACK")
-    return version if application == APPLICATION else 0
-
-
 def _make(path: Path) -> tuple[int, int]:
     """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
     Return its device and inode."""
@@ -186,9 +172,8 @@ def _lock_use(lock: int) -> bool:
     return True
 
 
-def _connect(file: str, locking: str = "NORMAL") -> sqlite3.Connection:
+def _connect(file: str) -> sqlite3.Connection:
     rows = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None)
-    rows.execute(f"PRAGMA locking_mode = {locking}")  # EXCLUSIVE makes no file of shared memory
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).

@@ -269,17 +269,18 @@ async def test_file_of_another_version_keeps_usage_and_reservations(file: Path, 
     client = Client(first, time)
     await client.fetch(result("a", "u"))
     await client.begin("x", "b")
-    second = await SqliteStore.open(file, time, "two", CACHE_BYTES)  # so that nobody is alone
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
         other.execute("CREATE TABLE later (column)")
-    third = Client(await SqliteStore.open(file, time, "three", CACHE_BYTES), time)
-    assert await third.counts() == (1, 0, 1)
-    assert await third.stored("a") is None
-    await third.finish("x", used=2)
-    assert await third.counts() == (3, 0, 0)
-    for store in (first, second, third.store):
-        await store.aclose()
+    with pytest.raises(errors.StoreUnavailable, match="is used by another version of v3bridge; stop that first"):
+        await SqliteStore.open(file, time, "two", CACHE_BYTES)
+    await first.aclose()
+    second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    assert await second.counts() == (1, 1, 0)
+    assert await second.stored("a") is None
+    await second.finish("x", used=2)
+    assert await second.counts() == (3, 0, 0)
+    await second.store.aclose()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])

@@ -204,23 +204,6 @@ def test_memory_store_is_reported(
     assert not (tmp_path / "state.sqlite").exists()
 
 
-FULL_DISK = """
-import resource, runpy
-resource.setrlimit(resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
-runpy.run_module("proxy", run_name="__main__")
-"""
-
-
-def test_usage_is_read_on_a_full_disk_without_a_service(
-    run_command: Run, config_file: str, spent: None, tmp_path: Path
-) -> None:
-    done = run_command("usage", "--config", config_file, python=("-c", FULL_DISK))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert cells(done.stdout)["shop"][1] == "960"
-    done = run_command("usage", "--config", config_file, "--set", "trial=1", python=("-c", FULL_DISK))
-    assert (done.returncode, done.stderr.startswith("v3bridge: store: ")) == (2, True)
-
-
 ELSEWHERE = """
 upstream:
   graphql_url: "http://127.0.0.1:1/graphql"
