@@ -1,12 +1,12 @@
-"""App: the objects that one configuration becomes. What outlives a configuration belongs to the Process, and is passed
-in; a Service serves one App after the other on the same connections."""
+"""App: the objects that one configuration becomes. A Service serves one App after the other on the same connections,
+and has what outlives a configuration."""
 
 import asyncio
 import resource
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import structlog
 
@@ -31,54 +31,13 @@ OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
 log = structlog.get_logger()
 
 
-class Process:
-    """What outlives a configuration. `api_keys` are the digests of all API keys since the start, which `redaction`
-    hides: requests that began before a reload must not show one that it removed. `days`: see Recorder."""
-
-    def __init__(self, core: ProcessState, days: int) -> None:
-        self.core = core
-        self.api_keys: set[config.Digest] = set()
-        self.redaction = redaction.Redaction(is_key=lambda text: config.digest(text) in self.api_keys)
-        self.seen = SeenRequests(self.redaction)
-        self.recorder = Recorder(self.seen, core.store, days, core.clock)
-        self.ids = request_ids.RequestIds(self.redaction)
-        self.started = core.clock.now()
-        self.measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
-
-
-@dataclass(frozen=True, slots=True)
-class App:
+class App(NamedTuple):
     """Objects of one configuration; `operators` is the handler of their port, None where that is off."""
 
     gateway: gateways.Gateway
     clients: composition.ClientHandler
     operators: routing.Handler | None
     resources: AsyncExitStack
-
-    def activate(self, process: Process) -> None:
-        """Begin to serve, with metrics and records of this configuration."""
-        self.gateway.activate()
-        self.gateway.metrics.caches["responses"] = self.clients.responses.usage
-        process.recorder.days = self.gateway.settings.clients.days
-
-
-async def build(settings: config.Config, process: Process, previous: App | None = None) -> App:
-    """Build the App of a configuration, in the event loop that will serve it. `previous` is the one that it replaces.
-
-    `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
-    """
-    async with AsyncExitStack() as resources:
-        before = None if previous is None else previous.gateway
-        gateway = await gateways.build(settings, process.core, resources, before)
-        process.api_keys |= gateway.applications.clients.keys()
-        state = operators.ServiceState(gateway, gateway.readiness(), process.started)
-        seen = process.seen if settings.clients.days else None
-        clients = composition.compose(state, process.ids, seen)
-        if previous is not None:
-            clients.authenticator.adopt(previous.clients.authenticator)
-        watching = operators.create(state, settings.admin.host) if settings.admin else None
-        # Only once all is built; an error before this closes what was opened.
-        return App(gateway, clients, watching, resources.pop_all())
 
 
 def check(settings: config.Config) -> None:
@@ -93,39 +52,69 @@ class Service:
     """Serves the App of one configuration after the other. `url` is for clients, `operators_url` for operators, empty
     without their port."""
 
-    def __init__(self, process: Process, app: App) -> None:
-        self.process = process
-        self.app = app
-        self.url = ""
-        self.operators_url = ""
+    app: App
+
+    def __init__(self, core: ProcessState, days: int) -> None:
+        self.url = self.operators_url = ""
+        self._core = core
+        # Of all API keys since the start: requests that began before a reload must not show one that it removed.
+        self._api_keys: set[config.Digest] = set()
+        hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
+        self._seen, self._ids = SeenRequests(hidden), request_ids.RequestIds(hidden)
+        self.recorder = Recorder(self._seen, core.store, days, core.clock)
+        self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
         self._retiring: set[asyncio.Task[None]] = set()
 
+    async def build(self, settings: config.Config, previous: App | None = None) -> App:
+        """Build the App of a configuration. `previous` is the one that it replaces.
+
+        `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
+        """
+        async with AsyncExitStack() as resources:
+            before = None if previous is None else previous.gateway
+            gateway = await gateways.build(settings, self._core, resources, before)
+            self._api_keys |= gateway.applications.clients.keys()
+            state = operators.ServiceState(gateway, gateway.readiness(), self._started)
+            clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
+            if previous is not None:
+                clients.authenticator.adopt(previous.clients.authenticator)
+            watching = operators.create(state, settings.admin.host) if settings.admin else None
+            # Only once all is built; an error before this closes what was opened.
+            return App(gateway, clients, watching, resources.pop_all())
+
+    def activate(self, app: App) -> None:
+        """Begin to serve an App, with its metrics and records."""
+        self.app = app
+        app.gateway.activate()
+        app.gateway.metrics.caches["responses"] = app.clients.responses.usage
+        self.recorder.days = app.gateway.settings.clients.days
+
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
-        app = self.app
-        serving = server.listening(app.clients.requests.handle, opened.public, _limits(app.gateway.settings))
+        limits = _limits(self.app.gateway.settings)
+        serving = server.listening(self.app.clients.requests.handle, opened.public, limits)
         self._listener = await stack.enter_async_context(serving)
         self.url = self._listener.url
-        if app.operators is not None and opened.operators:
-            watching = server.listening(app.operators, opened.operators, OPERATORS_LIMITS)
+        if self.app.operators is not None and opened.operators:
+            watching = server.listening(self.app.operators, opened.operators, OPERATORS_LIMITS)
             self._operators_listener = await stack.enter_async_context(watching)
             self.operators_url = self._operators_listener.url
 
     async def swap(self, settings: config.Config) -> None:
         """Serve another configuration from the next request on, also on connections that are open. Requests under way
         finish in the App that they began in. Raises MappingError and ConfigError; then nothing has changed."""
-        new = await build(settings, self.process, self.app)
+        replaced = self.app
+        new = await self.build(settings, replaced)
         limits = _limits(settings)
         # Without an await: no request sees a part of the change.
         if self._listener is not None:
             self._listener.replace(new.clients.requests.handle, limits)
         if self._operators_listener is not None and new.operators is not None:
             self._operators_listener.replace(new.operators, OPERATORS_LIMITS)
-        replaced, self.app = self.app, new
-        new.activate(self.process)
-        task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
+        self.activate(new)
+        task = asyncio.create_task(_retire(replaced), name="retirement of a replaced application")
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
 
@@ -135,11 +124,12 @@ class Service:
             await asyncio.wait(self._retiring)
         await self.app.resources.aclose()
 
-    async def _retire(self, replaced: App) -> None:
-        """Close an App once the requests that began in it have ended. New ones begin in another one."""
-        while replaced.clients.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
-            await asyncio.sleep(RETIREMENT_SECONDS)
-        await replaced.resources.aclose()
+
+async def _retire(replaced: App) -> None:
+    """Close an App once the requests that began in it have ended. New ones begin in another one."""
+    while replaced.clients.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+        await asyncio.sleep(RETIREMENT_SECONDS)
+    await replaced.resources.aclose()
 
 
 @asynccontextmanager
@@ -162,32 +152,33 @@ async def serving(
             stack.enter_context(each)
         state = gateways.opened_process(settings, clock, metering.Metrics(clock, file), name=name, ended=ended)
         core = await stack.enter_async_context(state)
-        process = Process(core, settings.clients.days)
-        process.recorder.start()
-        stack.push_async_callback(process.recorder.close)
+        service = Service(core, settings.clients.days)
+        service.recorder.start()
+        stack.push_async_callback(service.recorder.close)
         stack.callback(core.metrics.write)
-        process.measuring.start()
-        stack.push_async_callback(process.measuring.close)
-        service = Service(process, await build(settings, process))
+        measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
+        measuring.start()
+        stack.push_async_callback(measuring.close)
+        service.activate(await service.build(settings))
         stack.push_async_callback(service.close)
-        service.app.activate(process)
         await service.listen(stack, opened)
         yield service
 
 
 def _limits(settings: config.Config) -> Limits:
-    """Return the limits of client connections. Their number is `listen.connections`, or what the open-file limit
-    leaves, at least 1.
-
-    Raises the soft limit to the hard one first (RLIMIT_NOFILE). Files are reserved for upstream connections and health
-    checks, so that client connections alone cannot exhaust the limit.
-    """
+    """Return the limits of client connections: `listen.connections`, or as many as the hard open-file limit
+    (RLIMIT_NOFILE) leaves beside the files that are reserved for others, at least 1. Raises the soft limit to it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    configured, reserved = settings.listen.connections, config.RESERVED_FILES
-    if hard == resource.RLIM_INFINITY or configured + reserved <= hard:
-        return Limits(configured, settings.listen.stop_seconds)
-    allowed = max(1, hard - reserved)
-    log.warning("connection limit lowered", configured=configured, used=allowed, open_files=hard, reserved=reserved)
+    allowed, reserved = settings.listen.connections, config.RESERVED_FILES
+    if hard != resource.RLIM_INFINITY and allowed + reserved > hard:
+        allowed = max(1, hard - reserved)
+        log.warning(
+            "connection limit lowered",
+            configured=settings.listen.connections,
+            used=allowed,
+            open_files=hard,
+            reserved=reserved,
+        )
     return Limits(allowed, settings.listen.stop_seconds)

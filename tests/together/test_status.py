@@ -65,7 +65,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
     async with serve() as admin:
         await ask(admin, User_Agent="erp/1")
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
-        await admin.process.recorder.write()
+        await admin.recorder.write()
         shown = await admin.status()
     clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
@@ -88,7 +88,7 @@ async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) 
     async with serve() as admin:
         numbers = range(FAILURES_MAX + 1)
         codes = [await ask(admin, X_Request_Id=f"failing-{number}") for number in numbers]
-        await admin.process.recorder.write()
+        await admin.recorder.write()
         failures = (await admin.status())["failures"]
     assert {each["request"] for each in failures} == {f"failing-{number}" for number in range(1, FAILURES_MAX + 1)}
     expected = {"application": "demo", "key": "1", "status": codes[-1], "route": "/v3/parts/match", "method": "GET"}
