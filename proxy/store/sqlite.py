@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Key, Kind, Pair, Row, Transaction
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ResultRow, Row, Transaction
 from proxy.store.sqlite_file import Database
 from proxy.store.store import Store
 
@@ -159,7 +159,7 @@ class _SqliteTransaction(Transaction):
             puts = [row for row in changed.values() if row is not None]
             if puts:
                 self._many(_PUT[kind], puts)
-                written += sum(map(_bytes, puts))
+                written += ROW_BYTES * len(puts) + _bytes(kind, puts)
             if len(puts) < len(changed):
                 self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
         if self._added:
@@ -175,6 +175,8 @@ def _select(kind: Kind, number: int) -> str:
     return f"SELECT * FROM {name} WHERE {same}{kind._fields[length - 1]} IN (?{', ?' * (number - 1)})"
 
 
-def _bytes(row: NamedTuple) -> int:
-    """Return about what a row writes."""
-    return ROW_BYTES + sum(len(each) for each in row if isinstance(each, bytes | str))
+def _bytes(kind: Kind, rows: Iterable[Any]) -> int:
+    """Return the bytes of what may be long in rows."""
+    if kind is PartRow:
+        return sum(len(row.body) for row in rows)
+    return sum(len(row.details or b"") + len(row.items) for row in rows) if kind is ResultRow else 0
