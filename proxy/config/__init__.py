@@ -17,6 +17,7 @@ from proxy.config.secret import (
     without_credentials,
 )
 from proxy.config.settings import (
+    CONNECT_SECONDS,
     FEATURES,
     HEALTH_CHECK_CONNECTIONS,
     PARTS_MAX,
@@ -34,7 +35,6 @@ from proxy.config.settings import (
     LogSettings,
     Period,
     SunsetSettings,
-    TimeoutSettings,
     TranslationSettings,
     UpstreamSettings,
 )

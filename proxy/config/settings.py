@@ -37,6 +37,7 @@ FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract
 PARTS_MAX = 1_000_000_000_000
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
 UPSTREAM_CONNECTIONS = 256  # open at once
+CONNECT_SECONDS = 5.0  # to open one: name lookup, TCP and TLS, with an outgoing proxy
 RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
 WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 
@@ -62,7 +63,6 @@ PartsOfKey = Annotated[
 ]
 Period = Literal["month", "lifetime"]
 Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
-Seconds = Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")]
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
 Date = Annotated[datetime.date, Meta(description="a date (ISO 8601), such as 2027-06-30")]
@@ -93,15 +93,6 @@ class AdminSettings(Settings, frozen=True):
     ] = None
 
 
-class TimeoutSettings(Settings, frozen=True):
-    """Timeouts of one upstream. An error message names the timeout that was exceeded."""
-
-    connect_seconds: Seconds = 5.0
-    first_byte_seconds: Seconds = 20.0
-    # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
-    total_seconds: Seconds = 30.0
-
-
 class UpstreamSettings(Settings, frozen=True):
     """GraphQL API and its token endpoint, by default those of Nexar (contract graphql.md §3.1, §4.1)."""
 
@@ -111,7 +102,8 @@ class UpstreamSettings(Settings, frozen=True):
     scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
     # The only site that v3 had; a field such as `octopart_url` has its name from it.
     site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
-    timeouts: TimeoutSettings = TimeoutSettings()
+    # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
+    total_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
     proxy: Annotated[
         ProxyAddress | None,
         Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),

@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 import yarl
 
-from proxy import errors
+from proxy import config, errors
 from proxy.doctor.check import Problem, Subject
 from proxy.kit import wording
 
@@ -41,8 +41,7 @@ async def dns(subject: Subject) -> str:
 async def tls(subject: Subject) -> str:
     """Reach the upstream's services, with TLS. Leaves their Date headers."""
     services, reached = subject.gateway.services, []
-    seconds = services.settings.timeouts.connect_seconds
-    limits = aiohttp.ClientTimeout(sock_connect=seconds, sock_read=seconds)
+    limits = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_read=config.CONNECT_SECONDS)
     urls = {yarl.URL(url).origin(): url for url in (services.settings.token_url, services.settings.graphql_url)}
     for origin, url in urls.items():
         reached.append(f"{origin.host}:{origin.port} {'with' if origin.scheme == 'https' else 'without'} TLS")

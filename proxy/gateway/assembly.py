@@ -189,7 +189,7 @@ class Gateway:
 
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
-        return since + self.services.settings.timeouts.total_seconds
+        return since + self.services.settings.total_seconds
 
 
 @asynccontextmanager
@@ -230,7 +230,7 @@ async def build(
     projections = translation.projections
     applications = Applications(settings.applications)
     connected = services.connect(upstream, process, resources, None if previous is None else previous.services)
-    send, seconds = connected.sender.send, upstream.timeouts.total_seconds
+    send, seconds = connected.sender.send, upstream.total_seconds
     free = FreeOperations(send, process.clock, seconds)
     resources.push_async_callback(free.aclose)
     lists = Lists(projections.list_definitions(), send, process.clock, seconds)

@@ -11,16 +11,18 @@ import proxy
 from proxy import config, errors
 from proxy.upstream import connector
 
+BYTE_SHARE = 2 / 3  # of the whole time, until the first byte, and between two
+
 
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     """Open a client session, which the caller closes. No cookies, nothing from the environment.
 
     Raises ConfigError for a CA file that cannot be used.
     """
-    limits, connections_to = upstream.timeouts, upstream.connections_to
+    connections_to, seconds = upstream.connections_to, upstream.total_seconds
     return aiohttp.ClientSession(
         connector=connector.AttemptConnector(
-            limits.connect_seconds,
+            config.CONNECT_SECONDS,
             limit=config.UPSTREAM_CONNECTIONS,
             ssl=tls_context(upstream.ca_file),
             resolver=_Resolver(connections_to) if connections_to else None,
@@ -28,7 +30,7 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
         # A cookie of one application would be sent with the requests of another.
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(
-            total=limits.total_seconds, sock_connect=limits.connect_seconds, sock_read=limits.first_byte_seconds
+            total=seconds, sock_connect=config.CONNECT_SECONDS, sock_read=seconds * BYTE_SHARE
         ),
         headers={"User-Agent": f"v3bridge/{proxy.__version__}"},
         proxy=None if upstream.proxy is None else upstream.proxy.reveal(),

@@ -12,7 +12,7 @@ from proxy import app, config, sockets
 from proxy.kit import clock
 
 KEY = "EXAMPLE_KEY"
-PATIENT = config.TimeoutSettings(connect_seconds=60, first_byte_seconds=60, total_seconds=60)  # for a busy machine
+PATIENT = 60.0  # seconds, for a busy machine
 
 
 def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
@@ -34,7 +34,7 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
             graphql_url=graphql_url,
             token_url=token_url,
             site=changes.pop("site", "octopart"),
-            **{"timeouts": PATIENT, **changes.pop("upstream", {})},
+            **{"total_seconds": PATIENT, **changes.pop("upstream", {})},
         ),
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),

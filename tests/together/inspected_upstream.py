@@ -17,7 +17,7 @@ APPLICATION: Mapping[str, Any] = {
     "client_secret": "a-secret-of-24-characters",
 }
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.
-TIMEOUTS = {"connect_seconds": 2, "first_byte_seconds": 1, "total_seconds": 1.5}
+SECONDS = 1.5
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ async def inspect(
         "store": "sqlite:state.sqlite",
         "listen": {"port": 0},
         "admin": {"port": 0},
-        "upstream": {"timeouts": TIMEOUTS, **upstream},
+        "upstream": {"total_seconds": SECONDS, **upstream},
         "applications": applications or {"demo": APPLICATION},
         **blocks,
     }

@@ -219,7 +219,7 @@ async def test_requests_in_flight_end_with_the_configuration_that_they_began_wit
         waiting = asyncio.create_task(service.match())
         await asyncio.sleep(0.2)
         service.demo["apikeys"] = ["new"]
-        service.content["upstream"]["timeouts"] = {"total_seconds": 29}
+        service.content["upstream"]["total_seconds"] = 29
         await service.reload()
         assert not waiting.done()
         assert (await service.match(key=KEY))[0] == 403

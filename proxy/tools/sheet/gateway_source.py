@@ -139,7 +139,7 @@ class GatewayPartSource:
 
     async def _resolve(self, queries: Sequence[PartQuery], anew: Collection[PartQuery]) -> dict[PartQuery, Answer]:
         # Twice: the first operation of an application is sent alone, before others.
-        seconds = 2 * self.gateway.services.settings.timeouts.total_seconds
+        seconds = 2 * self.gateway.services.settings.total_seconds
         resolve = partial(self.gateway.pipeline.resolve, deadline=self.gateway.clock.monotonic() + seconds)
         answers = await self._by_market([query for query in queries if query not in anew], resolve)
         answers |= await self._by_market([query for query in queries if query in anew], partial(resolve, anew=True))

@@ -12,7 +12,7 @@ from proxy.kit import clock as clocks
 from proxy.tools.sheet.gateway_source import GatewayPartSource
 
 # 100 parts that are given up are paid for all the same; the service itself ends a request after 30 s.
-FIRST_BYTE_SECONDS, TOTAL_SECONDS = 60.0, 120.0
+TOTAL_SECONDS = 120.0
 
 NOT_KEPT = "store: results are kept in memory only: a second run costs the same parts again"
 
@@ -92,16 +92,11 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[confi
 
 
 def _patient(settings: config.Config) -> config.Config:
-    """Return the settings with the timeouts of one patient user instead of many clients."""
+    """Return the settings with the time limit of one patient user instead of many clients."""
     if settings.upstream == "sandbox":
         return settings
-    limits = settings.upstream.timeouts
-    patient = replace(
-        limits,
-        first_byte_seconds=max(limits.first_byte_seconds, FIRST_BYTE_SECONDS),
-        total_seconds=max(limits.total_seconds, TOTAL_SECONDS),
-    )
-    return replace(settings, upstream=replace(settings.upstream, timeouts=patient))
+    seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
+    return replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))
 
 
 async def _forget_token(gateway: Gateway, application: str) -> None:

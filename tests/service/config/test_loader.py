@@ -72,10 +72,10 @@ def test_secret_file_is_relative_to_the_configuration(load: Any, tmp_path: Path)
 
 def test_tls_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("")
-    text = real().replace("applications:", "  ca_file: ca.pem\n  timeouts: {total_seconds: 9}\napplications:")
+    text = real().replace("applications:", "  ca_file: ca.pem\n  total_seconds: 9\napplications:")
     upstream = load(text, ID="i", SECRET="s").upstream
     assert upstream.ca_file == str(tmp_path / "ca.pem")
-    assert upstream.timeouts == config.TimeoutSettings(total_seconds=9)
+    assert upstream.total_seconds == 9
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from proxy import config, errors
 from proxy.upstream import http_post
+from proxy.upstream import session as sessions
 
 OpenSession = Callable[..., aiohttp.ClientSession]
 
@@ -137,29 +138,27 @@ async def test_malformed_response_is_unreadable_and_not_retried(
     assert found.value.may_be_billed
 
 
-def limits(**seconds: float) -> config.TimeoutSettings:
-    return config.TimeoutSettings(**{f"{name}_seconds": value for name, value in seconds.items()})
-
-
 @pytest.mark.parametrize(
-    "sent, timeouts, limit",
+    "sent, share, limit",
     [
-        (BREAK, limits(total=0.05), "not whole within 0.05 s"),
-        (BREAK, limits(first_byte=0.05), "no first byte within 0.05 s"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(total=0.05), "not whole within 0.05 s"),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", limits(first_byte=0.05), "no further byte within 0.05 s"),
+        (BREAK, 2.0, "not whole within 0.1 s"),
+        (BREAK, 0.5, "no first byte within 0.05 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", 2.0, "not whole within 0.1 s"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok", 0.5, "no further byte within 0.05 s"),
     ],
 )
 async def test_timeout_is_unreachable_and_names_its_limit(
-    open_session: OpenSession, sent: Any, timeouts: Any, limit: str
+    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch, sent: Any, share: float, limit: str
 ) -> None:
+    monkeypatch.setattr(sessions, "BYTE_SHARE", share)
+
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
             writer.write(sent)
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(timeouts=timeouts) as session:
+    async with raw.running() as url, open_session(total_seconds=0.1) as session:
         with pytest.raises(errors.UpstreamUnreachable, match=f"the service did not answer in time: {limit}") as found:
             await http_post.post(session, request(url))
     assert found.value.may_be_billed
@@ -167,37 +166,38 @@ async def test_timeout_is_unreachable_and_names_its_limit(
 
 
 @pytest.mark.parametrize(
-    "timeouts, seconds, fair",
+    "total, seconds, fair",
     [
-        (limits(first_byte=60, total=60), 0.05, False),
-        (limits(first_byte=60, total=0.2), 0.15, True),
-        (limits(first_byte=0.2, total=60), 60, True),
+        (60.0, 0.05, False),
+        (0.3, 0.15, True),
+        (0.3, 60, True),
     ],
 )
 async def test_fair_time_is_half_of_the_shorter_limit(
-    open_session: OpenSession, timeouts: Any, seconds: float, fair: bool
+    open_session: OpenSession, total: float, seconds: float, fair: bool
 ) -> None:
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(timeouts=timeouts) as session:
+    async with raw.running() as url, open_session(total_seconds=total) as session:
         with pytest.raises(errors.UpstreamUnreachable, match="did not answer in time") as found:
             await http_post.post(session, request(url)._replace(seconds=seconds))
     assert found.value.may_be_billed
     assert isinstance(found.value, errors.DeadlineExceeded) is not fair
 
 
-async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession) -> None:
+async def test_failed_connect_is_named_and_unbilled(open_session: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The peer accepts the connection, and never responds in the TLS handshake."""
+    monkeypatch.setattr(config, "CONNECT_SECONDS", 0.05)
 
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(timeouts=limits(connect=0.05)) as session:
+    async with raw.running() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match=r"in time: no connection within 0\.05 s") as found:
             await http_post.post(session, request(url.replace("http:", "https:")))
     assert not found.value.may_be_billed
@@ -215,7 +215,7 @@ async def test_wait_for_a_free_connection_is_unbilled(
             await reader.read()
 
     raw = Silent()
-    async with raw.running() as url, open_session(timeouts=limits(total=0.5)) as session:
+    async with raw.running() as url, open_session(total_seconds=0.5) as session:
         first = asyncio.create_task(http_post.post(session, request(url)))
         await arrived.wait()
         shortly = request(url)._replace(seconds=0.3)  # of which the service has nothing
