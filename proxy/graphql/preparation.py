@@ -132,7 +132,7 @@ class Preparation:
             not isinstance(definition.type, graphql.GraphQLNonNull),
             needed if read <= self._known else None,
             depth,
-            f"query {name}{signature} {{ {field.text}{selection.printed(field.below)} }}",
+            f"query {name}{signature} {{ {selection.printed(field)} }}",
             {name: request.variables[name] for name in used if name in request.variables},
             bool(document.client_names),
         )

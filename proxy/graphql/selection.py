@@ -117,12 +117,10 @@ def _variables(node: ast.Node) -> Iterator[str]:
         yield from _variables(each.value if isinstance(each, ast.ObjectFieldNode) else each)
 
 
-def printed(fields: Fields | None) -> str:
-    """Return a selection set as text; "" of a scalar."""
-    if fields is None:
-        return ""
-    texts = (each.text if each.key == each.name else f"{each.key}: {each.text}" for each in fields)
-    return f" {{ {' '.join(text + printed(each.below) for text, each in zip(texts, fields, strict=True))} }}"
+def printed(field: Field, key: str | None = None) -> str:
+    """Return a field as text, with what is selected below it, under a key of its own."""
+    below = "" if field.below is None else f" {{ {' '.join(printed(each, each.key) for each in field.below)} }}"
+    return (field.text if key in (field.name, None) else f"{key}: {field.text}") + below
 
 
 def select(value: Any, fields: Fields | None, *, as_sent: bool = False) -> Any:

@@ -87,9 +87,9 @@ class GraphQLService:
         answers = [answer] if requested.parts_max else []
         if isinstance(answer.error, errors.QueryRefused):
             return Value(NULL, [_placed(requested.key, each) for each in answer.error.reported], answers)
-        if answer.result is None:
-            raise _failure(answer)
-        value = answer.result.details or NULL
+        if answer.error is not None:
+            raise answer.error.shared()
+        value = (answer.result and answer.result.details) or NULL
         if requested.other_names:
             value = _shown(msgspec.json.decode(value), requested, as_sent=True)
         return Value(value, [_placed(requested.key, each) for each in answer.reported], answers)
@@ -145,7 +145,7 @@ def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answe
         if answer.error is None or (is_refused and name == roots.MULTI_MATCH):
             continue
         if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
-            raise _failure(answer)
+            raise answer.error.shared()
         reported.append(error_of(answer.error, [key, place]))
     value = roots.value(name, requested.arguments, asked, answers)
     return Value(_shown(value, requested), reported, answers)
@@ -162,23 +162,13 @@ def _shown(value: Any, requested: Requested, *, as_sent: bool = False) -> bytes:
 def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:
     """Return an error of this service as one of the response. That of exhausted parts begins as the upstream's does:
     clients recognize it by that (contract graphql.md §3.2)."""
-    message, code = error.message, CODES.get(type(error))
+    message, code = error.message, CODES.get(type(error), type(error).__name__)
     if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
         message = f"{PART_LIMIT}: {message}"
-    placed: dict[str, Any] = {"message": message} | ({} if path is None else {"path": path})
-    return placed | {"extensions": {"code": code or type(error).__name__}}
+    return {"message": message, **({} if path is None else {"path": path}), "extensions": {"code": code}}
 
 
 def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
     """Return an error of the upstream with the path that the client knows."""
-    placed: dict[str, Any] = {"message": error.message}
-    if isinstance(error.path, list) and error.path:
-        placed["path"] = [key, *error.path[1:]]
-    if error.extensions:
-        placed["extensions"] = error.extensions
-    return placed
-
-
-def _failure(answer: Answer) -> errors.BridgeError:
-    assert answer.error is not None  # noqa: S101 - an answer without a result has one
-    return answer.error.shared()
+    path = {"path": [key, *error.path[1:]]} if isinstance(error.path, list) and error.path else {}
+    return {"message": error.message} | path | ({"extensions": error.extensions} if error.extensions else {})

@@ -1,7 +1,4 @@
-"""Documents of v4 clients: validated by the v4 schema, then rewritten, once by their text.
-
-Errors of a document, and of its variables, have v4's names and places; it is executed as any other.
-"""
+"""Documents of v4 clients: validated by the v4 schema, so that errors have its names, then rewritten."""
 
 from collections.abc import Mapping
 from dataclasses import replace

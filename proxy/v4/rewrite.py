@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import graphql
 
@@ -18,8 +18,6 @@ ROOT = "Query"
 SHARED_TYPES = frozenset({ROOT, "Map", "Time", *graphql.specified_scalar_types})
 # Words of v4 names that the Nexar API divides in another way.
 DIVIDED_WORDS = {"distributorapi": "distributor_api"}
-
-
 SITE_FIELD = "octopart_url"  # of a part; named after the catalog site
 
 
@@ -67,8 +65,7 @@ def client_names() -> Mapping[str, str]:
 def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphql.DocumentNode:
     """Return a document that is valid in the schema `v4` with the names of the Nexar API. Locations are the v4 ones."""
     types = graphql.TypeInfo(v4)
-    rewritten: graphql.DocumentNode = graphql.visit(document, graphql.TypeInfoVisitor(types, _Renaming(types)))
-    return rewritten
+    return cast(graphql.DocumentNode, graphql.visit(document, graphql.TypeInfoVisitor(types, _Renaming(types))))
 
 
 def rewrite_variables(

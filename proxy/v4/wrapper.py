@@ -1,7 +1,6 @@
 """The REST wrapper of v4: parts/match with the parts and the envelope that it had (contract graphql.md §10).
 
-Parameters, queries and errors are v3's, without `__class__`, and so are cache entries: a part that a v3 client has paid
-for is free here. What the wrapper itself sent as errors is not known.
+Parameters, queries and errors are v3's, without `__class__`. What the wrapper itself sent as errors is not known.
 """
 
 from typing import Any
