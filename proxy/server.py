@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import NoReturn
 
 import structlog
+from msgspec.structs import replace
 
 from proxy import app, config, errors, worker
-from proxy.config import changes
 from proxy.telemetry import log as logging
 from proxy.telemetry import metrics
 
@@ -35,6 +35,26 @@ _STDIN = 0
 Main = Callable[[worker.Place, config.Config, socket.socket], None]  # what a process does with its pipe
 
 log = structlog.get_logger()
+
+
+def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[config.Config, list[str]]:
+    """Return the wanted configuration with what waits for a restart as it is running, and the names of these blocks.
+
+    Sockets, workers, the embedded sandbox and the store are those of the start: a store that changed while requests are
+    served would split the ledger. Raises ConfigError where the rest is of no use without it.
+    """
+    bound = running.listen
+    listen = replace(wanted.listen, host=bound.host, port=bound.port, workers=bound.workers)
+    admin = running.admin
+    if admin and wanted.admin:
+        admin = replace(wanted.admin, host=admin.host, port=admin.port)
+    upstream = running.upstream if "sandbox" in (running.upstream, wanted.upstream) else wanted.upstream
+    merged = replace(wanted, listen=listen, admin=admin, store=running.store, upstream=upstream)
+    # Only the sandbox serves applications without credentials.
+    if upstream != "sandbox" and any(each.client_id is None for each in wanted.applications.values()):
+        raise errors.ConfigError("upstream: the change to sandbox, which needs no credentials, needs a restart")
+    names = ("store", "listen", "admin", "upstream")
+    return merged, [name for name in names if getattr(merged, name) != getattr(wanted, name)]
 
 
 class Child:
@@ -136,7 +156,7 @@ class Server:
         self._signals.clear()
         self._announce("reloading")
         try:
-            settings, waiting = changes.with_unchangeable(self._settings, self._read())
+            settings, waiting = with_unchangeable(self._settings, self._read())
             resolved = self._resolve(settings)
             app.check(resolved)
         except Exception as error:

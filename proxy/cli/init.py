@@ -11,9 +11,9 @@ from typing import Annotated, Literal, NamedTuple
 import msgspec
 import typer
 
-from proxy import errors
+from proxy import config, errors
 from proxy.cli import doctor
-from proxy.config import loader, settings
+from proxy.config import loader
 from proxy.kit import clock
 
 APPLICATION = "our"
@@ -118,10 +118,10 @@ def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
 
 
 def _asked_plan() -> str:
-    names = ", ".join(settings.PLANS)
+    names = ", ".join(config.PLANS)
     while True:
         answer: str = typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()
-        if answer in settings.PLANS:
+        if answer in config.PLANS:
             return answer
         typer.echo(f"{answer!r} is none of {names}")
 

@@ -1,9 +1,15 @@
-"""Settings of the service: types, defaults and limits; `loader.py` reads the YAML file.
+"""Settings of the service: types, defaults and limits; docs/reference/configuration.md says what they are for.
 
-The command line loads them once and passes each package the values that it needs. Nothing here reads the environment
-by itself or changes after start.
+`loader.py` reads the YAML file and checks several settings together. The command line loads them once and passes each
+package the values that it needs. A description completes the words "it accepts" of an error message.
 """
 
+import datetime
+from typing import Annotated, Any, Literal, get_args
+
+from msgspec import Meta
+
+from proxy.config.base import Settings
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -16,25 +22,240 @@ from proxy.config.secret import (
     digest,
     without_credentials,
 )
-from proxy.config.settings import (
-    CONNECT_SECONDS,
-    FEATURES,
-    HEALTH_CHECK_CONNECTIONS,
-    PARTS_MAX,
-    RESERVED_FILES,
-    UPSTREAM_CONNECTIONS,
-    WORKBOOK_LOGIN,
-    AdminSettings,
-    ApiKeySettings,
-    ApplicationSettings,
-    CacheSettings,
-    ClientSettings,
-    Config,
-    Feature,
-    ListenSettings,
-    LogSettings,
-    Period,
-    SunsetSettings,
-    TranslationSettings,
-    UpstreamSettings,
-)
+
+Feature = Literal[
+    "LEAD_TIME",
+    "LIFECYCLE",
+    "DATASHEETS",
+    "TECH_SPECS",
+    "CAD_MODELS",
+    "SIMILAR_PARTS",
+    "SUGGESTIONS",
+    "SPELLING_CORRECTIONS",
+    "INVENTORY_HISTORY",
+]
+FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
+
+PARTS_MAX = 1_000_000_000_000
+HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
+UPSTREAM_CONNECTIONS = 256  # open at once
+CONNECT_SECONDS = 5.0  # to open one: name lookup, TCP and TLS, with an outgoing proxy
+RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
+WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
+
+
+def number(unit: str, least: float, most: float, zero: str = "") -> Meta:
+    """Return the limits of a number, and the words for them. `zero` says what 0 stands for."""
+    return Meta(ge=least, le=most, description=f"{unit}, {least:g}{f' ({zero})' if zero else ''} to {most:.0f}")
+
+
+def text(pattern: str, description: str) -> Meta:
+    return Meta(pattern=rf"^({pattern})\Z", description=description)
+
+
+Flag = Annotated[bool, Meta(description="true or false")]
+Host = Annotated[str, text(r"\S+", "a host name or an address")]
+Port = Annotated[int, number("a TCP port", 0, 65535, "takes a free one")]
+Limit = Annotated[int, Meta(ge=0, le=PARTS_MAX)]
+Parts = Annotated[Literal["unlimited"] | Limit, Meta(description="unlimited, or a whole number of parts such as 1000")]
+# A share in per cent is that of the application's limit.
+PartsOfKey = Annotated[
+    Annotated[str, Meta(pattern=r"^(unlimited|([1-9][0-9]?|100) ?%)\Z")] | Limit,
+    Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
+]
+Period = Literal["month", "lifetime"]
+Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
+# No user, query or fragment: addresses are shown in logs, and paths are appended to some.
+Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
+Date = Annotated[datetime.date, Meta(description="a date (ISO 8601), such as 2027-06-30")]
+
+
+class ListenSettings(Settings, frozen=True):
+    """Listening address, worker processes, and limits of client connections."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8080
+    workers: Annotated[int, number("processes", 1, 256)] = 1
+    stop_seconds: Annotated[float, number("seconds", 0, 3600)] = 10.0
+    connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
+    failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
+    trusted_proxies: Annotated[
+        tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
+    ] = ()
+    metrics: Flag = False
+
+
+class AdminSettings(Settings, frozen=True):
+    """The operators' port: its listening address, and the token that its status needs."""
+
+    host: Host = "127.0.0.1"
+    port: Port = 8088
+    token: Annotated[
+        OperatorsToken | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+    ] = None
+
+
+class UpstreamSettings(Settings, frozen=True):
+    """GraphQL API and its token endpoint, by default those of Nexar (contract graphql.md §3.1, §4.1)."""
+
+    graphql_url: Url = "https://api.nexar.com/graphql"
+    token_url: Url = "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
+    # The contract calls it optional (graphql.md §4.1): it may be empty.
+    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
+    # The only site that v3 had; a field such as `octopart_url` has its name from it.
+    site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
+    # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
+    total_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
+    proxy: Annotated[
+        ProxyAddress | None,
+        Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
+    ] = None
+    # The first host is a name: only these are resolved.
+    connect_to: Annotated[
+        tuple[Annotated[str, Meta(pattern=r"^[^:\s]*[^\d.:\s][^:\s]*:\d{1,5}:[^:\s]+:\d{1,5}\Z")], ...],
+        Meta(description="NAME:PORT:HOST:PORT, as of curl's --connect-to, in a list"),
+    ] = ()
+    # In PEM format, used instead of the system's.
+    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
+
+    @property
+    def connections_to(self) -> dict[tuple[str, int], tuple[str, int]]:
+        """Where to connect instead, by host and port."""
+        pieces = [each.rsplit(":", 3) for each in self.connect_to]
+        return {(host, int(port)): (other, int(other_port)) for host, port, other, other_port in pieces}
+
+
+class SunsetSettings(Settings, frozen=True):
+    """Announced end of service: its last day (UTC), and a page that says how to go on."""
+
+    date: Date
+    # ASCII without quotes and angle brackets, because it is written into a response header. The default is the
+    # vendor's guide for those who leave v3.
+    link: Annotated[
+        str, text(r"https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+", "an http:// or https:// address of a page")
+    ] = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
+
+
+Sunset = SunsetSettings | None
+
+
+class ApiKeySettings(Settings, frozen=True):
+    """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
+    list."""
+
+    key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
+    name: Annotated[str, text("[A-Za-z0-9_.-]+", "letters, digits, - _ and .")] | None = None
+    parts: PartsOfKey = "unlimited"
+    rate: Rate | None = None
+    sunset: Sunset = None
+    expires: Date | None = None
+
+    @property
+    def share(self) -> int | None:
+        """Its share of the application's parts in per cent; None where `parts` is none."""
+        return int(self.parts.rstrip("% ")) if isinstance(self.parts, str) and self.parts.endswith("%") else None
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "evaluation": {"parts": 100, "period": "lifetime", "features": "all"},
+    "standard": {"parts": 2_000, "features": ()},
+    "pro": {"parts": 15_000, "features": ()},
+    "enterprise": {"features": "all"},
+}
+"""Settings of an application by its plan (contract graphql.md §6); sizes of standard and pro by third parties."""
+
+
+class ApplicationSettings(Settings, frozen=True):
+    """Nexar application, and the API keys of the v3 clients that it serves: at least one."""
+
+    apikeys: Annotated[
+        tuple[ApiKeySettings, ...],
+        Meta(description="a list of API keys in quotes, plain or sha256: with 64 hex digits; each may be a block"),
+    ] = ()
+    client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
+    client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
+    country: Annotated[str, text("[A-Z]{2}", "two capital letters (ISO 3166), such as US")] = "US"
+    currency: Annotated[str, text("[A-Z]{3}", "three capital letters (ISO 4217), such as USD")] = "USD"
+    plan: Annotated[
+        Literal["evaluation", "standard", "pro", "enterprise"] | None,
+        Meta(description="evaluation, standard, pro or enterprise"),
+    ] = None
+    features: Annotated[
+        Literal["unknown", "all"] | tuple[Feature, ...],
+        Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
+    ] = "unknown"
+    parts: Parts = "unlimited"
+    period: Annotated[Period, Meta(description="month or lifetime")] = "month"
+    rate: Rate = 0
+    sunset: Sunset = None
+
+    def parts_of(self, key: ApiKeySettings) -> int | None:
+        """Return the limit of one of the API keys; None if it has none of its own."""
+        if key.share is not None:
+            return int(self.parts) * key.share // 100  # a number: the loader refuses shares of unlimited parts
+        return key.parts if isinstance(key.parts, int) else None
+
+    @property
+    def clients(self) -> dict[str, ApiKeySettings]:
+        """The API keys by name; of duplicate names the last one."""
+        # Positions from 1, as people count; the loader refuses duplicate names.
+        return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
+
+    @property
+    def allowed_features(self) -> frozenset[str]:
+        """The features that requests may ask for: all, unless they are listed."""
+        return frozenset(FEATURES if isinstance(self.features, str) else self.features)
+
+
+class TranslationSettings(Settings, frozen=True):
+    """Options of the translation from v3 requests to GraphQL operations."""
+
+    single_query: Annotated[
+        Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
+    ] = "supMultiMatch"
+
+
+class CacheSettings(Settings, frozen=True):
+    """Results and parts that the store keeps for a day."""
+
+    bytes: Annotated[int, number("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
+
+
+class ClientSettings(Settings, frozen=True):
+    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
+
+    days: Annotated[int, number("days", 0, 396, "nothing is recorded")] = 396
+
+
+class LogSettings(Settings, frozen=True):
+    """Log on standard error."""
+
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], Meta(description="debug, info, warning or error")
+    ] = "info"
+    format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
+
+
+class Config(Settings, frozen=True):
+    """Whole configuration. `applications` maps a name to its application and is never empty."""
+
+    applications: Annotated[
+        dict[str, ApplicationSettings], Meta(min_length=1, description="at least one block, by a name of your own")
+    ]
+    store: Annotated[
+        StoreUrl,
+        Meta(description="memory:, sqlite, sqlite:PATH, redis://…, rediss://…, unix://…, env:NAME or file:PATH"),
+    ] = StoreUrl("sqlite")
+    store_without_tls: Flag = False
+    listen: ListenSettings = ListenSettings()
+    admin: Annotated[Literal[False] | AdminSettings, Meta(description="false, or a block of host, port and token")] = (
+        AdminSettings()
+    )
+    upstream: Annotated[
+        Literal["sandbox"] | UpstreamSettings, Meta(description="sandbox, nexar, or a block of what differs from it")
+    ] = "sandbox"
+    uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
+    translation: TranslationSettings = TranslationSettings()
+    cache: CacheSettings = CacheSettings()
+    clients: ClientSettings = ClientSettings()
+    log: LogSettings = LogSettings()

@@ -10,8 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proxy import errors
-from proxy.config import base, secret, settings, store_place
+from proxy import config, errors
+from proxy.config import base, secret, store_place
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import Trail
 
@@ -23,20 +23,20 @@ EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> settings.Config:
+def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> config.Config:
     """Read a configuration file. `env:` secrets come from `environ`, `file:` ones from beside the file.
 
     Without `upstream` no request will be sent to it: missing credentials, outgoing proxy and TLS files are accepted.
     The settings of the store are always required.
     """
-    return _Reader(path, environ, upstream).config()
+    return _Reader(path, environ, upstream).settings()
 
 
 def exposed(path: Path) -> list[Path]:
     """Return the files with secrets of a configuration that other users can read. Raises ConfigError."""
     reader = _Reader(path, {}, upstream=False)
     with suppress(errors.ConfigError):  # such as a variable that is not set
-        reader.config()
+        reader.settings()
     return [file for file in reader.secret_files if _is_open(file)]
 
 
@@ -56,7 +56,7 @@ class _Reader(base.Blocks):
         self._first_uses: dict[tuple[Trail, object], Trail] = {}
         self.secret_files: dict[Path, None] = {}
 
-    def config(self) -> settings.Config:
+    def settings(self) -> config.Config:
         raw = {} if self.located.data is None else self.located.data
         if isinstance(raw, dict):
             # An empty block has its defaults; an empty upstream would silently be the sandbox.
@@ -65,7 +65,7 @@ class _Reader(base.Blocks):
             if isinstance(raw.get("applications"), dict):
                 raw["applications"] = self._applications(raw["applications"], raw["upstream"] == "sandbox")
             raw.setdefault("store", "sqlite")
-        read = self.block(settings.Config, raw)
+        read = self.block(config.Config, raw)
         if read is not None and read.store.is_readable_on_the_way and not read.store_without_tls:
             message = f"{read.store.shown} is reached without TLS; use rediss://, or set store_without_tls: true"
             self.report(("store",), message)
@@ -73,40 +73,40 @@ class _Reader(base.Blocks):
 
     def _upstream_of(self, raw: Any) -> Any:
         if raw == "nexar":
-            return settings.UpstreamSettings()
+            return config.UpstreamSettings()
         if not isinstance(raw, dict):
             return raw
         for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
             # Else tokens or credentials of one service would be sent to another.
             if given in raw and other not in raw:
-                accepted = base.accepted(settings.UpstreamSettings, (other,))
+                accepted = base.accepted(config.UpstreamSettings, (other,))
                 self.report(("upstream", other), f"is missing; it accepts {accepted}")
-        return self.block(settings.UpstreamSettings, raw, ("upstream",)) or settings.UpstreamSettings()
+        return self.block(config.UpstreamSettings, raw, ("upstream",)) or config.UpstreamSettings()
 
-    def _applications(self, raw: dict[Any, Any], in_sandbox: bool) -> dict[str, settings.ApplicationSettings]:
+    def _applications(self, raw: dict[Any, Any], in_sandbox: bool) -> dict[str, config.ApplicationSettings]:
         return {str(name): self._application(each, ("applications", name), in_sandbox) for name, each in raw.items()}
 
-    def _application(self, raw: Any, at: Trail, in_sandbox: bool) -> settings.ApplicationSettings:
+    def _application(self, raw: Any, at: Trail, in_sandbox: bool) -> config.ApplicationSettings:
         raw = dict(raw) if isinstance(raw, dict) else {} if raw is None else raw
         keys: list[Any] = []
         if isinstance(raw, dict):
-            raw = settings.PLANS.get(str(raw.get("plan")), {}) | raw
+            raw = config.PLANS.get(str(raw.get("plan")), {}) | raw
             if isinstance(raw.get("apikeys"), list):
                 keys = raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
-        application = self.block(settings.ApplicationSettings, raw, at)
+        application = self.block(config.ApplicationSettings, raw, at)
         if isinstance(raw, dict):
             # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
             is_complete = in_sandbox and raw.get("client_id") is None and raw.get("client_secret") is None
             for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
                 if not raw.get(name):
-                    accepted = base.accepted(settings.ApplicationSettings, (name,))
+                    accepted = base.accepted(config.ApplicationSettings, (name,))
                     self.report((*at, name), f"is missing; it accepts {accepted}")
             for index, key in enumerate(keys):
                 self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
         # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
         if not isinstance(at[1], str) or not _NAME.fullmatch(at[1]):
             self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        return application or settings.ApplicationSettings()
+        return application or config.ApplicationSettings()
 
     def _check_key(self, raw: dict[str, Any], at: Trail, is_limited: bool) -> None:
         """Report an API key or its name that another one has, and a share of parts that are not limited."""

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from proxy.config import base, secret, settings
+from proxy import config
+from proxy.config import base, secret
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import LocatedYaml, Trail
 
@@ -26,12 +27,12 @@ class EffectiveSetting(msgspec.Struct, frozen=True):
     source: str
 
 
-def effective_settings(config: settings.Config, file: Path) -> list[EffectiveSetting]:
+def effective_settings(settings: config.Config, file: Path) -> list[EffectiveSetting]:
     """Return all settings, in the order of their definition. Raises YamlError where the file cannot be read."""
     located = located_yaml.load(file)
     return [
         EffectiveSetting(".".join(map(str, name)), _shown(value), _source(located, at))
-        for name, at, value in _settings(config, (), ())
+        for name, at, value in _settings(settings, (), ())
     ]
 
 
@@ -42,7 +43,7 @@ def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail
         inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
     elif isinstance(value, dict):
         inner = [(key, key, each) for key, each in value.items()]
-    elif isinstance(value, tuple) and value and isinstance(value[0], settings.ApiKeySettings):
+    elif isinstance(value, tuple) and value and isinstance(value[0], config.ApiKeySettings):
         inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
     else:
         yield name, at, value
@@ -56,7 +57,7 @@ def _source(located: LocatedYaml, at: Trail) -> str:
     if isinstance(parent, str) and at[-1] == "key":  # an API key that is no block
         raw = parent
     elif isinstance(parent, dict) and at[-1] not in parent:
-        if at[-1] not in settings.PLANS.get(str(parent.get("plan")), {}):
+        if at[-1] not in config.PLANS.get(str(parent.get("plan")), {}):
             return DEFAULT
         at = (*at[:-1], "plan")
     elif not isinstance(parent, dict):

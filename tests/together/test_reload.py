@@ -15,8 +15,8 @@ import yarl
 
 import nexar_sandbox
 from nexar_sandbox import faults
-from proxy import app, errors
-from proxy.config import changes, loader
+from proxy import app, errors, server
+from proxy.config import loader
 from proxy.kit import clock
 
 KEY = "EXAMPLE_KEY"
@@ -63,7 +63,7 @@ class ReloadableService:
         """Write the content, and serve with it. Raises StartError for a mistake."""
         self.write()
         before = self.running.app.gateway.settings
-        settings, _ = changes.with_unchangeable(before, loader.load(self.file, {}))
+        settings, _ = server.with_unchangeable(before, loader.load(self.file, {}))
         app.check(settings)
         await self.running.swap(settings)
 

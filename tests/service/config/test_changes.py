@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy import config, errors
-from proxy.config import changes
+from proxy import config, errors, server
 
 TOKEN = config.OperatorsToken("x" * 16)
 UPSTREAM = config.UpstreamSettings("https://one.example/graphql", "https://one.example/token")
@@ -33,7 +32,7 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
         store=config.StoreUrl("sqlite"),
         cache=config.CacheSettings(2**21),
     )
-    merged, waiting = changes.with_unchangeable(running, wanted)
+    merged, waiting = server.with_unchangeable(running, wanted)
     assert waiting == ["store", "listen", "admin"]
     assert (merged.store, merged.cache) == (running.store, wanted.cache)
     assert merged.listen == msgspec.structs.replace(running.listen, connections=7)
@@ -43,18 +42,18 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
         8088,
         TOKEN,
     )
-    assert changes.with_unchangeable(running, merged) == (merged, [])
+    assert server.with_unchangeable(running, merged) == (merged, [])
 
 
 @pytest.mark.parametrize("before, after", [(False, config.AdminSettings()), (config.AdminSettings(), False)])
 def test_admin_interface_cannot_be_switched(before: Any, after: Any) -> None:
-    merged, waiting = changes.with_unchangeable(settings(admin=before), settings(admin=after))
+    merged, waiting = server.with_unchangeable(settings(admin=before), settings(admin=after))
     assert (merged.admin, waiting) == (before, ["admin"])
 
 
 def test_change_to_the_sandbox_waits_for_a_restart() -> None:
-    merged, waiting = changes.with_unchangeable(settings(), settings(upstream="sandbox"))
+    merged, waiting = server.with_unchangeable(settings(), settings(upstream="sandbox"))
     assert (merged.upstream, waiting) == (UPSTREAM, ["upstream"])
     without_credentials = settings(application(client_id=None, client_secret=None), upstream="sandbox")
     with pytest.raises(errors.ConfigError, match="upstream: the change to sandbox"):
-        changes.with_unchangeable(settings(), without_credentials)
+        server.with_unchangeable(settings(), without_credentials)
