@@ -4,12 +4,9 @@ status of a quota.
 Parsed once at the border (v3/parsing) and frozen.
 """
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-
-from proxy.errors import BridgeError
 
 # Of parts/match, from v3's documentation and clients (contract v3-rest.md §4).
 MATCH_QUERIES_MAX = 20
@@ -126,14 +123,6 @@ class GraphQLError(msgspec.Struct, frozen=True):
     message: str
     path: list[str | int] | str | None = None
     extensions: dict[str, Any] | None = None
-
-
-class GraphQLReply(NamedTuple):
-    """Response to an operation: its data, or why there is none, and the errors that it reports, also beside data."""
-
-    data: Any
-    failure: BridgeError | None
-    reported: Sequence[GraphQLError] = ()
 
 
 class QuotaStatus(NamedTuple):

@@ -18,7 +18,7 @@ import msgspec
 from proxy import config, errors, model
 from proxy.kit.wording import counted
 from proxy.store import protocol
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)

@@ -13,7 +13,7 @@ from typing import Any
 from proxy.gateway.flights import Flight
 from proxy.planning.operations import EncodedOperation
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 Send = Callable[[EncodedOperation, Credentials, float], Awaitable[Any]]
 """Sends an operation once, within so many seconds, and returns its data, or raises an error of this service."""

@@ -10,7 +10,7 @@ from proxy.gateway.results import Answer, passed_on
 from proxy.gateway.stored_state import StoredState
 from proxy.gateway.usage import UsageRow
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
-from proxy.upstream.checked import Upstream
+from proxy.upstream.session import open_session
 
 __all__ = [
     "Answer",
@@ -21,8 +21,8 @@ __all__ = [
     "Rendered",
     "ResponseMetadata",
     "StoredState",
-    "Upstream",
     "UsageRow",
     "V3Objects",
+    "open_session",
     "passed_on",
 ]

@@ -20,7 +20,7 @@ from proxy.mapping.tables import Tables
 from proxy.planning.listing import FRESH_SECONDS, Listing
 from proxy.planning.operations import PartialData
 from proxy.planning.projection_cache import ATTRIBUTES, ListDefinition
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 PAUSE_SECONDS = 60.0  # until the next refresh, after one that failed or returned a list that may be incomplete
 SHRUNK = 0.5  # of the entries before: a list with fewer may be incomplete

@@ -7,7 +7,7 @@ from proxy import errors
 from proxy.gateway.services import UpstreamServices
 from proxy.kit.clock import Clock
 from proxy.upstream import sending
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 

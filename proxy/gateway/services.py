@@ -24,7 +24,7 @@ class UpstreamServices(NamedTuple):
     async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
         """Send a GraphQL request of a caller as it is, with the caller's own access token, unmetered; nothing of it is
         kept. Raises BridgeErrors."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json", "Authorization": authorization}
+        headers = http_post.JSON | {"Authorization": authorization}
         request = http_post.HttpRequest(
             self.settings.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=http_post.LONGEST
         )

@@ -17,7 +17,7 @@ from proxy.store import open as opening
 from proxy.store import protocol
 from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Refused, Seen, Want
 from proxy.store.store import Store
-from proxy.upstream.auth import identity
+from proxy.upstream import identity
 from proxy.upstream.stored_tokens import StoredTokens
 
 TRIES = 3  # transactions that are timed

@@ -87,22 +87,6 @@ def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> Gra
         return None
 
 
-def read(operation: GraphQLOperation[Any], reply: http_post.HttpResponse, now: float) -> model.GraphQLReply:
-    """Read a response, whatever it is; `now` is in seconds since 1970."""
-    envelope = decode(operation, reply)
-    reported = _errors(envelope)
-    if code := token_refusal(reply, envelope):
-        return model.GraphQLReply(None, errors.CredentialsRefused(f"{SERVICE} refuses the token: {code}"), reported)
-    if lacks_scope(envelope):
-        lacking = errors.CredentialsRefused(f"{SERVICE} accepts the token, but not for supply data ({OUT_OF_SCOPE})")
-        lacking.code = OUT_OF_SCOPE
-        return model.GraphQLReply(None, lacking, reported)
-    try:
-        return model.GraphQLReply(data(reply, envelope, now), None, reported)
-    except errors.BridgeError as failure:
-        return model.GraphQLReply(None, failure, reported)
-
-
 def part_limit(message: str) -> int | None:
     """Return N of a "part limit of N" in an upstream message, or in an error of this service that repeats it; None
     without one."""

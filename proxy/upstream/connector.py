@@ -17,28 +17,16 @@ from aiohttp.client_reqrep import ConnectionKey
 class Attempt:
     """Progress of one attempt to send a request.
 
-    `sent`: it had a connection. `reused`: that connection had been idle in the pool. `content`: body of the response,
-    once its head has come. `since`: the loop's time at which the attempt got its connection; infinite while it waits
-    for a free one.
+    `sent`: it had a connection. `reused`: that connection had been idle in the pool. `answered`: a response head has
+    come. `since`: the loop's time at which the attempt got its connection; infinite while it waits for a free one.
     """
 
-    __slots__ = ("content", "reused", "sent", "since")
+    __slots__ = ("answered", "reused", "sent", "since")
 
     def __init__(self, since: float) -> None:
         self.since = since
-        self.reused = True
-        self.sent = True
-        self.content: aiohttp.StreamReader | None = None
-
-    @property
-    def answered(self) -> bool:
-        """Whether a response head has come."""
-        return self.content is not None
-
-    @property
-    def received(self) -> int:
-        """Bytes of the body that have arrived, decompressed."""
-        return 0 if self.content is None else self.content.total_bytes
+        self.reused = self.sent = True
+        self.answered = False
 
 
 ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)

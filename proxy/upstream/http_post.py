@@ -25,6 +25,10 @@ WRONG_ADDRESS_STATUSES = {404, 405}
 FAIR_SHARE = 0.5  # of the shorter time limit; a timeout after less than that is not the service's fault
 
 
+# application/json only: Hot Chocolate chooses statuses and content type by Accept (contract graphql.md §3.3).
+JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
 class HttpRequest(NamedTuple):
     """Request to POST. `service` is the name of the upstream in error messages.
 
@@ -42,17 +46,12 @@ class HttpRequest(NamedTuple):
 
 
 class HttpResponse(NamedTuple):
-    """Status, whole body, and headers; of those Retry-After and Date, unparsed."""
+    """Status, whole body, and headers, of which Retry-After is unparsed."""
 
     status: int
     body: bytes
     retry_after: str | None = None
-    date: str | None = None
     headers: Mapping[str, str] = MappingProxyType({})
-
-
-class _ConnectionLostError(Exception):
-    """An established connection ended before any byte of a response."""
 
 
 class _TooLargeError(Exception):
@@ -67,54 +66,53 @@ async def post(session: aiohttp.ClientSession, request: HttpRequest) -> HttpResp
 
     Raises UpstreamUnreachable, UpstreamUnreadable and OversizedOperation.
     """
-    loop = asyncio.get_running_loop()
-    started = loop.time()
+    now = asyncio.get_running_loop().time
+    started = now()
     attempt = Attempt(started)
-    try:
-        return await _post(session, request, attempt)
-    except _ConnectionLostError as broken:
-        # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
-        if not attempt.reused or loop.time() - started > IDLE_CLOSE_SECONDS:
-            raise _connection_lost(request, attempt) from broken
     total = session.timeout.total if request.seconds is None else request.seconds
-    # Above 0, which aiohttp takes for no limit.
-    seconds_left = None if total is None else max(0.001, total - (loop.time() - started))
+    try:
+        return await _post(session, request, attempt, total)
+    except _CONNECTION_LOST as lost:
+        # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
+        if not attempt.reused or now() - started > IDLE_CLOSE_SECONDS:
+            raise _connection_lost(request, attempt) from lost
     if isinstance(session.connector, AttemptConnector):
         session.connector.close_idle()  # the server has probably closed the others, too
-    attempt = Attempt(loop.time())
+    attempt = Attempt(now())
     try:
-        return await _post(session, request._replace(seconds=seconds_left), attempt)
-    except _ConnectionLostError as broken:
-        raise _connection_lost(request, attempt) from broken
+        # Above 0, which aiohttp takes for no limit.
+        return await _post(session, request, attempt, None if total is None else max(0.001, total - (now() - started)))
+    except _CONNECTION_LOST as lost:
+        raise _connection_lost(request, attempt) from lost
 
 
-async def _post(session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt) -> HttpResponse:
+async def _post(
+    session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt, total: float | None
+) -> HttpResponse:
+    """Send once, within `total` seconds. Raises one of _CONNECTION_LOST before any byte of a response."""
     # aiohttp gives its connector no argument for it: the connector reads this context variable.
     ATTEMPT.set(attempt)
-    total = session.timeout.total if request.seconds is None else request.seconds
+    limits = session.timeout
+    timeout = aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
     try:
-        limits = _time_limits(session.timeout, total)
         async with session.post(
-            request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=limits
+            request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=timeout
         ) as response:
-            attempt.content = response.content
-            body = await _read_bounded(response.content, request.max_bytes, response.headers.get("Content-Length"))
-            headers = response.headers
-            return HttpResponse(response.status, body, headers.get("Retry-After"), headers.get("Date"), headers)
+            attempt.answered, headers = True, response.headers
+            body = await _read_bounded(response.content, request.max_bytes, headers.get("Content-Length"))
+            return HttpResponse(response.status, body, headers.get("Retry-After"), headers)
     except _TooLargeError as error:
         message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
         # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
         without_frames = error.with_traceback(None)
         raise errors.OversizedOperation(message, may_be_billed=request.billed) from without_frames
     except TimeoutError as error:
-        message = f"{request.service} did not answer in time: {exceeded_limit(error, attempt, session.timeout)}"
-        kind = errors.UpstreamUnreachable if _was_fair(error, attempt, session.timeout) else errors.DeadlineExceeded
-        raise kind(message, may_be_billed=request.billed and attempt.sent) from error
+        raise _late(error, request, attempt, limits) from error
     except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
         raise errors.UpstreamUnreachable(f"{request.service} {_connect_error(error)}") from error
     except (aiohttp.ClientError, OSError) as error:
         if not attempt.answered and isinstance(error, _CONNECTION_LOST):
-            raise _ConnectionLostError from error
+            raise
         raise _unreadable(request, attempt) from error
 
 
@@ -133,39 +131,33 @@ async def _read_bounded(content: aiohttp.StreamReader, max_bytes: int, content_l
             pieces.append(piece)
             size += len(piece)
             del piece
+        if size > max_bytes:
+            raise _TooLargeError  # noqa: TRY301 - below, the pieces are released
     except BaseException:
         pieces.clear()  # the traceback references this frame, and with it the pieces, until garbage collection
         raise
-    if size > max_bytes:
-        pieces.clear()
-        raise _TooLargeError
     return b"".join(pieces)
 
 
-def _time_limits(limits: aiohttp.ClientTimeout, total: float | None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
-
-
-def exceeded_limit(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> str:
-    """Name the time limit that was exceeded."""
+def _late(
+    error: TimeoutError, request: HttpRequest, attempt: Attempt, limits: aiohttp.ClientTimeout
+) -> errors.UpstreamUnreachable:
+    """Return the error of a time limit that was exceeded: DeadlineExceeded where the service had no time to respond,
+    because the caller came with little time left, or waited for a free connection of the pool."""
+    kind = errors.UpstreamUnreachable
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return f"no connection within {limits.sock_connect:g} s"
-    if isinstance(error, aiohttp.SocketTimeoutError):
-        return f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
-    return f"not whole within {limits.total:g} s"
-
-
-def _was_fair(error: TimeoutError, attempt: Attempt, limits: aiohttp.ClientTimeout) -> bool:
-    """Return whether the service had time to respond: the connect or read timeout, or half of the shorter limit of a
-    response.
-
-    It had not if the caller came with little time left, or waited for a free connection of the pool.
-    """
-    # aiohttp raises it for the connect and read timeouts, TimeoutError for the total.
-    if isinstance(error, aiohttp.ServerTimeoutError):
-        return True
-    shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
-    return asyncio.get_running_loop().time() - attempt.since >= FAIR_SHARE * shortest
+        exceeded = f"no connection within {limits.sock_connect:g} s"
+    elif isinstance(error, aiohttp.SocketTimeoutError):
+        exceeded = f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
+    else:
+        exceeded = f"not whole within {limits.total:g} s"
+        shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
+        # aiohttp raises ServerTimeoutError for the connect and read timeouts, TimeoutError for the total.
+        is_fair = asyncio.get_running_loop().time() - attempt.since >= FAIR_SHARE * shortest
+        if not is_fair and not isinstance(error, aiohttp.ServerTimeoutError):
+            kind = errors.DeadlineExceeded
+    message = f"{request.service} did not answer in time: {exceeded}"
+    return kind(message, may_be_billed=request.billed and attempt.sent)
 
 
 def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:

@@ -9,7 +9,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import aiohttp
 import msgspec
@@ -19,16 +19,13 @@ from proxy import errors, model
 from proxy.kit.clock import Clock
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import classify, http_post, policies
-from proxy.upstream.auth import identity
+from proxy.upstream import classify, http_post, identity, policies
 from proxy.upstream.tokens import Tokens
 
 T = TypeVar("T")
 
 WAIT_SECONDS = 0.1  # at most, before an operation is sent once more; and its Retry-After
 
-# application/json only: Hot Chocolate chooses statuses and content type by Accept (contract graphql.md §3.3).
-_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
@@ -97,7 +94,8 @@ class Sender:
                 return data
             # A refused token is a response all the same: the service is available.
             self._breaker.succeeded()
-            self._count(operation, "ScopeRefused" if lacks_scope else "TokenRefused")
+            outcome = "ScopeRefused" if lacks_scope else "TokenRefused"
+            self._metrics.upstream_requests.labels(operation.name, outcome).inc()
             await self._tokens.invalidate(credentials, token)
             if lacks_scope:  # as a new token would
                 break
@@ -120,7 +118,7 @@ class Sender:
         if seconds <= 0:  # a request sent now would be billed although nobody waits for it
             raise errors.DeadlineExceeded(f"{classify.SERVICE} was not asked: there was no time left")
         self._breaker.admit()
-        headers = {"Authorization": f"Bearer {token}", **_HEADERS}
+        headers = http_post.JSON | {"Authorization": f"Bearer {token}"}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
         request = http_post.HttpRequest(
@@ -134,7 +132,7 @@ class Sender:
             # The caller came with too little time; that says nothing about the service.
             if not isinstance(error, errors.DeadlineExceeded):
                 self._breaker.failed()
-            self._count(operation, type(error).__name__)
+            self._metrics.upstream_requests.labels(operation.name, type(error).__name__).inc()
             raise
         finally:
             self._metrics.upstream_in_flight.inc(-1)
@@ -146,24 +144,23 @@ class Sender:
         reply: http_post.HttpResponse,
         envelope: classify.GraphQLEnvelope[T] | None,
     ) -> T:
+        """Return the data of a response whose token was accepted; tell breaker and metrics what came."""
         self.proven = envelope is not None
+        outcome, is_failure = "ok", False
         try:
             data = classify.data(reply, envelope, self._clock.now())
         except errors.BridgeError as error:
             # A service that refuses the request is available.
-            self._breaker.failed() if classify.is_failure(reply, error) else self._breaker.succeeded()
-            self._count(operation, type(error).__name__)
+            outcome, is_failure = type(error).__name__, classify.is_failure(reply, error)
             raise
-        self._breaker.succeeded()
-        self._count(operation, "ok")
+        finally:
+            self._breaker.failed() if is_failure else self._breaker.succeeded()
+            self._metrics.upstream_requests.labels(operation.name, outcome).inc()
         if envelope is not None and envelope.errors:
             self._metrics.upstream_errors.labels(operation.name).inc(len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
-
-    def _count(self, operation: classify.GraphQLOperation[Any], outcome: str) -> None:
-        self._metrics.upstream_requests.labels(operation.name, outcome).inc()
 
 
 class _ProbeEnvelope(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.windows import Window
 from proxy.store.store import Store
-from proxy.upstream.auth.identity import AccessToken, Credentials
+from proxy.upstream.identity import AccessToken, Credentials
 
 RATE_LIMITS = (  # of the identity service, per client id
     Window(2, 1.0),

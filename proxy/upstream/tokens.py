@@ -19,8 +19,8 @@ from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.auth import identity
-from proxy.upstream.auth.identity import AccessToken, Credentials
+from proxy.upstream import identity
+from proxy.upstream.identity import AccessToken, Credentials
 from proxy.upstream.stored_tokens import FAILURE_SECONDS_MAX, RETRY_AFTER_MAX, Backoff, StoredTokens
 
 RENEWAL_SECONDS = 300.0  # before expiry that a token is renewed, as the vendor's client does; plus jitter

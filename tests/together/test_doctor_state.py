@@ -22,7 +22,7 @@ from proxy.kit import clock
 from proxy.store import open as opening
 from proxy.store.protocol import Account
 from proxy.store.store import Store
-from proxy.upstream.auth import identity
+from proxy.upstream import identity
 from proxy.upstream.stored_tokens import StoredTokens
 
 if TYPE_CHECKING:

@@ -149,7 +149,7 @@ class _Run:
         return self._document("sandbox", plan, observed, cost)
 
     async def _on_account(self, settings: config.Config, upstream: config.UpstreamSettings) -> "results.RunResult":
-        from proxy.gateway.core import Upstream
+        from proxy.gateway.core import open_session
         from proxy.tools.conform import targets
 
         configured = targets.from_config(settings, upstream, self.options.application)
@@ -160,8 +160,7 @@ class _Run:
         )
         if not spending.confirm_cost(selection.at_worst, self.options.budget, 0, yes=self.options.yes, free=False):
             raise typer.Abort
-        services = Upstream(upstream, clocks.SystemClock())
-        async with _booked(settings, configured.name, selection.at_worst) as book, services.http as http:
+        async with _booked(settings, configured.name, selection.at_worst) as book, open_session(upstream) as http:
             observed = await self._observe(configured.target, http, selection)
             await book(observed)
         return self._document(configured.service, configured.plan, observed, observed.cost)

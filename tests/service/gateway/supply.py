@@ -21,7 +21,7 @@ from proxy.graphql.documents import DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
 from proxy.planning.operations import EncodedOperation
 from proxy.upstream import classify, http_post
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 Info = graphql.GraphQLResolveInfo[Any]
 SCHEMA = documents.schema()
@@ -78,7 +78,7 @@ class Supply(Upstream):
             self.billed[str(credentials.client_id)] += self.returned_parts - before
         if failure is not None:
             raise failure[0]
-        reply = http_post.HttpResponse(200, json.dumps(body).encode(), None, None, {})
+        reply = http_post.HttpResponse(200, json.dumps(body).encode(), None, {})
         return classify.data(reply, classify.decode(operation, reply), START)
 
     def response(self, document: str, variables: Any = None, name: str | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from proxy import errors
 from proxy.gateway.free_operations import FreeOperations
 from proxy.kit.clock import ManualClock
 from proxy.planning.operations import Document, EncodedOperation, PartialData
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])
 APPLICATION = client().application

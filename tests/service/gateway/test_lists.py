@@ -16,7 +16,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import listing, projection_cache
 from proxy.planning.operations import PartialData
-from proxy.upstream.auth import identity
+from proxy.upstream import identity
 
 DAY = 86_400.0
 WHOLE = 30.0  # seconds that a caller has

@@ -14,7 +14,7 @@ from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 SHOWN = Projection(show=frozenset({("uid",), ("mpn",)}), features=frozenset(ALL))
 

@@ -29,7 +29,7 @@ from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import classify, http_post
-from proxy.upstream.auth.identity import Credentials
+from proxy.upstream.identity import Credentials
 
 START = 1_796_083_200.0 + 9 * 86_400  # 2026-12-10 00:00 UTC
 SECONDS = 30.0  # that an operation may take
@@ -139,7 +139,7 @@ class Upstream:
             raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=True)
         if failure:
             raise failure[0]
-        reply = http_post.HttpResponse(200, msgspec.json.encode(body), None, None, {})
+        reply = http_post.HttpResponse(200, msgspec.json.encode(body), None, {})
         return classify.data(reply, classify.decode(operation, reply), START)
 
     def _response(

@@ -20,9 +20,8 @@ from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import policies
+from proxy.upstream import identity, policies
 from proxy.upstream import session as sessions
-from proxy.upstream.auth import identity
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
 

@@ -10,7 +10,7 @@ import aioresponses
 
 from proxy import config, errors
 from proxy.store.store import Store
-from proxy.upstream.auth import identity
+from proxy.upstream import identity
 
 URL = "https://identity.example/connect/token"
 DAY = 86_400

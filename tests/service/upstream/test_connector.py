@@ -24,7 +24,6 @@ PRIVATE: dict[Any, set[str]] = {
 }
 # Object, and its undocumented functions and attributes.
 UNDOCUMENTED: list[tuple[Any, set[str]]] = [
-    (aiohttp.StreamReader, {"total_bytes"}),
     (client_proto.ResponseHandler, {"close"}),
     (client_reqrep, {"ConnectionKey"}),
 ]

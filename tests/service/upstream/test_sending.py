@@ -16,9 +16,8 @@ from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.request_ids import REQUEST_ID
-from proxy.upstream import http_post, policies
+from proxy.upstream import http_post, identity, policies
 from proxy.upstream import tokens as tokens_
-from proxy.upstream.auth import identity
 from proxy.upstream.sending import Sender
 
 GOOD = (200, {"data": graphql_responses.GOOD})

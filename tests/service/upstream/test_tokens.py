@@ -13,8 +13,7 @@ from service.upstream.identity_service import CREDENTIALS, DAY, URL, background,
 from proxy import config, errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.upstream import stored_tokens, tokens
-from proxy.upstream.auth import identity
+from proxy.upstream import identity, stored_tokens, tokens
 
 
 @pytest.fixture

@@ -7,8 +7,7 @@ import pytest
 from support import cases
 
 from proxy import errors
-from proxy.upstream import http_post
-from proxy.upstream.auth import identity
+from proxy.upstream import http_post, identity
 
 NOW = 1_700_000_000.0
 

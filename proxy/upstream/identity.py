@@ -113,11 +113,6 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
     )
 
 
-def is_failure(reply: http_post.HttpResponse) -> bool:
-    """Return whether a response is a failure of the service, not a refusal of an application or a path."""
-    return reply.status >= 500 or (reply.status == 200 and not reply.body.lstrip().startswith(b"{"))
-
-
 def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     body = reply.body
     if not body.strip():

@@ -1,1 +1,0 @@
-"""Access tokens: cache, token requests, lifetimes, back-off after failures, and the encrypted store."""
