@@ -53,25 +53,21 @@ def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail
 
 
 def _source(located: LocatedYaml, at: Trail) -> str:
-    raw, parent = _raw(located.data, at), _raw(located.data, at[:-1])
-    if isinstance(parent, str) and at[-1] == "key":  # an API key that is no block
-        raw = parent
-    elif isinstance(parent, dict) and at[-1] not in parent:
-        if at[-1] not in config.PLANS.get(str(parent.get("plan")), {}):
-            return DEFAULT
-        at = (*at[:-1], "plan")
-    elif not isinstance(parent, dict):
-        return DEFAULT
-    references = [raw] if isinstance(raw, str) and raw.startswith(("env:", "file:")) else []
-    return ", ".join((*references, located.place(at).rpartition(":")[0]))
-
-
-def _raw(data: Any, at: Trail) -> Any:
-    """Return what is written at a place; None for nothing, also where a block is written as one value."""
+    raw = located.data
     for step in at:
-        is_there = step in data if isinstance(data, dict) else isinstance(data, list) and isinstance(step, int)
-        data = data[step] if is_there else None
-    return data
+        if isinstance(raw, str) and step == "key":  # an API key that is no block
+            break
+        if isinstance(raw, dict) and step in config.PLANS.get(str(raw.get("plan")), {}) and step not in raw:
+            return _place(located, (*at[:-1], "plan"))
+        if not (step in raw if isinstance(raw, dict) else isinstance(raw, list)):
+            return DEFAULT
+        raw = raw[step]
+    references = [raw] if isinstance(raw, str) and raw.startswith(("env:", "file:")) else []
+    return ", ".join((*references, _place(located, at)))
+
+
+def _place(located: LocatedYaml, at: Trail) -> str:
+    return located.place(at).rpartition(":")[0]
 
 
 def _shown(value: Any) -> str:

@@ -9,7 +9,7 @@ import math
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.kit import clock as clocks
-from proxy.kit.windows import Window, Windows
+from proxy.kit.windows import SlidingWindow, Window
 from proxy.kit.wording import counted
 
 
@@ -19,7 +19,7 @@ class RateLimits:
     def __init__(self, workers: int, clock: clocks.Clock) -> None:
         self._workers = workers
         self._clock = clock
-        self._windows: dict[tuple[str, int], Windows] = {}
+        self._windows: dict[tuple[str, int], SlidingWindow] = {}
 
     def admit(self, client: Client) -> None:
         """Count a request. Raises TooManyRequests for a key that is over its limit."""
@@ -28,7 +28,7 @@ class RateLimits:
         counted_as = client.name, client.rate
         if counted_as not in self._windows:
             own = Window(math.ceil(client.rate / self._workers), 1.0)
-            self._windows[counted_as] = Windows([own], self._clock)
+            self._windows[counted_as] = SlidingWindow(own, self._clock)
         if wait := self._windows[counted_as].try_take():
             raise errors.TooManyRequests(
                 f"{client.name} may make no more than {counted(client.rate, 'request')} in a second",

@@ -99,24 +99,30 @@ class LocatedYaml:
 
 def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key."""
-    return _unique(read(file, mistake), mistake)
+    return loads(_text(file, mistake), file.name, mistake)
 
 
 def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Parse text; `name` is the file name in messages."""
-    return _unique(_parse(text, name, mistake), mistake)
+    located = _parse(text, name, mistake)
+    for position, message in located.duplicates:
+        raise mistake(f"{_at(name, position)}: {message}")
+    return located
 
 
 def read(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
     """Read a file, and leave its duplicate keys to the caller, who may find more mistakes. Raises `mistake` if it is
     unreadable or not YAML."""
+    return _parse(_text(file, mistake), file.name, mistake)
+
+
+def _text(file: Path, mistake: type[Exception]) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise mistake(f"{file}: is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise mistake(f"{file}: cannot be read: {error.strerror}") from error
-    return _parse(text, file.name, mistake)
 
 
 def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
@@ -131,12 +137,6 @@ def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]
     steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(known))
     field = re.search(r"(?:unknown|required) field `(.*)`", message, re.DOTALL) if "[...]" not in tail else None
     return message, (*at, *steps, field[1]) if field else (*at, *steps)
-
-
-def _unique(located: LocatedYaml, mistake: type[Exception]) -> LocatedYaml:
-    for position, message in located.duplicates:
-        raise mistake(f"{_at(located.name, position)}: {message}")
-    return located
 
 
 def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:

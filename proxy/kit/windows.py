@@ -1,11 +1,6 @@
-"""Rate limit with several sliding windows, such as 2 requests a second and 200 in 15 minutes.
-
-Used by the token client and the rate limits of API keys. Exact, because it keeps the time of each request; in memory,
-for one process.
-"""
+"""Rate limit with a sliding window. Exact, because it keeps the time of each request; in memory, for one process."""
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from proxy.kit import clock as clocks
@@ -19,16 +14,15 @@ class Window:
     seconds: float
 
 
-class Windows:
-    """Log of request times, checked against all windows. Keeps at most as many times as the largest count."""
+class SlidingWindow:
+    """Log of the times of the last requests, as many as the window allows."""
 
-    def __init__(self, windows: Iterable[Window], clock: clocks.Clock) -> None:
-        self._windows = tuple(windows)
-        self._clock = clock
-        self._taken: deque[float] = deque(maxlen=max((window.count for window in self._windows), default=0))
+    def __init__(self, window: Window, clock: clocks.Clock) -> None:
+        self._window, self._clock = window, clock
+        self._taken: deque[float] = deque(maxlen=window.count)
 
     def try_take(self) -> float:
-        """Count a request in all windows and return 0.0, or count none and return the seconds until it is allowed."""
+        """Count a request and return 0.0, or count none and return the seconds until it is allowed."""
         wait = self.wait()
         if wait == 0.0:
             self._taken.append(self._clock.monotonic())
@@ -36,12 +30,6 @@ class Windows:
 
     def wait(self) -> float:
         """Return the seconds until a request is allowed; counts none."""
-        now = self._clock.monotonic()
-        return max((self._wait(window, now) for window in self._windows), default=0.0)
-
-    def _wait(self, window: Window, now: float) -> float:
-        """Return the seconds until the oldest request of a full `window` leaves it."""
-        if len(self._taken) < window.count:
+        if len(self._taken) < self._window.count:
             return 0.0
-        # Further requests of the window are newer: the oldest of the last `count` decides.
-        return max(0.0, self._taken[-window.count] + window.seconds - now)
+        return max(0.0, self._taken[0] + self._window.seconds - self._clock.monotonic())

@@ -15,12 +15,9 @@ def printable(text: str) -> str:
     would obey: names of files and clients may hold them."""
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter == "\n" else _visible(letter) for letter in text)
-
-
-def _visible(letter: str) -> str:
-    number = ord(letter)
-    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}" if number < 0x1_0000 else f"\\U{number:08x}"
+    return "".join(
+        each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text
+    )
 
 
 def duration(seconds: float) -> str:

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 
 from proxy import config, errors
 from proxy.gateway.core import Applications, Client
-from proxy.kit.windows import Window, Windows
+from proxy.kit.windows import SlidingWindow, Window
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.seen import SeenRequests
 from proxy.web.client_address import ClientAddress
@@ -37,7 +37,7 @@ class Authenticator:
         self._clock = metrics.clock
         self._metrics = metrics
         self._seen = seen
-        self._counted: cachetools.LRUCache[str, Windows] = cachetools.LRUCache(ADDRESSES_MAX)
+        self._counted: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
         self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
         # Accounts of keys by address: those of this period and of the one before, so that none needs a time of its own.
         self._recent: dict[str, set[str]] = {}
@@ -93,7 +93,7 @@ class Authenticator:
         """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
         counted = self._counted.get(origin.group)
         if counted is None:
-            counted = self._counted[origin.group] = Windows((Window(self._limit, WINDOW_SECONDS),), self._clock)
+            counted = self._counted[origin.group] = SlidingWindow(Window(self._limit, WINDOW_SECONDS), self._clock)
         counted.try_take()
         if wait := counted.wait():
             now = self._clock.monotonic()
