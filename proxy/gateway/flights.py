@@ -4,6 +4,7 @@ with what is no answer for others: the next that waits begins the query then.
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from proxy import errors
@@ -24,6 +25,7 @@ class Again(NamedTuple):
     client: Client | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Flight:
     """A query that `client` has begun in a `request`, and the `outcome` that it ends with. Its place among the flights
     is `key`; `spent` are parts of operations that have not ended it.
@@ -32,49 +34,30 @@ class Flight:
     `apart` in an operation; for the second time, `without` some features, which are a guess where the errors name none
     (`is_guess`).
 
-    While it is reserved: its `begin` in the store, what is `fetch`ed with which features `selected`, what was `wanted`,
-    and until when, in monotonic seconds.
+    Since it was begun in the store, at `begun` (seconds since 1970), with features that were `wanted`: its `begin`
+    while it is reserved, `until` when (monotonic seconds), what is `fetch`ed, and with which features `selected`.
     """
 
-    __slots__ = (
-        "anew",
-        "apart",
-        "begin",
-        "begun",
-        "client",
-        "fetch",
-        "is_guess",
-        "key",
-        "outcome",
-        "query",
-        "request",
-        "selected",
-        "spent",
-        "until",
-        "waiting",
-        "wanted",
-        "without",
-    )
+    key: tuple[str, str]
+    query: Query
+    client: Client
+    request: object
+    anew: bool
+    apart: object | None = None
+    without: frozenset[str] = NO_FEATURES
+    is_guess: bool = False
+    spent: int = 0
+    wanted: Selected = field(init=False)
+    begun: float = field(init=False)
+    until: float = field(init=False)
+    begin: Begin | None = None
+    fetch: Fetch = field(init=False)
+    selected: Selected = field(init=False)
+    outcome: "Answer | Again | None" = None
+    waiting: "list[Callable[[Flight], None]]" = field(default_factory=list)
 
-    selected: Selected
-    wanted: Selected
-    begun: float
-    until: float
-
-    def __init__(self, key: tuple[str, str], query: Query, client: Client, request: object, *, anew: bool) -> None:
-        self.key = key
-        self.query = query
-        self.client = client
-        self.request = request
-        self.anew = anew
-        self.apart: object | None = None
-        self.is_guess = False
-        self.without = NO_FEATURES
-        self.spent = 0
-        self.begin: Begin | None = None
-        self.fetch = Fetch(query, None)
-        self.outcome: Answer | Again | None = None
-        self.waiting: list[Callable[[Flight], None]] = []
+    def __post_init__(self) -> None:
+        self.fetch = Fetch(self.query, None)
 
     @property
     def parts(self) -> int:

@@ -126,7 +126,7 @@ class Pipeline:
             general = self._flights.under_way((key[0], query.general)) if query.general else None
             flight = general or self._flights.find(key, query)
             if flight is None:
-                flight = Flight(key, query, client, request, anew=anew)
+                flight = Flight(key, query, client, request, anew)
                 self._flights.add(flight)
                 own.add(place)
             flights[place] = flight
