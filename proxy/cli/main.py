@@ -25,7 +25,7 @@ COMMANDS = {
     "usage": "proxy.cli.usage.usage",
     "compare": "proxy.tools.compare.command.compare.compare",
     "conform": "proxy.tools.conform.command.conform",
-    "sheet": "proxy.tools.sheet.command.sheet.app",
+    "sheet": "proxy.tools.sheet.command.app",
 }
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
 the call of one."""

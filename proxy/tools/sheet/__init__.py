@@ -1,1 +1,1 @@
-"""`v3bridge sheet`: fills spreadsheets with parts data, through the gateway's quota and cache."""
+"""Parts lists and workbooks filled with parts data, through the quota and the store of the service."""

@@ -1,38 +1,35 @@
 """Offers that count under rules, what can be bought of them at which price, and the best of them. Pure.
 
-Rules: `distributors` keeps the offers of distributors whose name contains one of these (without case, spaces and
-punctuation), or whose seller id is one of them; `authorized_only` those of authorized distributors; `in_stock` those
-whose stock covers what is bought, or is stated as "Yes" without a number.
-
 What is bought is the least quantity that an offer allows: at least the wanted one, its minimum order quantity, and the
 quantity of its first price, rounded up to its order multiple. A higher price break is not chosen for its sake alone.
 
-The best offer is the one with the lowest line total, which is the unit price at that quantity times the quantity.
-Among equal totals the greater stock is better, then the distributor's name in alphabetical order. Offers without a
-price in the wanted currency, neither their own nor converted, are no candidates.
+The best offer is the one with the lowest total: the unit price at that quantity, times the quantity, and the fee where
+pieces are wound on a reel of their own. Among equal totals the greater stock is better, then the distributor's name in
+alphabetical order. Offers without a price in the wanted currency, neither their own nor converted, are no candidates.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
-from operator import attrgetter
 from typing import NamedTuple
 
-import msgspec
-
 from proxy.tools.sheet.parts import Offer, Price
+from proxy.traffic.bom_columns import plain
 
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
 YES = -2
+_CUSTOM_REELS = ("customreel", "digireel", "mousereel", "rereel")
+REEL_FEE = Decimal(7)  # USD, of Digi-Key and Mouser in 2026, for pieces that are wound on a reel of their own
+_SEPARATORS = str.maketrans("", "", " \t\u00a0-\u2010\u2011\u2012\u2013\u2014\u2212_./,:;")
 
-_begin = attrgetter("quantity")  # of a price
 
-
-class OfferRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which offers count."""
+class OfferRules(NamedTuple):
+    """Which offers count: those of distributors whose name contains one of these (without case, spaces and
+    punctuation) or whose seller id is one of them, and those in packagings whose name contains one of these. Of the
+    rest the ones with the SKU that the list names, unless `any_offer`."""
 
     distributors: tuple[str, ...] = ()
-    authorized_only: bool = False
-    in_stock: bool = False
+    packagings: tuple[str, ...] = ()
+    any_offer: bool = False
 
 
 ALL_OFFERS = OfferRules()
@@ -45,25 +42,43 @@ class Purchase(NamedTuple):
     quantity: int
     unit_price: Decimal
     breaks: Sequence[tuple[int, Decimal]]
+    fee: Decimal = Decimal(0)
 
     @property
     def total(self) -> Decimal:
-        """Price of the line."""
-        return self.unit_price * self.quantity
+        """Price of everything that is bought."""
+        return self.unit_price * self.quantity + self.fee
 
 
-def allowed(offers: Iterable[Offer], rules: OfferRules, quantity: int = 1) -> list[Offer]:
-    """Return the offers that count, where `quantity` is wanted."""
-    return [offer for offer in offers if counts(offer, rules, quantity)]
+def same_number(one: str, other: str) -> bool:
+    """Return whether two numbers differ in case, blanks and separators only."""
+    return bare(one) == bare(other)
 
 
-def counts(offer: Offer, rules: OfferRules, quantity: int) -> bool:
-    """Return true if an offer counts, where `quantity` is wanted."""
-    return (
-        (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
-        and (offer.authorized or not rules.authorized_only)
-        and (not rules.in_stock or covers(offer, orderable(offer, quantity)))
+def bare(number: str) -> str:
+    """Return a number without case, blanks and separators. A plus sign stays: MAX3232ESE+ is another part."""
+    return number.translate(_SEPARATORS).casefold()
+
+
+def allowed(offers: Iterable[Offer], rules: OfferRules, skus: Collection[str] = ()) -> list[Offer]:
+    """Return the offers that count; `skus` are those that the list names."""
+    counting = [offer for offer in offers if counts(offer, rules)]
+    if skus and not rules.any_offer:
+        return [offer for offer in counting if has_sku(offer, skus)] or counting
+    return counting
+
+
+def counts(offer: Offer, rules: OfferRules) -> bool:
+    """Return whether an offer counts, whatever its SKU."""
+    packaging = plain(offer.packaging or "")
+    return (not rules.distributors or any(is_from(offer, name) for name in rules.distributors)) and (
+        not rules.packagings or any(plain(name) in packaging for name in rules.packagings)
     )
+
+
+def has_sku(offer: Offer, skus: Iterable[str]) -> bool:
+    """Return whether an offer has one of these numbers."""
+    return offer.sku is not None and any(same_number(offer.sku, sku) for sku in skus)
 
 
 def is_from(offer: Offer, distributor: str) -> bool:
@@ -73,22 +88,13 @@ def is_from(offer: Offer, distributor: str) -> bool:
 
 def is_named(distributor: str, seller_id: str, seller: str) -> bool:
     """Return true if this is a part of a seller's name, or its id."""
-    wanted = _plain(distributor)
-    return distributor.strip() == seller_id or (bool(wanted) and wanted in _plain(seller))
-
-
-def _plain(name: str) -> str:
-    return "".join(filter(str.isalnum, name)).lower()
-
-
-def covers(offer: Offer, quantity: int) -> bool:
-    """Return true if the offer has this quantity in stock."""
-    return offer.stock is not None and (offer.stock >= quantity or offer.stock == YES)
+    wanted = plain(distributor)
+    return distributor.strip() == seller_id or (any(map(str.isalnum, wanted)) and wanted in plain(seller))
 
 
 def orderable(offer: Offer, quantity: int) -> int:
     """Return the least quantity that can be bought, and is not below `quantity`."""
-    first_price: int = min(map(_begin, offer.prices), default=1)
+    first_price: int = min((price.quantity for price in offer.prices), default=1)
     least = max(quantity, offer.moq or 1, first_price, 1)
     multiple = max(offer.order_multiple or 1, 1)
     return -(-least // multiple) * multiple
@@ -104,11 +110,8 @@ def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
     breaks: dict[int, Decimal] = {}
     for price in offer.prices:
         amount = price_in(price, currency)
-        if amount is None:
-            continue
         # An offer may state a price in several currencies: the lowest is what a buyer would choose.
-        lowest = breaks.get(price.quantity)
-        if lowest is None or amount < lowest:
+        if amount is not None and amount < breaks.get(price.quantity, Decimal("Infinity")):
             breaks[price.quantity] = amount
     return sorted(breaks.items())
 
@@ -118,12 +121,24 @@ def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
     bought = orderable(offer, quantity)
     breaks = price_breaks(offer, currency)
     prices = [amount for begin, amount in breaks if begin <= bought]
-    return Purchase(offer, bought, prices[-1], breaks) if prices else None
+    return Purchase(offer, bought, prices[-1], breaks, _fee(offer, currency)) if prices else None
 
 
-def best(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules = ALL_OFFERS) -> Purchase | None:
-    """Return the best purchase under the rules; None if there is none."""
-    purchases = (purchase(offer, quantity, currency) for offer in allowed(offers, rules, quantity))
+def _fee(offer: Offer, currency: str) -> Decimal:
+    """Return the fee for a reel, at the rate of the offer's prices."""
+    if plain(offer.packaging or "") not in _CUSTOM_REELS:
+        return Decimal(0)
+    rates = (
+        price.converted / price.price
+        for price in offer.prices
+        if currency != "USD" and price.currency == "USD" and price.converted and price.price
+    )
+    return REEL_FEE * next(rates, Decimal(1))
+
+
+def best(offers: Sequence[Offer], quantity: int, currency: str) -> Purchase | None:
+    """Return the best purchase; None if there is none."""
+    purchases = (purchase(offer, quantity, currency) for offer in offers)
     return min(filter(None, purchases), key=_rank, default=None)
 
 
@@ -132,7 +147,7 @@ def ranked(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRu
 
     def rank(offer: Offer) -> tuple[object, ...]:
         bought = purchase(offer, quantity, currency) or Purchase(offer, 0, Decimal(0), ())
-        return not counts(offer, rules, quantity), not bought.breaks, _rank(bought)
+        return not counts(offer, rules), not bought.breaks, _rank(bought)
 
     return sorted(offers, key=rank)
 
@@ -159,6 +174,11 @@ def stock(offers: Iterable[Offer]) -> Decimal | str | None:
     if levels and (any(levels.values()) or not texts):
         return Decimal(sum(levels.values()))
     return stock_text(YES if YES in texts else max(texts)) if texts else None
+
+
+def is_stocked(offers: Iterable[Offer]) -> bool:
+    """Return whether some of the offers can be had from stock."""
+    return any(offer.stock is not None and (offer.stock > 0 or offer.stock == YES) for offer in offers)
 
 
 def stock_text(level: int) -> Decimal | str:

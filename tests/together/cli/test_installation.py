@@ -24,7 +24,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support import commands, scripted_upstream
 from support.scripted_upstream import ScriptedResponse
-from support.workbooks import samples
+from support.workbooks import workbook
 
 from bench import canned
 
@@ -178,7 +178,7 @@ async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], 
 
 def test_bare_installation_names_the_missing_extra(run_all: RunAll, tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
-    samples.bom([["MPN"], ["SN74S74N"]]).write(tmp_path / "BOM.xlsx")
+    (tmp_path / "BOM.xlsx").write_bytes(workbook([["MPN"], ["SN74S74N"]]))
     configuration(tmp_path, store="redis://127.0.0.1:1/0")
     extras = {
         "serve --config config.yaml": "redis",

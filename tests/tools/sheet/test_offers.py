@@ -59,15 +59,48 @@ def test_distributors_are_named_by_a_part_of_the_name_or_by_id(name: str, matche
 
 
 def test_rules_exclude_offers() -> None:
-    broker = offer("Broker", authorized=False, stock=10)
-    empty = offer("Empty", stock=0)
-    stated = offer("Stated", stock=-2)
-    everyone = [broker, empty, stated]
+    cut, reel, unknown = offer("Mouser", packaging="Cut Tape"), offer("Zoro", packaging="Tape & Reel"), offer("Newark")
+    everyone = [cut, reel, unknown]
     assert offers.allowed(everyone, OfferRules()) == everyone
-    assert offers.allowed(everyone, OfferRules(authorized_only=True)) == [empty, stated]
-    assert offers.allowed(everyone, OfferRules(in_stock=True), 10) == [broker, stated]
-    assert offers.allowed(everyone, OfferRules(in_stock=True), 11) == [stated]
-    assert offers.allowed(everyone, OfferRules(distributors=("stated", "empty"))) == [empty, stated]
+    assert offers.allowed(everyone, OfferRules(distributors=("newark", "zoro"))) == [reel, unknown]
+    assert offers.allowed(everyone, OfferRules(packagings=("cut tape", "reel"))) == [cut, reel]
+    assert offers.allowed(everyone, OfferRules(packagings=("Cut-Tape",))) == [cut]
+    assert offers.allowed(everyone, OfferRules(("Mouser",), ("reel",))) == []
+
+
+@pytest.mark.parametrize("sku", ["470-1-ND", "470-1-nd", " 470-1-ND ", "4701ND"])
+def test_offer_of_the_list_s_number_counts_alone(sku: str) -> None:
+    own, other = offer("Digi-Key", (1, "9"), sku="470-1-ND"), offer("Mouser", sku="595-X")
+    assert offers.allowed([own, other], OfferRules(), [sku]) == [own]
+    assert offers.allowed([own, other], OfferRules(any_offer=True), [sku]) == [own, other]
+    assert offers.allowed([own, other], OfferRules(), ["X-1"]) == [own, other]
+    assert offers.allowed([own, other], OfferRules(distributors=("Mouser",)), [sku]) == [other]
+
+
+@pytest.mark.parametrize("packaging", ["Custom Reel", "Digi-Reel®", "MouseReel", "Digi-Reel"])
+def test_reel_with_a_fee_is_best_only_if_it_is_cheaper_in_total(packaging: str) -> None:
+    cut, wound = offer("A", (1, "0.10"), packaging="Cut Tape"), offer("B", (1, "0.05"), packaging=packaging)
+    best = {quantity: offers.best([cut, wound], quantity, "USD") for quantity in (100, 139, 141)}
+    assert {quantity: bought and bought.offer.seller for quantity, bought in best.items()} == {
+        100: "A",
+        139: "A",
+        141: "B",
+    }
+    assert best[141] is not None
+    assert best[141].total == Decimal("7") + Decimal("0.05") * 141
+
+
+def test_fee_is_in_the_currency_of_the_query() -> None:
+    wound = offer("B", prices=(Price(1, Decimal(2), "USD", Decimal(1)),), packaging="Custom Reel")
+    bought = offers.purchase(wound, 10, "EUR")
+    assert bought is not None
+    assert (bought.fee, bought.total) == (Decimal("3.5"), Decimal("13.5"))
+
+
+@pytest.mark.parametrize("other", ["1.5smc68ca", "15SMC68CA", "1.5 SMC-68/CA", "1.5SMC6.8CA", "1.5_SMC\u201368CA"])
+def test_numbers_are_the_same_but_for_case_blanks_and_separators(other: str) -> None:
+    assert offers.same_number("1.5SMC68CA", other)
+    assert not offers.same_number("1.5SMC68CA", f"{other}+")
 
 
 def test_converted_price_is_used_and_a_missing_rate_excludes_the_offer() -> None:
@@ -101,25 +134,15 @@ OFFERS = st.lists(
     ),
     max_size=6,
 )
-RULES = st.builds(
-    OfferRules,
-    distributors=st.lists(st.sampled_from(["digi", "2", "none"]), max_size=2).map(tuple),
-    authorized_only=st.booleans(),
-    in_stock=st.booleans(),
-)
 
 
-@given(OFFERS, st.integers(1, 1000), RULES)
-def test_no_allowed_offer_is_better_than_the_best(listed: list[Offer], quantity: int, rules: OfferRules) -> None:
-    best = offers.best(listed, quantity, "USD", rules)
-    purchases = [offers.purchase(each, quantity, "USD") for each in offers.allowed(listed, rules, quantity)]
+@given(OFFERS, st.integers(1, 1000))
+def test_no_offer_is_better_than_the_best(listed: list[Offer], quantity: int) -> None:
+    best = offers.best(listed, quantity, "USD")
+    purchases = [offers.purchase(each, quantity, "USD") for each in listed]
     totals = [each.total for each in purchases if each is not None]
     assert (best is None) == (not totals)
-    assert best is None or best.total == min(totals)
-    if best is not None:
-        assert best.offer in listed
-        assert rules.authorized_only <= best.offer.authorized
-        assert not rules.in_stock or best.offer.stock == -2 or (best.offer.stock or 0) >= best.quantity
+    assert best is None or (best.total == min(totals) and best.offer in listed)
 
 
 @given(OFFERS, st.integers(1, 1000))

@@ -11,9 +11,8 @@ import nexar_sandbox
 from proxy import config, errors
 from proxy.gateway.core import StoredState
 from proxy.kit import clock
-from proxy.tools.sheet import sources
-from proxy.tools.sheet.gateway_source import GatewayPartSource
 from proxy.tools.sheet.parts import PartQuery, PartResult
+from proxy.tools.sheet.source import PartSource, open_source
 
 NUMBERS = 1000  # of the parts SHEET00000, SHEET00001, …
 FLIP_FLOP, DIODE, UNKNOWN = PartQuery("SN74S74N", "Texas Instruments"), PartQuery("1N4007"), PartQuery("NO-SUCH-PART-0")
@@ -36,12 +35,12 @@ def opened(
     time: clock.Clock,
     changes: dict[str, Any] | None = None,
     **options: Any,
-) -> AbstractAsyncContextManager[GatewayPartSource]:
+) -> AbstractAsyncContextManager[PartSource]:
     """`async with opened(...) as source`; `changes` are those of the configuration."""
-    return sources.open_source(settings(sandbox, file, **(changes or {})), time, **options)
+    return open_source(settings(sandbox, file, **(changes or {})), time, **options)
 
 
-async def fetched(source: GatewayPartSource, *queries: PartQuery, **options: Any) -> dict[PartQuery, PartResult]:
+async def fetched(source: PartSource, *queries: PartQuery, **options: Any) -> dict[PartQuery, PartResult]:
     """All results, by query."""
     async with aclosing(source.fetch(queries, **options)) as results:
         return {result.query: result async for result in results}
@@ -70,7 +69,7 @@ def inject(sandbox: nexar_sandbox.Sandbox, text: str) -> None:
     sandbox.faults.replace(nexar_sandbox.parse_faults(text))
 
 
-async def collect(source: GatewayPartSource, *queries: PartQuery, **options: Any) -> Any:
+async def collect(source: PartSource, *queries: PartQuery, **options: Any) -> Any:
     """Results until the run ends, and the error that ends it."""
     results: list[PartResult] = []
     try:

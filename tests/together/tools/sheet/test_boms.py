@@ -25,7 +25,7 @@ async def test_exported_bom_is_filled_without_an_option(
     result = await commands.wait(await commands.start(tmp_path, "sheet", "fill", file.name, *asked))
     text = bom_columns.decoded((tmp_path / f"{file.stem}.filled{file.suffix}").read_bytes())
     rows = csv.DictReader(text.splitlines(), delimiter=bom_columns.delimiter(text))
-    filled = [row for row in rows if row["Nexar status"]]
+    filled = [row for row in rows if row["Nexar MPN"]]
     found = {
         row["Nexar MPN"]: (row["Nexar manufacturer"], float(row["Nexar total USD"]) / float(row["Nexar price USD"]))
         for row in filled

@@ -27,8 +27,7 @@ async def test_part_has_what_columns_and_functions_show(
 ) -> None:
     async with opened(sandbox, file, time) as source:
         result = (await fetched(source, FLIP_FLOP))[FLIP_FLOP]
-    part = result.part
-    assert part is not None
+    [part] = result.parts
     assert (part.mpn, part.manufacturer, part.lifecycle, part.package) == (
         "SN74S74N",
         "Texas Instruments",
@@ -55,19 +54,16 @@ async def test_hits_count_all_matches_and_a_manufacturer_filters(
         assert source.parts_spent == billed(sandbox) == 2
     (first, filtered, other) = results.values()
     assert first.hits > filtered.hits >= 1
-    assert filtered.part is not None
-    assert filtered.part.manufacturer == "Texas Instruments"
-    assert (other.part, other.hits, other.error) == (None, 0, None)
+    assert [part.manufacturer for part in filtered.parts] == ["Texas Instruments"]
+    assert (other.parts, other.hits, other.error) == ((), 0, None)
 
 
 async def test_sku_finds_its_part(sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock) -> None:
     async with opened(sandbox, file, time) as source:
-        part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
-        assert part is not None
+        [part] = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].parts
         sku = next(offer.sku for offer in part.offers if offer.seller == "Digi-Key")
         by_sku = PartQuery("", sku=sku or "")
-        found = (await fetched(source, by_sku))[by_sku].part
-    assert found is not None
+        [found] = (await fetched(source, by_sku))[by_sku].parts
     assert (found.mpn, found.manufacturer) == (part.mpn, part.manufacturer)
 
 
@@ -78,8 +74,7 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
     async with opened(sandbox, file, time) as source:
         results = await fetched(source, *queries)
     for query, result in results.items():
-        assert result.part is not None
-        prices = [price for offer in result.part.offers for price in offer.prices]
+        prices = [price for part in result.parts for offer in part.offers for price in offer.prices]
         assert {price.currency for price in prices} >= {"USD", "EUR"}
         for price in prices:
             rate = nexar_sandbox.exchange_rate(price.currency, query.currency)
@@ -96,7 +91,7 @@ async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_
         assert source.parts_spent == billed(sandbox) == 3
     sent = [variables["currency"] for _, variables in sandbox.request_counts.documents]
     assert sorted(sent) == ["EUR", "JPY", "USD"]
-    assert len({result.part for result in results.values()}) == 3
+    assert len({result.parts for result in results.values()}) == 3
 
 
 async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second_run_costs_nothing(
@@ -104,17 +99,17 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
 ) -> None:
     queries = [FLIP_FLOP, DIODE, UNKNOWN, FLIP_FLOP]
     async with opened(sandbox, file, time) as source:
-        assert await source.estimate(queries) == CostEstimate(3, 0, 3, 1)
+        assert await source.estimate(queries) == CostEstimate(3, 0, 3, 3, 1)
         assert sandbox.request_counts.graphql == 0
         first = await fetched(source, *queries)
         assert source.parts_spent == billed(sandbox) == 2
         assert source.upstream_requests == 1
-        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
+        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0, 0)
     assert await booked(sandbox, file, time) == 2
     time.advance(3600)
     async with opened(sandbox, file, time) as source:
         # That there is no such part is asked again, free of charge.
-        assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1)
+        assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1, 1)
         second = await fetched(source, *queries)
         assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 1, 2)
     assert second == {**first, UNKNOWN: first[UNKNOWN]._replace(fetched=time.now())}
@@ -127,9 +122,9 @@ async def test_results_are_fetched_again_before_they_are_a_day_old(
     async with opened(sandbox, file, time) as source:
         await fetched(source, DIODE)
         time.advance(23.5 * 3600 - 1)
-        assert (await source.estimate([DIODE])).cached == 1
+        assert (await source.estimate([DIODE])).stored == 1
         time.advance(2)
-        assert (await source.estimate([DIODE])).cached == 0
+        assert (await source.estimate([DIODE])).stored == 0
         result = (await fetched(source, DIODE))[DIODE]
         assert (result.fetched, source.parts_spent) == (time.now(), 2)
 
@@ -141,11 +136,25 @@ async def test_thousand_lines_take_ten_requests_and_then_none(
     async with serve(numbered, applications=single_application(part_limit=NUMBERS)) as sandbox:
         async with opened(sandbox, file, time) as source:
             results = await fetched(source, *queries, *queries)
-            assert sum(result.part is not None for result in results.values()) == NUMBERS
+            assert sum(len(result.parts) for result in results.values()) == NUMBERS
             assert (source.parts_spent, source.upstream_requests) == (NUMBERS, NUMBERS // 100)
             assert (billed(sandbox), sandbox.request_counts.graphql) == (NUMBERS, NUMBERS // 100)
         assert await booked(sandbox, file, time) == NUMBERS
         async with opened(sandbox, file, time) as source:
-            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0)
+            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0, 0)
             assert len(await fetched(source, *queries)) == NUMBERS
             assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, NUMBERS)
+
+
+async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    query = PartQuery("LM358N")
+    async with opened(sandbox, file, time) as source:
+        assert len((await fetched(source, query))[query].parts) == 1
+        more = query._replace(limit=3)
+        found = (await fetched(source, more))[more]
+        assert len(found.parts) == 3
+        assert source.parts_spent == billed(sandbox) == 3
+        assert await source.estimate([more]) == CostEstimate(1, 1, 0, 0, 0)
+        assert await source.estimate([query._replace(limit=5)]) == CostEstimate(1, 0, 5, 1, 1)

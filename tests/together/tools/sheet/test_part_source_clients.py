@@ -11,7 +11,7 @@ from together.tools.sheet.sheet_source import DIODE, FLIP_FLOP, UNKNOWN, billed,
 import nexar_sandbox
 from proxy import config, errors
 from proxy.kit import clock
-from proxy.tools.sheet import sources
+from proxy.tools.sheet import source as sources
 
 
 async def test_api_key_selects_the_application_and_is_charged(
@@ -39,9 +39,8 @@ async def test_login_of_a_workbook_is_an_application_of_its_own(
         config.ClientId(account.client_id), config.Secret(account.client_secret), exclude_datasheets=True
     )
     async with sources.open_source(settings, time, login=login) as source:
-        part = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].part
+        [part] = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].parts
         assert source.client.application.name == "workbook"
-    assert part is not None
     assert part.datasheet_url is None
     assert any(offer.lead_days for offer in part.offers)
     assert "bestDatasheet" not in sandbox.request_counts.documents[-1][0]

@@ -9,15 +9,15 @@ from together.tools.sheet.sheet_source import NUMBERS, billed, booked, fetched, 
 
 import nexar_sandbox
 from proxy.kit import clock
-from proxy.tools.sheet import sources
-from proxy.tools.sheet.gateway_source import ROUND
+from proxy.tools.sheet import source as sources
+from proxy.tools.sheet.source import ROUND
 
 # Prints a line for each result.
 PROGRAM = """
 import asyncio, sys
 from proxy import config
 from proxy.kit import clock
-from proxy.tools.sheet import sources
+from proxy.tools.sheet import source as sources
 from proxy.tools.sheet.parts import PartQuery
 
 graphql_url, token_url, client_id, store = sys.argv[1:5]
@@ -72,7 +72,7 @@ async def test_second_run_after_a_kill_pays_for_the_rest_only(
         paid = billed(sandbox)
         assert yielded <= paid < NUMBERS
         async with sources.open_source(settings(sandbox, file), time) as source:
-            cached = (await source.estimate(numbers(NUMBERS))).cached
+            cached = (await source.estimate(numbers(NUMBERS))).stored
             assert yielded <= cached
             assert len(await fetched(source, *numbers(NUMBERS))) == NUMBERS
             assert source.parts_spent == NUMBERS - cached

@@ -1,0 +1,325 @@
+"""Columns that can be added: `price@100:EUR`, `stock:Digi-Key`, `lead_time`; and the value that each has for a line.
+
+The heading of a column is made of its name, so that a later run finds the columns that it wrote itself. It begins
+with the name of the data's source: a list has headings such as Stock or Manufacturer of its own, which must stay.
+"""
+
+import difflib
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from proxy import config, errors
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.currencies import CURRENCIES
+from proxy.tools.sheet.offers import Purchase
+from proxy.tools.sheet.parts import CANDIDATES, Offer, Part
+from proxy.traffic.bom_columns import plain
+
+CellValue = str | int | Decimal | None
+Option = Literal["quantity", "currency", "distributor", "spec"]
+
+PREFIX = "Nexar"
+CURRENCY = "USD"
+QUANTITY_MAX = 10**9
+SHOWN = 60  # characters of a wrong name in a message
+PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
+DIGITS_MAX = 20  # before the point, beyond which nothing is rounded: Decimal could not hold the decimals
+NONE = "none"  # what there is none of, although it was looked up
+AT_BEST: tuple[Option, ...] = ("quantity", "distributor")
+PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
+
+_SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
+
+
+class Share(NamedTuple):
+    """What of a purchase for several lines is one line's: `own` pieces of `wanted`, after `before` pieces of others."""
+
+    before: int
+    own: int
+    wanted: int
+
+    def of(self, amount: Decimal) -> Decimal:
+        """Return the line's share of an amount, so that all shares add up to it."""
+        if self.own == self.wanted:
+            return rounded(amount)
+        return rounded(amount * (self.before + self.own) / self.wanted) - rounded(amount * self.before / self.wanted)
+
+    def of_pieces(self, pieces: int) -> int:
+        """Return the line's share of pieces, so that all shares add up to them."""
+        return pieces * (self.before + self.own) // self.wanted - pieces * self.before // self.wanted
+
+
+@dataclass(frozen=True)
+class LinePart:
+    """A part as columns of one line use it. `offers` are those that count; the best is chosen at `share.wanted`
+    pieces. `spec` is the argument of such a column."""
+
+    part: Part
+    offers: Sequence[Offer]
+    share: Share
+    currency: str
+    fetched: float
+    spec: str | None = None
+
+    @cached_property
+    def best(self) -> Purchase | None:
+        """The best purchase."""
+        return offers.best(self.offers, self.share.wanted, self.currency)
+
+
+Value = Callable[[LinePart], CellValue]
+
+
+class ColumnKind(NamedTuple):
+    """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is what a
+    plan must include to have values."""
+
+    label: str
+    explanation: str
+    value: Value = lambda _: None
+    options: tuple[Option, ...] = ()
+    feature: config.Feature | None = None
+    number_format: str = "General"
+
+
+def at(time: float) -> str:
+    """Format a time as text, which reads the same in every program."""
+    return datetime.fromtimestamp(time, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def rounded(price: Decimal) -> Decimal:
+    """Round a price to five decimals, without trailing zeros."""
+    if price.adjusted() > DIGITS_MAX:
+        return price
+    short = price.quantize(PRICE_STEP).normalize()
+    return short.quantize(Decimal(1)) if short == short.to_integral_value() else short
+
+
+def breaks_text(breaks: Sequence[tuple[int, Decimal]]) -> str:
+    """Format all prices of an offer by the quantities from which they are valid."""
+    return "; ".join([f"{quantity}: {rounded(price):f}" for quantity, price in breaks])
+
+
+def _spec(part: Part, name: str) -> CellValue:
+    """Return a spec for display, by one of its names."""
+    wanted = plain(name)
+    return next(
+        (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key))), None
+    )
+
+
+def second_source(part: Part | None, sources: Sequence[Part]) -> str:
+    """Return the manufacturers of a number but the part's own."""
+    own = None if part is None else part.manufacturer
+    return "; ".join(dict.fromkeys(each.manufacturer for each in sources if each.manufacturer != own)) or NONE
+
+
+def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
+    return lambda line: None if (best := line.best) is None else value(best)
+
+
+def _of_offer(value: Callable[[Offer], CellValue]) -> Value:
+    return _of_best(lambda best: value(best.offer))
+
+
+def _stock(line: LinePart) -> CellValue:
+    return offers.stock(line.offers)
+
+
+def _total(line: LinePart) -> CellValue:
+    return None if line.best is None else line.share.of(line.best.total)
+
+
+def _order_quantity(line: LinePart) -> CellValue:
+    return None if line.best is None else line.share.of_pieces(line.best.quantity)
+
+
+def _lead_time(line: LinePart) -> CellValue:
+    """Return the lead time of the best offer; if it states none, the shortest of the others."""
+    if line.best is not None and line.best.offer.lead_days is not None:
+        return line.best.offer.lead_days
+    return min((each.lead_days for each in line.offers if each.lead_days is not None), default=None)
+
+
+COUNT, PRICE, TOTAL = "#,##0", "#,##0.00###", "#,##0.00"
+
+_SPECS: config.Feature = "TECH_SPECS"
+
+KINDS = {
+    "price": ColumnKind(
+        "price", "unit price of the best offer", _of_best(lambda best: rounded(best.unit_price)), PRICED, None, PRICE
+    ),
+    "total": ColumnKind("total", "price of what has to be bought; the line's share of it", _total, PRICED, None, TOTAL),
+    "order_quantity": ColumnKind(
+        "order quantity",
+        "what has to be bought (MOQ, multiple); the line's share",
+        _order_quantity,
+        AT_BEST,
+        None,
+        COUNT,
+    ),
+    "needed": ColumnKind("needed", "quantity that is needed: that of the line, times --boards", number_format=COUNT),
+    "price_breaks": ColumnKind(
+        "price breaks", "all prices of the best offer", _of_best(lambda best: breaks_text(best.breaks)), PRICED
+    ),
+    "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
+    "stock": ColumnKind("stock", "stock of all offers that count", _stock, ("distributor",), None, COUNT),
+    "distributor": ColumnKind("distributor", "distributor of the best offer", _of_offer(lambda o: o.seller), AT_BEST),
+    "authorized": ColumnKind(
+        "authorized",
+        "yes where the distributor of the best offer is authorized by the manufacturer, else no",
+        _of_offer(lambda o: "yes" if o.authorized else "no"),
+        AT_BEST,
+    ),
+    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_offer(lambda o: o.sku), AT_BEST),
+    "moq": ColumnKind("MOQ", "minimum order quantity of it", _of_offer(lambda o: o.moq), AT_BEST, None, COUNT),
+    "order_multiple": ColumnKind(
+        "order multiple", "multiple in which it is sold", _of_offer(lambda o: o.order_multiple), AT_BEST, None, COUNT
+    ),
+    "packaging": ColumnKind("packaging", "packaging of the best offer", _of_offer(lambda o: o.packaging), AT_BEST),
+    "offer_url": ColumnKind("offer URL", "page of the best offer", _of_offer(lambda o: o.url), AT_BEST),
+    "lead_time": ColumnKind(
+        "lead time days", "lead time of the best offer, or else the shortest", _lead_time, AT_BEST, "LEAD_TIME", COUNT
+    ),
+    "lifecycle": ColumnKind("lifecycle", "lifecycle status", lambda line: line.part.lifecycle, (), _SPECS),
+    "rohs": ColumnKind("RoHS", "RoHS status of the part", lambda line: _spec(line.part, "rohs"), (), _SPECS),
+    "spec": ColumnKind(
+        "spec",
+        "any spec, by its name or v3's key: spec:resistance, spec:Number of Pins",
+        lambda line: _spec(line.part, line.spec or ""),
+        ("spec",),
+        _SPECS,
+    ),
+    "second_source": ColumnKind(
+        "second source", f"other manufacturers with this number, or all; {CANDIDATES} parts more at most"
+    ),
+    "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package, (), _SPECS),
+    "datasheet": ColumnKind("datasheet", "address of it", lambda line: line.part.datasheet_url, (), "DATASHEETS"),
+    "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url),
+    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn),
+    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer),
+    "description": ColumnKind("description", "short description", lambda line: line.part.short_description),
+    "data_as_of": ColumnKind("data as of", "time at which the data was fetched", lambda line: at(line.fetched)),
+    "status": ColumnKind("status", "how the line went; always there, last if not named"),
+}
+
+
+class ColumnSpec(NamedTuple):
+    """One column. `quantity` and `currency` are None where the line's quantity and USD count."""
+
+    kind: str
+    quantity: int | None = None
+    currency: str | None = None
+    distributor: str | None = None
+    spec: str | None = None
+
+    @property
+    def heading(self) -> str:
+        """The heading."""
+        kind = KINDS[self.kind]
+        words = [PREFIX, kind.label]
+        if self.quantity is not None:
+            words.append(f"@{self.quantity}")
+        if "currency" in kind.options:
+            words.append(self.currency or CURRENCY)
+        return " ".join([*words, *filter(None, (self.distributor, self.spec))])
+
+    @property
+    def is_priced(self) -> bool:
+        """Whether the column is in a currency."""
+        return "currency" in KINDS[self.kind].options
+
+    @property
+    def is_of_best(self) -> bool:
+        """Whether the column is about the best offer."""
+        return "quantity" in KINDS[self.kind].options
+
+
+STATUS, NEEDED, SOURCES = ColumnSpec("status"), ColumnSpec("needed"), ColumnSpec("second_source")
+
+
+def parse_list(text: str) -> list[ColumnSpec]:
+    """Parse columns that are separated by commas; the same one twice is one. The status column is added where it is not
+    named. Raises ConfigError for an unknown one."""
+    specs = list(dict.fromkeys(parse(each) for each in text.split(",") if each.strip()))
+    if not specs:
+        raise errors.ConfigError(f"no columns are named; there are {', '.join(KINDS)}")
+    return specs if STATUS in specs else [*specs, STATUS]
+
+
+def parse(text: str) -> ColumnSpec:
+    """Parse one column. Raises ConfigError that names the nearest one."""
+    match = _SPEC.fullmatch(text.strip())
+    if match is None:
+        raise AssertionError("every text matches")
+    name = match["name"].strip().lower().replace(" ", "_").replace("-", "_")
+    if name not in KINDS:
+        raise errors.ConfigError(_unknown(match["name"].strip()))
+    options = KINDS[name].options
+    if match["quantity"] is not None and "quantity" not in options:
+        raise errors.ConfigError(f"the column {name} has no quantity: write {name} instead of {text[:SHOWN]!r}")
+    quantity = None if match["quantity"] is None else _quantity(name, match["quantity"].strip())
+    argument = match["argument"]
+    if "spec" in options:
+        if not any(map(str.isalnum, argument or "")):
+            raise errors.ConfigError(f"the column {name} needs a name, such as {name}:resistance")
+        return ColumnSpec(name, spec=" ".join((argument or "").split()))
+    if argument is None:
+        return ColumnSpec(name, quantity)
+    first, _, rest = argument.partition(":")
+    is_currency = "currency" in options and first.strip().upper() in CURRENCIES
+    currency, distributor = (first.strip().upper(), rest.strip()) if is_currency else (None, argument.strip())
+    if is_currency and not distributor:
+        return ColumnSpec(name, quantity, currency)
+    if "distributor" in options and any(map(str.isalnum, distributor)):
+        return ColumnSpec(name, quantity, currency, distributor)
+    raise errors.ConfigError(f"the column {name} cannot be followed by {text[text.index(':') :][:SHOWN]!r}")
+
+
+def _quantity(name: str, text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:10]) <= QUANTITY_MAX or len(text) > 10:
+        raise errors.ConfigError(
+            f"the quantity of {name}@{text[:SHOWN]} is not a whole number from 1 to {QUANTITY_MAX}"
+        )
+    return int(text)
+
+
+def _unknown(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), KINDS, 1, 0.5)
+    meant = f" (did you mean {near[0]}?)" if near else ""
+    return f"unknown column {name[:SHOWN]!r}{meant}; there are {', '.join(KINDS)}"
+
+
+def currencies(specs: Sequence[ColumnSpec]) -> list[str]:
+    """Return the currencies that are needed, each of which is one query for each line."""
+    return list(dict.fromkeys(each.currency or CURRENCY for each in specs if each.is_priced)) or [CURRENCY]
+
+
+def common_quantity(specs: Sequence[ColumnSpec]) -> int | None:
+    """Return the quantity of the priced columns, if it is one: the best offer is chosen at it for the others, too."""
+    quantities = {each.quantity for each in specs if each.is_priced}
+    return quantities.pop() if len(quantities) == 1 else None
+
+
+def note_without(specs: Sequence[ColumnSpec], features: Collection[str]) -> str | None:
+    """Return which columns stay empty without further plan features; None if there are none. It is said before parts
+    are spent, because a plan that does include them only has to be configured."""
+    kinds = {spec.kind: KINDS[spec.kind].feature for spec in specs}
+    empty = {kind: feature for kind, feature in kinds.items() if feature is not None and feature not in features}
+    if not empty:
+        return None
+    missing = ", ".join(dict.fromkeys(empty.values()))
+    return f"{', '.join(empty)}: will be empty: the application has no {missing} (configuration: features)"
+
+
+def parse_offers(text: str) -> int | None:
+    """Return how many offers of each line `all`, `none` or `best:N` lists; None for all. Raises ConfigError."""
+    match = re.fullmatch(r"all|none|best:([1-9]\d{0,6})", text.strip().lower(), re.ASCII)
+    if match is None:
+        raise errors.ConfigError(f"--offers {text[:SHOWN]!r} is unknown: write all, none, or best:N such as best:5")
+    return int(match[1]) if match[1] else {"all": None, "none": 0}[match[0]]

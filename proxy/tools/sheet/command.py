@@ -1,0 +1,38 @@
+"""`v3bridge sheet`: fills parts lists and workbooks, through the quota and the store of the service.
+
+Exit code 0: all lines have what was asked for; 1: some have not, or the run stopped early; 2: a mistake in options or
+the file, or a declined cost: nothing is written; 3: nothing usable.
+"""
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from proxy.cli import option_fields
+from proxy.cli.shown import table_console
+from proxy.tools.sheet.options import FillOptions
+
+app = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_help=True)
+
+
+def _fill(options: FillOptions) -> None:
+    """Fill a parts list with columns of prices, stock and other data, or the formulas of an add-in. Prints the cost
+    first."""
+    from proxy.tools.sheet import run
+
+    raise typer.Exit(run.run(options))
+
+
+app.command("fill")(option_fields.command(FillOptions, _fill))
+
+
+@app.command("columns")
+def columns() -> None:
+    """List the columns that `sheet fill --columns` can add."""
+    from proxy.tools.sheet.columns import KINDS
+
+    shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
+    table = Table("column", "content")
+    for name, kind in KINDS.items():
+        table.add_row(Text(name + "".join(shown[option] for option in kind.options)), Text(kind.explanation))
+    table_console().print(table)

@@ -1,1 +1,0 @@
-"""Commands `sheet fill` and `sheet formulas`: options, files, output."""

@@ -1,0 +1,115 @@
+"""CSV and TSV files: read with Python's csv, and written with their encoding, delimiter, line ends and decimal comma.
+
+A text that a spreadsheet program would take for a formula gets an apostrophe.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal, TextIO
+
+from proxy import errors
+from proxy.tools.sheet.columns import CellValue
+from proxy.tools.sheet.lines import Row
+from proxy.traffic import bom_columns
+
+NEW_FILE = b"\xef\xbb\xbf"  # a CSV file that spreadsheet programs read as UTF-8
+FORMULA_STARTS = tuple("=+-@\t\r")
+SAMPLE_CHARACTERS = 1 << 16
+_COMMA, _POINT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
+
+
+class CsvFile:
+    """A CSV file. Rows are numbered by their first lines."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self._data = data
+        name = bom_columns.encoding(data)
+        self.encoding = {"utf-8-sig": "utf-8"}.get(name, name)
+        self._mark = 3 if data.startswith(b"\xef\xbb\xbf") else 0
+        if name == "utf-16":
+            self.encoding = "utf-16-le" if data.startswith(bom_columns.UTF16[0]) else "utf-16-be"
+            self._mark = 2
+        if data.startswith((b"+/v8", b"+/v9", b"+/v+", b"+/v/")):
+            raise errors.SheetError(f"{path}: is encoded as UTF-7: save it as UTF-8")
+        with self._text() as stream:
+            try:
+                sample = stream.read(SAMPLE_CHARACTERS)
+            except UnicodeDecodeError:
+                raise errors.SheetError(f"{path}: is damaged: it ends within a character") from None
+        if "\0" in sample:
+            raise errors.SheetError(f"{path}: is neither CSV nor a workbook that can be filled (.xlsx, .xlsm)")
+        self.delimiter = bom_columns.delimiter(sample)
+        end = re.search(r"\r\n|\n|\r", sample)
+        self.line_end = end[0] if end else "\n"
+        header, *_ = [*filter(str.strip, sample.splitlines()), ""]
+        self._quotes_all = all(cell.startswith('"') for cell in header.split(self.delimiter))
+        cells = re.split(rf"[{re.escape(self.delimiter)}\r\n\"]+", sample)
+        commas, points = (sum(bool(form.fullmatch(cell)) for cell in cells) for form in (_COMMA, _POINT))
+        self.decimal = "," if self.delimiter != "," and commas > points else "."
+
+    def rows(self) -> Iterator[Row]:
+        """Yield the rows with their numbers."""
+        begin = 1
+        with self._text() as stream:
+            reader = csv.reader(stream, delimiter=self.delimiter)
+            try:
+                for row in reader:
+                    # What cannot be sent, bytes that the encoding does not define, become question marks.
+                    yield begin, [cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row]
+                    begin = reader.line_num + 1
+            except (csv.Error, UnicodeDecodeError) as error:
+                raise errors.SheetError(f"{self.path}: row {begin} cannot be read: {error}") from None
+
+    def save_list(self, target: Path, changes: Mapping[int, Mapping[int, CellValue]]) -> None:
+        """Write the file with changed cells, by row and column."""
+        with self._text() as stream, self._open(target) as written:
+            reader = csv.reader(stream, delimiter=self.delimiter)
+            writer = self._writer(written)
+            begin = 1
+            for row in reader:
+                cells = changes.get(begin, {})
+                begin = reader.line_num + 1
+                changed = row + [""] * (max(cells, default=-1) + 1 - len(row))
+                for column, value in cells.items():
+                    changed[column] = self._as_text(value)
+                writer(changed)
+
+    def save_rows(self, target: Path, rows: Iterable[Sequence[CellValue]]) -> None:
+        """Write another file in the manner of this one."""
+        with self._open(target) as written:
+            writer = self._writer(written)
+            for row in rows:
+                writer([*map(self._as_text, row)])
+
+    def _writer(self, stream: TextIO) -> Callable[[Iterable[str]], object]:
+        quoting: Literal[0, 1] = csv.QUOTE_ALL if self._quotes_all else csv.QUOTE_MINIMAL
+        return csv.writer(stream, delimiter=self.delimiter, lineterminator=self.line_end, quoting=quoting).writerow
+
+    def _text(self) -> TextIO:
+        """Open the text. Bytes that the encoding does not define are written back as they were."""
+        return io.TextIOWrapper(io.BytesIO(self._data[self._mark :]), self.encoding, errors=self._errors, newline="")
+
+    def _open(self, target: Path) -> TextIO:
+        stream = target.open("wb")
+        stream.write(self._data[: self._mark])
+        return io.TextIOWrapper(stream, self.encoding, errors=self._errors, newline="")
+
+    @property
+    def _errors(self) -> str:
+        return "surrogatepass" if self.encoding.startswith("utf-16") else "surrogateescape"
+
+    def _as_text(self, value: CellValue) -> str:
+        match value:
+            case None:
+                return ""
+            case Decimal():
+                return f"{value:f}".replace(".", self.decimal)
+            case int():
+                return str(value)
+        text = value if value.isascii() else value.encode(self.encoding, "replace").decode(self.encoding)
+        return f"'{text}" if text.startswith(FORMULA_STARTS) else text

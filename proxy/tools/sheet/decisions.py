@@ -1,0 +1,153 @@
+"""Which part a line is: found, found as another number, ambiguous, or not found; and why. Pure.
+
+A line is looked up at one part first. Only where several match are more of them looked at, and where nothing matches,
+who makes the number, or whether it is a distributor's. An alternative is tried if the number before it is not found or
+has no stock.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from proxy.tools.sheet import offers
+from proxy.tools.sheet.lines import Choice, Line
+from proxy.tools.sheet.offers import OfferRules, same_number
+from proxy.tools.sheet.parts import CANDIDATES, Part, PartQuery, PartResult
+
+# Outcomes of a line; those of COMPLETE are what was asked for.
+FOUND, NO_VALUE, NOT_PRICED, FOUND_AS, AMBIGUOUS, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED = OUTCOMES = (
+    *("found", "no value", "not priced", "found as", "ambiguous", "not found", "failed", "left out", "not fetched"),
+)
+COMPLETE = (FOUND, NO_VALUE)
+DOUBTFUL = (NOT_PRICED, FOUND_AS, AMBIGUOUS)
+NO_PART = f"{NOT_FOUND}: "
+PARTS_MAX = 1 + CANDIDATES  # that one number may cost
+
+# Digi-Key, Mouser, LCSC and Newark number in forms of their own; those of others may be anybody's numbers.
+_DISTRIBUTOR_NUMBER = re.compile(r".+-ND|\d{2,3}-(?=.*[A-Z])\S{3,}|C\d{3,9}|\d{2}[A-Z]\d{4}", re.IGNORECASE)
+
+Results = Callable[[PartQuery], PartResult | None]
+
+
+class Decision(NamedTuple):
+    """What a line is. `text` is its status; `part`, which has a `name`, was found by `query`."""
+
+    outcome: str
+    text: str
+    query: PartQuery | None = None
+    part: Part | None = None
+    name: tuple[str, str] = ("", "")
+    """Number and manufacturer."""
+
+
+def decide(line: Line, results: Results, rules: OfferRules, currency: str) -> Decision | PartQuery:
+    """Return what a line is, or the query whose result is needed to know."""
+    tried: list[tuple[Choice, Decision]] = []
+    for choice in line.choices:
+        decision = _judged(choice, results, currency)
+        if isinstance(decision, PartQuery):
+            return decision
+        tried.append((choice, decision))
+        part = decision.part
+        if part is not None and offers.is_stocked(offers.allowed(part.offers, rules, line.skus)):
+            return _named(decision, tried)
+    # Nothing has stock: the first that is found.
+    for place, (_, decision) in enumerate(tried):
+        if decision.part is not None:
+            return _named(decision, tried[: place + 1])
+    failed = next((decision for _, decision in tried if decision.outcome == FAILED), tried[0][1])
+    if len(tried) == 1 or failed.outcome == FAILED:
+        return failed
+    reasons = (f"{choice.mpn}: {each.text.removeprefix(NO_PART)}" for choice, each in tried)
+    return Decision(NOT_FOUND, NO_PART + "; ".join(reasons))
+
+
+def _named(decision: Decision, tried: Sequence[tuple[Choice, Decision]]) -> Decision:
+    """Name the alternative, and why the numbers before it were not taken."""
+    part = decision.part
+    if len(tried) == 1 or part is None:
+        return decision
+    before = ", ".join(
+        f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in tried[:-1]
+    )
+    text = f"alternative {part.mpn} of {part.manufacturer}, as {before}"
+    return decision._replace(
+        text=f"{decision.text}: {text}" if decision.outcome == FOUND else f"{decision.text}; {text}"
+    )
+
+
+def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQuery:
+    """Return what one number is, or the query that is needed to know."""
+    query = PartQuery(choice.mpn, choice.manufacturer, choice.sku, currency)
+    result = results(query)
+    if result is None:
+        return query
+    if result.error is not None:
+        return Decision(FAILED, f"{FAILED}: {result.error}")
+    if not result.hits:
+        return _not_found(choice, results, query)
+    if result.hits > 1:
+        more = query._replace(limit=CANDIDATES)
+        several = results(more)
+        if several is None:
+            return more
+        # What could not be fetched of the others leaves the doubt.
+        result, query = (several, more) if several.parts else (result, query)
+    return _among(choice, result, query)
+
+
+def _among(choice: Choice, result: PartResult, query: PartQuery) -> Decision:
+    """Return which of the parts that match a number is."""
+    if not result.parts:
+        return Decision(FAILED, f"{FAILED}: no part came")
+    spelled_so = [part for part in result.parts if _spelled(choice, part)]
+    equal = spelled_so if len(spelled_so) == 1 else [part for part in result.parts if _is_equal(choice, part)]
+    first = (equal or result.parts)[0]
+    if len(equal) == 1 and (result.hits == 1 or len(result.parts) > 1):
+        return Decision(FOUND, FOUND, query, first, (first.mpn, first.manufacturer))
+    if result.hits == 1:
+        text = f"{FOUND_AS} {first.mpn} of {first.manufacturer}"
+        return Decision(FOUND_AS, text, query, first, (first.mpn, first.manufacturer))
+    shown = equal if len(equal) > 1 else result.parts
+    names = "; ".join(f"{part.mpn} of {part.manufacturer}" for part in shown)
+    hits = result.hits if len(equal) < 2 else len(equal)
+    more = f" and {hits - len(shown)} more" if hits > len(shown) else ""
+    text = f"{AMBIGUOUS}: {names}{more}; these values are of the first"
+    return Decision(AMBIGUOUS, text, query, first, (first.mpn, first.manufacturer))
+
+
+def _spelled(choice: Choice, part: Part) -> bool:
+    return choice.mpn.casefold() == part.mpn.casefold()
+
+
+def _is_equal(choice: Choice, part: Part) -> bool:
+    if choice.mpn:
+        return same_number(choice.mpn, part.mpn)
+    return any(offers.has_sku(offer, (choice.sku,)) for offer in part.offers)
+
+
+def _not_found(choice: Choice, results: Results, query: PartQuery) -> Decision | PartQuery:
+    """Return why there is no part: which manufacturers make the number, or that it is a distributor's."""
+    if choice.mpn and _DISTRIBUTOR_NUMBER.fullmatch(choice.mpn):
+        as_sku = PartQuery("", "", choice.mpn, query.currency)
+        result = results(as_sku)
+        if result is None:
+            return as_sku
+        if result.parts:
+            found = _among(Choice("", sku=choice.mpn), result, as_sku)
+            return found._replace(text=f"{FOUND}: as distributor's number") if found.outcome == FOUND else found
+    if not choice.manufacturer:
+        return Decision(NOT_FOUND, NOT_FOUND)
+    alone = query._replace(manufacturer="")
+    result = results(alone)
+    if result is None:
+        return alone
+    text = f"{NO_PART}no part of {choice.manufacturer}"
+    if result.parts:
+        part = result.parts[0]
+        others = " and others" if result.hits > 1 else ""
+        number = "it" if _is_equal(choice, part) else part.mpn
+        text += f"; {part.manufacturer}{others} {'make' if others else 'makes'} {number}"
+    elif result.error is None:
+        text = f"{NO_PART}no part has this number"
+    return Decision(NOT_FOUND, text)

@@ -1,1 +1,0 @@
-"""The spreadsheet add-ins' functions in formulas: found, evaluated and given new cached values."""

@@ -1,0 +1,203 @@
+"""Columns of a list by their headings: several of a role, with numbers inside them, and named by distributors alone.
+
+`Manufacturer 2 MPN` is the second of the columns `manufacturer MPN`; `Digi-Key` and `MOUSER#` are columns of SKUs.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from proxy.traffic.bom_columns import HEADINGS, plain
+
+ROLES = {
+    "mpn": "part number",
+    "brand": "manufacturer",
+    "sku": "SKU",
+    "quantity": "quantity",
+    "dnp": "not populated",
+    "fitted": "populated",
+    "designator": "designators",
+}
+"""Roles of columns, and what they are called."""
+
+_NAMES = {role: [plain(name) for name in names] for role, names in HEADINGS.items()}
+_ANY_NUMBER = _NAMES["mpn"].index(plain("part number"))  # before it are the names of manufacturers' numbers
+_KNOWN = {name: (role, rank) for role in (*ROLES, "value") for rank, name in reversed([*enumerate(_NAMES[role])])}
+_MAKERS = ("manufacturer", "manuf", "manf", "mfr", "mfg", "maker", "oem")
+_SELLERS = ("supplier", "distributor", "distrib", "vendor", "dist", "seller")
+_DISTRIBUTORS = (
+    *("digikey", "mouser", "lcsc", "jlcpcb", "jlc", "farnell", "newark", "element", "arrow", "avnet", "tme", "rs"),
+    *("rscomponents", "futureelectronics", "future", "tti", "rutronik", "verical", "conrad", "reichelt", "distrelec"),
+    *("buerklin", "burklin", "chipstop", "onlinecomponents", "masterelectronics", "sager", "allied", "schukat"),
+)
+_NUMBER_WORDS = frozenset(
+    (
+        *(
+            "",
+            "no",
+            "nr",
+            "pn",
+            "sku",
+            "part",
+            "parts",
+            "partno",
+            "partnr",
+            "partnumber",
+            "number",
+            "code",
+            "ordercode",
+        ),
+        *("orderno", "ordernumber", "ref", "reference", "id", "stockno", "stockcode", "artikelnr", "artikelnummer"),
+        *("bestellnr", "bestellnummer", "distributorpn", "symbol", "catno", "catalogno"),
+    )
+)
+_MPN_WORDS = frozenset(("mpn", "pn", "partno", "partnumber", "part", "partnr", "number", "no"))
+_ALTERNATIVE = re.compile(
+    r"\b(?:alternativ\w*|alternate|alt|2nd|3rd|second(?:ary)?|third|substitute|replacement|ersatz|backup)\b\.?"
+    r"(?:\s+source)?",
+    re.IGNORECASE,
+)
+_ONE_COLUMN = ("quantity", "dnp", "fitted", "designator", "value")
+_OF_ALL = ("total", "order", "build", "gesamt", "bestell")  # boards: such a quantity is not multiplied
+
+
+class NumberColumn(NamedTuple):
+    """A column of part numbers or SKUs. `brand` is that of the manufacturers of these numbers."""
+
+    column: int
+    is_sku: bool = False
+    brand: int | None = None
+
+
+class Columns(NamedTuple):
+    """Columns of a list, from 0; a line takes the first number that it has. `from_values`: no other column has part
+    numbers than that of values."""
+
+    numbers: tuple[NumberColumn, ...]
+    places: Mapping[str, int]
+    from_values: bool = False
+
+    @property
+    def roles(self) -> dict[int, str]:
+        """What each column that is used is called."""
+        used = {place: ROLES[role] for role, place in self.places.items() if role in ROLES}
+        for each in self.numbers:
+            if each.brand is not None:
+                used[each.brand] = ROLES["brand"]
+            used[each.column] = ROLES["sku" if each.is_sku else "mpn"]
+        return used
+
+    @property
+    def flat(self) -> dict[str, int]:
+        """One column of each role, by which rows of headings are compared."""
+        flat = {"sku" if each.is_sku else "mpn": each.column for each in reversed(self.numbers)}
+        return flat | {role: place for role, place in self.places.items() if role == "quantity"}
+
+
+class _Heading(NamedTuple):
+    column: int
+    role: str
+    rank: int
+    number: int
+    """That inside the heading; 0 without one."""
+
+
+def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_board: bool) -> Columns | None:
+    """Return the columns that a row of headings names; None without a column of numbers. `named` are those that the
+    user has named, by role; `per_board`: of several quantities that of one board."""
+    found = list(_headings(cells))
+    mpns = [each for each in found if each.role == "mpn"]
+    own = [each for each in mpns if each.rank < _ANY_NUMBER]
+    if not own and mpns:  # a company's own numbers may be called so, too: one name only
+        best = min(each.rank for each in mpns)
+        own = [each for each in mpns if each.rank == best]
+    if "mpn" in named:
+        own = [_Heading(column, "mpn", 0, 0) for column in named["mpn"]]
+    own.sort(key=lambda each: (each.number, plain(cells[each.column]).startswith(_SELLERS)))
+    brands = sorted((each for each in found if each.role == "brand"), key=lambda each: each.number)
+    if "brand" in named:
+        brands = [_Heading(column, "brand", 0, 0) for column in named["brand"]]
+    skus = named.get("sku") or [each.column for each in found if each.role == "sku"]
+    numbers = [NumberColumn(each.column, brand=_brand(place, own, brands)) for place, each in enumerate(own)]
+    numbers += [NumberColumn(column, is_sku=True) for column in skus]
+    places: dict[str, int] = {}
+    for each in sorted(found, key=lambda each: _preference(each, per_board=per_board)):
+        if each.role in _ONE_COLUMN:
+            places.setdefault(each.role, each.column)
+    if "quantity" in named:
+        places["quantity"] = named["quantity"][0]
+    value = places.pop("value", None)
+    if numbers:
+        return Columns(tuple(numbers), places)
+    if value is not None and "designator" in places:
+        brand = brands[0].column if brands else None
+        return Columns((NumberColumn(value, brand=brand),), places, from_values=True)
+    return None
+
+
+def is_heading(cell: str) -> bool:
+    """Return whether a cell heads a column of one of the roles."""
+    return _role(cell) is not None
+
+
+def is_of_all(heading: str) -> bool:
+    """Return whether a quantity is that of all boards, and not of one."""
+    return plain(heading).startswith(_OF_ALL)
+
+
+def _preference(heading: _Heading, *, per_board: bool) -> tuple[bool, int, int]:
+    """Return how late a heading is among those of its role."""
+    of_all = heading.role == "quantity" and is_of_all(_NAMES["quantity"][heading.rank])
+    return per_board and of_all, heading.rank, heading.number
+
+
+def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> int | None:
+    """Return the column with the manufacturers of the numbers in one of several columns."""
+    mpn = mpns[place]
+    numbered = next((each.column for each in brands if mpn.number and each.number == mpn.number), None)
+    if numbered is not None:
+        return numbered
+    if len(mpns) == len(brands):
+        return brands[place].column
+    beside = next((each.column for each in brands if each.column in (mpn.column - 1, mpn.column + 1)), None)
+    first = min((each.column for each in brands), default=None)
+    if place == 0:
+        return first if beside is None else beside
+    return beside if beside != first else None
+
+
+def _headings(cells: Sequence[str]) -> Iterator[_Heading]:
+    for column, cell in enumerate(cells):
+        role = _role(cell)
+        if role is not None:
+            digits = re.search(r"\d+", cell)
+            number = int(digits[0][:3]) if digits else 2 if _ALTERNATIVE.search(cell) else 0
+            yield _Heading(column, *role, number)
+
+
+def _role(cell: str) -> tuple[str, int] | None:
+    """Return the role of a heading, and how well its name says that; 0 is best."""
+    if not cell.strip() or len(cell) > 80:
+        return None
+    text = cell.replace("#", " no ").replace("№", " no ")
+    for each in (text, cell, _ALTERNATIVE.sub(" ", text)):
+        name = plain(each)
+        for spelled in (name, re.sub(r"\d", "", name)):
+            if spelled in _KNOWN:
+                return _KNOWN[spelled]
+            if (role := _composed(spelled)) is not None:
+                return role
+    return None
+
+
+def _composed(name: str) -> tuple[str, int] | None:
+    """Return the role of a name of two words, such as `supplier MPN` and `Digi-Key SKU`, and of a distributor."""
+    for words, role, rest in (
+        (_DISTRIBUTORS, "sku", _NUMBER_WORDS),
+        (_SELLERS, "sku", _NUMBER_WORDS - {""}),
+        (_SELLERS, "mpn", frozenset(("mpn",))),
+        (_MAKERS, "mpn", _MPN_WORDS),
+    ):
+        if any(name.startswith(word) and name.removeprefix(word) in rest for word in words):
+            return role, 0
+    return None

@@ -1,0 +1,364 @@
+"""Lines of a list: the row of the headings, the numbers and the quantity of each line, and what is no line."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, TypeVar
+
+import msgspec
+
+from proxy import errors
+from proxy.tools.sheet import headings, quantities
+from proxy.tools.sheet.headings import Columns
+from proxy.tools.sheet.quantities import UNREADABLE, Cell, QuantityError
+from proxy.traffic import bom_columns
+from proxy.traffic.bom_columns import NOT_POPULATED, is_one_of, plain
+
+ROWS_MAX = 100_000  # a list is far shorter; without a limit a hostile file would fill the memory
+COLUMNS_MAX = 16_384  # of a sheet (ECMA-376)
+NUMBER_MAX = 200  # characters of a part number
+NAME_MAX = 60  # characters of a cell in a message
+LABEL_CELLS = 2  # filled cells of a row that states something about the list
+
+ABOVE, TOTAL, LABEL, AGAIN, OTHER_HEADINGS, NOT_FITTED, SECTION = NO_LINES = (
+    *("above the headings", "a total", "a label", "the headings again", "other headings", "not populated"),
+    "a title without a part",
+)
+"""Why a row is no line, and nothing is missing without it."""
+NO_NUMBER, WIDER, BELOW_OTHERS = "no part number", "wider than the headings", "below other headings"
+UTF7 = "encoded as UTF-7: save the list as UTF-8"
+LOST_DIGITS = "a number that has lost digits: format the column as text and enter it again"
+
+# A line that begins with one of these adds up others.
+TOTALS = frozenset(
+    map(
+        plain,
+        (
+            *("total", "totals", "grand total", "subtotal", "sub total", "sum", "Summe", "Gesamt", "Gesamtsumme"),
+            *("Zwischensumme", "somme", "total général", "sous-total", "suma", "totale", "somma", "totaal", "soma"),
+            *("razem", "łącznie", "celkem", "итого", "合计", "总计", "小计", "合計", "總計", "小計", "합계"),
+        ),
+    )
+)
+_YES = frozenset(("x", "1", "yes", "y", "true", "ja", "j", "oui", "sí", "si", *NOT_POPULATED))
+_NO = frozenset(("0", "no", "n", "false", "nein", "non", *NOT_POPULATED))
+_LETTERS = re.compile(r"[A-Za-z]{1,3}")
+# 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
+_VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
+_EXPONENT = re.compile(r"\d([.,]\d+)?E\+?\d{2,3}", re.IGNORECASE)  # what a spreadsheet program shows of a long number
+_UTF7 = re.compile(r"\+A[A-P][A-Za-z0-9+/][A-Za-z0-9+/]*-|\+/v[89+/]")
+_NO_SKU = re.compile(r"https?:.*|[$€£¥]?\s*\d+[.,]\d+\s*[$€£¥]?", re.IGNORECASE)  # an address, or a price
+
+Row = tuple[int, Sequence[Cell]]
+T = TypeVar("T")
+
+
+class Reading(NamedTuple):
+    """How a list is read. `named` are columns by role: headings, or letters; `header_row` is that of the headings.
+    With `boards`, quantities are those of one."""
+
+    named: Mapping[str, Sequence[str]] = {}
+    header_row: int | None = None
+    boards: int | None = None
+
+
+class Choice(NamedTuple):
+    """A number that a line can be bought by: that of a manufacturer, or of a distributor."""
+
+    mpn: str
+    manufacturer: str = ""
+    sku: str = ""
+
+
+class Line(NamedTuple):
+    """A line with its numbers, the best first, and the SKUs that it names. `quantity` is what is needed: None where
+    that is unclear, and `problem` says why."""
+
+    row: int
+    choices: tuple[Choice, ...]
+    skus: tuple[str, ...]
+    quantity: int | None
+    problem: str = ""
+
+
+class LeftOut(msgspec.Struct, frozen=True):
+    """A row that is not read as a line, and why."""
+
+    row: int
+    reason: str
+
+    @property
+    def is_line(self) -> bool:
+        """Whether something is missing without it."""
+        return self.reason not in NO_LINES
+
+
+class PartsList(NamedTuple):
+    """What was read of a table. `cells` are those of each line's row; `problems` are cells that are not understood or
+    contradict others."""
+
+    header_row: int
+    headings: Sequence[str]
+    columns: Columns
+    lines: Sequence[Line]
+    left_out: Sequence[LeftOut]
+    problems: Sequence[str]
+    cells: Mapping[int, Sequence[Cell]]
+    width: int
+
+
+def column_name(column: int) -> str:
+    """Return the letters of a column: 0 is A, 26 is AA."""
+    letters = ""
+    column += 1
+    while column:
+        column, letter = divmod(column - 1, 26)
+        letters = chr(65 + letter) + letters
+    return letters
+
+
+def column_number(letters: str) -> int:
+    """Return a column by its letters: A is 0, AA is 26."""
+    number = 0
+    for letter in letters.upper():
+        number = 26 * number + ord(letter) - 64
+    return number - 1
+
+
+def text_of(cell: Cell) -> str:
+    """Return a cell as text: a number as it is shown."""
+    if isinstance(cell, str):
+        return cell
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return str(cell)
+
+
+def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> PartsList:
+    """Read a list. Raises SheetError, which begins with `place`, without a column of part numbers."""
+    filled: list[Row] = []
+    for number, cells in rows:
+        if any(text_of(cell).strip() for cell in cells) and number >= (reading.header_row or 0):
+            filled.append((number, cells))
+        if len(filled) > ROWS_MAX:
+            raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
+    found = find_header(filled, reading)
+    if found is None:
+        raise errors.SheetError(_no_column(filled, reading, place))
+    index, columns, _ = found
+    return _Reader(filled, index, columns, reading, is_csv=is_csv).read()
+
+
+def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, int] | None:
+    """Return the index of the row with the headings, its columns, and how well it explains the rows below it; None
+    without a column of part numbers."""
+    first = [[text_of(cell) for cell in row] for _, row in filled[: bom_columns.EXAMINED_ROWS]]
+    searched = first[: 1 if reading.header_row else bom_columns.HEADER_ROWS]
+    per_board = reading.boards is not None
+    possible: dict[int, Columns] = {}
+    for by_letter in (False, True) if reading.named else (False,):
+        for index, cells in enumerate(searched if not possible else ()):
+            named = _named_columns(cells, reading.named, by_letter=by_letter)
+            columns = None if named is None else headings.recognize(cells, named, per_board=per_board)
+            if columns is not None:
+                possible[index] = columns
+    if own := {index: columns for index, columns in possible.items() if not columns.from_values}:
+        possible = own
+    if not possible:
+        return None
+    index, score = bom_columns.best_header(first, {index: columns.flat for index, columns in possible.items()})
+    return index, possible[index], score
+
+
+def _named_columns(
+    cells: Sequence[str], named: Mapping[str, Sequence[str]], *, by_letter: bool
+) -> dict[str, list[int]] | None:
+    """Return the columns that the user has named, by heading or by letter; None where one is missing."""
+    own = [*map(plain, cells)]
+    found: dict[str, list[int]] = {}
+    for role, names in named.items():
+        for name in names:
+            letter = column_number(name.strip()) if by_letter and _LETTERS.fullmatch(name.strip()) else COLUMNS_MAX
+            if plain(name) in own:
+                found.setdefault(role, []).append(own.index(plain(name)))
+            elif letter < len(cells) and cells[letter].strip():
+                found.setdefault(role, []).append(letter)
+            else:
+                return None
+    return found
+
+
+def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> str:
+    """List the headings that are there, because the missing one may be among them under another name."""
+    if not filled:
+        return f"{place}: is empty"
+    first = filled[: 1 if reading.header_row else bom_columns.HEADER_ROWS]
+    number, row = max(first, key=lambda each: sum(bool(text_of(cell).strip()) for cell in each[1]))
+    there = ", ".join(
+        f"{column_name(index)} {text_of(cell).strip()[:NAME_MAX]!r}"
+        for index, cell in enumerate(row)
+        if text_of(cell).strip()
+    )
+    what = "no column of part numbers; --read mpn=NAME names one, by heading or letter"
+    if reading.named:
+        what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
+    return f"{place}: {what}; the columns of row {number} are {there}"
+
+
+class _Reader:
+    """Reads the rows below the headings."""
+
+    def __init__(self, filled: Sequence[Row], index: int, columns: Columns, reading: Reading, *, is_csv: bool) -> None:
+        self._above, (self._header_row, header), self._rows = filled[:index], filled[index], filled[index + 1 :]
+        self._headings = [text_of(cell).strip() for cell in header]
+        self._columns = columns
+        self._boards = reading.boards or 1
+        self._width = len(header) if is_csv else None
+        quantity = columns.places.get("quantity")
+        below = [] if quantity is None else [row[quantity] for _, row in self._rows if quantity < len(row)]
+        self._decimal = quantities.decimal_mark(below)
+        self._problems: list[str] = []
+
+    def read(self) -> PartsList:
+        left_out = [LeftOut(number, ABOVE) for number, _ in self._above]
+        lines: list[Line] = []
+        below_others = False
+        for number, cells in self._rows:
+            row = [text_of(cell) for cell in cells]
+            reason = self._why_no_line(row)
+            below_others = reason == OTHER_HEADINGS or (below_others and reason != AGAIN)
+            if below_others and reason != OTHER_HEADINGS:
+                reason = BELOW_OTHERS
+            choices = () if reason else tuple(self._choices(row))
+            quantity, problem = (None, "") if reason else self._quantity(number, cells)
+            if quantity == 0:
+                reason = NOT_FITTED
+            elif not reason and not choices:
+                reason = self._why_no_number(row)
+            if reason:
+                left_out.append(LeftOut(number, reason))
+                continue
+            skus = tuple(sku for each in self._columns.numbers if each.is_sku and (sku := _sku(_at(row, each.column))))
+            lines.append(Line(number, choices, skus, quantity and quantity * self._boards, problem))
+        shown = {line.row for line in lines}
+        return PartsList(
+            self._header_row,
+            self._headings,
+            self._columns,
+            lines,
+            left_out,
+            self._problems,
+            {number: cells for number, cells in self._rows if number in shown},
+            max((len(row) for _, row in self._rows), default=0),
+        )
+
+    def _why_no_line(self, row: Sequence[str]) -> str:
+        """Return why a row is no line; empty for one that may be."""
+        filled = [cell.strip() for cell in row if cell.strip()]
+        numbers = [_at(row, each.column).strip() for each in self._columns.numbers]
+        first, places = plain(filled[0]), self._columns.places
+        is_short = len(filled) <= LABEL_CELLS
+        heads = self._is_heading(row, numbers)
+        reasons = {
+            TOTAL: {first, *map(plain, numbers)} & TOTALS or (first.startswith("total") and is_short),
+            LABEL: any(cell.endswith((":", "：")) for cell in (filled[0], *numbers))
+            or (is_short and re.search(r"[:：]\s", filled[0])),
+            AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self._headings if cell]
+            or (heads and all(plain(_at(row, at)) == plain(self._headings[at]) for at in self._columns.flat.values())),
+            OTHER_HEADINGS: heads,
+            UTF7: any(_UTF7.search(cell) for cell in filled),
+            WIDER: self._width is not None and any(cell.strip() for cell in row[self._width :]),
+            NOT_FITTED: any(map(quantities.is_not_populated, filled))
+            or is_one_of(_YES, _at(row, places.get("dnp")))
+            or is_one_of(_NO, _at(row, places.get("fitted"))),
+        }
+        return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+    def _is_heading(self, row: Sequence[str], numbers: Sequence[str]) -> bool:
+        """Return whether a row heads other columns: most of its cells are names of columns, that of the number too."""
+        named = sum(map(headings.is_heading, row))
+        return (
+            named > 1
+            and 2 * named > sum(bool(cell.strip()) for cell in row)
+            and not any(any(map(str.isdigit, number)) for number in numbers)
+        )
+
+    def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
+        """Yield the numbers that a line can be bought by: those of manufacturers, or else the first SKU."""
+        seen = set[Choice]()
+        for column in self._columns.numbers:
+            number = (_sku if column.is_sku else _number)(_at(row, column.column))
+            if not number or (self._columns.from_values and _VALUE.fullmatch(number)):
+                continue
+            if column.is_sku:
+                if not seen:
+                    yield Choice("", sku=number)
+                return
+            brand = _at(row, column.brand).strip()
+            choice = Choice(number, "" if bom_columns.is_placeholder(brand) or brand in UNREADABLE else brand)
+            if choice not in seen:
+                seen.add(choice)
+                yield choice
+
+    def _why_no_number(self, row: Sequence[str]) -> str:
+        text = next((text for each in self._columns.numbers if (text := _at(row, each.column).strip())), "")
+        if not text:
+            used = (self._columns.places.get(role) for role in ("quantity", "designator"))
+            is_line = any(_at(row, place).strip() for place in used)
+            return NO_NUMBER if is_line or sum(bool(cell.strip()) for cell in row) > 1 else SECTION
+        reasons = {
+            f"the part number {UNREADABLE.get(text)}": text in UNREADABLE,
+            LOST_DIGITS: _EXPONENT.fullmatch(text),
+            "the value of a part, and no part number": self._columns.from_values and _VALUE.fullmatch(text),
+            f"a part number of more than {NUMBER_MAX} characters": len(text) > NUMBER_MAX,
+            "a part number with a line break": "\n" in text or "\r" in text,
+            f"{text[:NAME_MAX]!r} is not a part number": True,
+        }
+        return next(reason for reason, is_so in reasons.items() if is_so)
+
+    def _quantity(self, number: int, cells: Sequence[Cell]) -> tuple[int | None, str]:
+        """Return the quantity of a line, or why it is unclear."""
+        places = self._columns.places
+        designators = text_of(_at(cells, places.get("designator"))).strip()
+        counted = reason = None
+        try:
+            counted = quantities.count_designators(designators) if designators else None
+        except QuantityError as error:
+            reason = str(error)
+        stated = _at(cells, places.get("quantity"))
+        if not text_of(stated).strip():
+            if reason:
+                return None, self._problem(number, places["designator"], reason)
+            if counted is None and "quantity" in places:
+                self._problem(number, places["quantity"], "is empty: 1 is taken")
+            return (1 if counted is None else counted), ""
+        try:
+            quantity = quantities.parse(stated, self._decimal)
+        except QuantityError as error:
+            shown = "" if stated in UNREADABLE else f"{text_of(stated).strip()[:NAME_MAX]!r} "
+            return None, self._problem(number, places["quantity"], f"{shown}{error}")
+        of_all = headings.is_of_all(self._headings[places["quantity"]])
+        if counted is not None and quantity not in (0, counted) and not of_all:
+            self._problem(number, places["quantity"], f"{quantity} is stated, but there are {counted} designators")
+        return quantity, ""
+
+    def _problem(self, row: int, column: int, text: str) -> str:
+        problem = f"{column_name(column)}{row}: {text}"
+        self._problems.append(problem)
+        return problem
+
+
+def _at(row: Sequence[T], place: int | None) -> T | Literal[""]:
+    return row[place] if place is not None and place < len(row) else ""
+
+
+def _number(text: str) -> str:
+    """Return a part number; empty for text that cannot be one, such as a dash, a placeholder or a paragraph."""
+    text = text.strip()
+    if text in UNREADABLE or not any(map(str.isalnum, text)) or len(text) > NUMBER_MAX or "\n" in text or "\r" in text:
+        return ""
+    return "" if bom_columns.is_placeholder(text) or _EXPONENT.fullmatch(text) else text
+
+
+def _sku(text: str) -> str:
+    """Return a distributor's number; empty for addresses and prices, too."""
+    return "" if _NO_SKU.fullmatch(text.strip()) else _number(text)

@@ -1,0 +1,288 @@
+"""Fills the lines of a list: lines become queries, decisions, purchases, and the values of columns.
+
+A column is recognized by its heading, so that a second run updates the columns of the first. New columns stand right
+of the data. Results are packed until the file is written: a list of 10 000 lines has 100 000 offers.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cache
+from typing import NamedTuple
+
+import msgspec
+
+from proxy import errors
+from proxy.tools.sheet import changes, columns, decisions, offers
+from proxy.tools.sheet.columns import KINDS, NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share, rounded
+from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
+from proxy.tools.sheet.lines import COLUMNS_MAX, NOT_FITTED, Line, PartsList
+from proxy.tools.sheet.offers import OfferRules
+from proxy.tools.sheet.parts import CANDIDATES, Offer, Part, PartQuery, PartResult
+
+OFFER_HEADINGS = (
+    *("Line", "Part number", "Manufacturer", "Distributor", "Authorized", "SKU", "Stock", "MOQ", "Order multiple"),
+    *("Lead time days", "Packaging", "Currency", "Price breaks", "Offer URL", "Data as of"),
+)
+_ALWAYS_OF_OFFER = ("price", "total", "order_quantity", "distributor", "price_breaks")
+
+_pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(tuple[Part, ...]).decode
+
+
+class Wanted(NamedTuple):
+    """What is added to a list: columns, which offers count, and how many of each line are listed (None: all)."""
+
+    specs: Sequence[ColumnSpec]
+    rules: OfferRules
+    offers: int | None = None
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """Total of some lines; None for those without a price."""
+
+    distributor: str
+    lines: int
+    total: Decimal | None
+
+
+class ListJob:
+    """One list. `reasons`: why lines lack what was asked for, and how many; `changed`: what differs from the columns
+    that the list holds already; both after `fill`."""
+
+    unit = "line"
+
+    def __init__(self, found: PartsList, wanted: Wanted, boards: int = 1) -> None:
+        self.found = found
+        self._wanted = wanted
+        self._boards = boards
+        self._currencies = columns.currencies(wanted.specs)
+        self._best_at = columns.common_quantity(wanted.specs)
+        self._packed: dict[PartQuery, tuple[PartResult, bytes]] = {}
+        self._decisions: dict[int, Decision] = {}
+        self._amounts: dict[str | None, list[Decimal]] = defaultdict(list)
+        self._shares: dict[int, Share] = {}
+        self._summed = next((spec for spec in wanted.specs if spec.kind == "total"), None)
+        self.problems, self.left_out = found.problems, found.left_out
+        self.outcomes: Counter[str] = Counter()
+        self.reasons: Counter[str] = Counter()
+        self.changed: list[str] = []
+        self.notes: list[str] = []
+        headings = list(found.headings)
+        self._places = {spec: headings.index(spec.heading) for spec in wanted.specs if spec.heading in headings}
+        self._earlier = dict(self._places)
+        free = max(found.width, len(headings))
+        for spec in wanted.specs:
+            if spec not in self._places:
+                self._places[spec] = free
+                free += 1
+        if free > COLUMNS_MAX:
+            raise errors.SheetError("no room for columns right of the data")
+
+    @property
+    def lines(self) -> int:
+        """Number of lines with a part number."""
+        return len(self.found.lines)
+
+    def needed(self) -> list[PartQuery]:
+        """Return the queries without which a line is not decided."""
+        needed: dict[PartQuery, None] = {}
+        for line in self.found.lines:
+            if SOURCES in self._wanted.specs:
+                needed[self._sources(line)] = None
+            if line.row in self._decisions:
+                continue
+            decision = decisions.decide(line, self._result, self._wanted.rules, self._currencies[0])
+            query = decision if isinstance(decision, PartQuery) else decision.query
+            if query is not None:
+                needed |= {query._replace(currency=currency): None for currency in self._currencies}
+            if isinstance(decision, Decision):
+                self._decisions[line.row] = decision._replace(part=None)
+        return [query for query in needed if query not in self._packed]
+
+    @property
+    def worst_case(self) -> int:
+        """Parts at most of what is not fetched yet."""
+        undecided = {choice for line in self.found.lines if line.row not in self._decisions for choice in line.choices}
+        parts = decisions.PARTS_MAX * len(undecided) * len(self._currencies)
+        if SOURCES in self._wanted.specs:
+            sources = {self._sources(line) for line in self.found.lines}
+            parts += sum(query.limit for query in sources if query not in self._packed)
+        return parts
+
+    def add(self, result: PartResult) -> None:
+        """Take one result."""
+        self._packed[result.query] = result._replace(parts=()), _pack(result.parts)
+
+    def _result(self, query: PartQuery) -> PartResult | None:
+        found = self._packed.get(query)
+        return None if found is None else found[0]._replace(parts=_unpack(found[1]))
+
+    def _sources(self, line: Line) -> PartQuery:
+        """Return the query for all manufacturers of a line's number."""
+        return PartQuery(line.choices[0].mpn, "", line.choices[0].sku, self._currencies[0], CANDIDATES)
+
+    def fill(self) -> dict[int, dict[int, CellValue]]:
+        """Return the values of cells, by row and column."""
+        self.needed()  # decides what can be decided
+        self._share()
+        cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**self.new_columns}}
+        for line in self.found.lines:
+            cells[line.row] = self._line(line)
+        for each in self.left_out:
+            if each.is_line or each.reason == NOT_FITTED:
+                text = f"{LEFT_OUT}: {each.reason}" if each.is_line else each.reason
+                cells[each.row] = {self._places[STATUS]: text}
+            if each.is_line:
+                self.outcomes[LEFT_OUT] += 1
+                self.reasons[f"{LEFT_OUT}: {each.reason}"] += 1
+        return cells
+
+    def counts(self) -> dict[str, int]:
+        """Return the number of lines by outcome."""
+        return {outcome: self.outcomes[outcome] for outcome in OUTCOMES}
+
+    @property
+    def new_columns(self) -> dict[int, str]:
+        """Headings of new columns."""
+        return {place: spec.heading for spec, place in self._places.items() if spec not in self._earlier}
+
+    @property
+    def formats(self) -> dict[int, str]:
+        """Number formats of columns."""
+        return {place: KINDS[spec.kind].number_format for spec, place in self._places.items()}
+
+    def _part(self, row: int, currency: str) -> tuple[Part, float] | None:
+        """Return the part of a line, with prices in a currency."""
+        decision = self._decisions.get(row)
+        if decision is None or decision.query is None:
+            return None
+        result = self._result(decision.query._replace(currency=currency))
+        if result is None or not result.parts:
+            return None
+        own = (part for part in result.parts if (part.mpn, part.manufacturer) == decision.name)
+        return next(((part, result.fetched) for part in own), None)
+
+    def _share(self) -> None:
+        """Buy each part once for all its lines, and give each its share."""
+        groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
+        for line in self.found.lines:
+            decision = self._decisions.get(line.row)
+            if decision is not None and decision.query is not None and line.quantity:
+                groups[*decision.name, *sorted(map(offers.bare, line.skus))].append(line)
+        for (mpn, *_), several in groups.items():
+            wanted = sum(line.quantity or 0 for line in several)
+            before = 0
+            for line in several:
+                own = line.quantity or 0
+                self._shares[line.row] = Share(before, own, wanted)
+                before += own
+            if len(several) > 1:
+                rows = ", ".join(str(line.row) for line in several[:5]) + (" …" if len(several) > 5 else "")
+                self.notes.append(f"{mpn} on rows {rows} is bought once, {wanted:,} in all")
+
+    def _line(self, line: Line) -> dict[int, CellValue]:
+        """Return the cells of a line."""
+        decision = self._decisions.get(line.row)
+        if decision is None:
+            self._count(NOT_FETCHED, NOT_FETCHED)
+            return {self._places[STATUS]: NOT_FETCHED}
+        parts = {currency: self._part(line.row, currency) for currency in self._currencies}
+        first = parts[self._currencies[0]]
+        rules = self._wanted.rules
+        if first and line.skus and not any(offers.has_sku(offer, line.skus) for offer in first[0].offers):
+            self.notes.append(f"row {line.row}: no offer has the number {', '.join(line.skus)}: the best one is taken")
+
+        @cache  # most columns are about the same best offer
+        def line_part(share: Share | None, currency: str, seller: str | None, spec: str | None) -> LinePart | None:
+            found = parts[currency]
+            if found is None or share is None:
+                return None
+            sold = [offer for offer in found[0].offers if seller is None or offers.is_from(offer, seller)]
+            return LinePart(found[0], offers.allowed(sold, rules, line.skus), share, currency, found[1], spec)
+
+        cells: dict[int, CellValue] = {}
+        for spec, place in self._places.items():
+            if spec == NEEDED:
+                cells[place] = line.quantity
+            elif spec == SOURCES:
+                sources = self._result(self._sources(line))
+                cells[place] = columns.second_source(first and first[0], sources.parts) if sources else None
+            elif spec != STATUS:
+                part = line_part(*self._terms(line, spec))
+                cells[place] = None if part is None else KINDS[spec.kind].value(part)
+                if spec == self._summed:
+                    seller = part.best.offer.seller if part and part.best else None
+                    total = cells[place]
+                    self._amounts[seller].append(total if isinstance(total, Decimal) else Decimal(0))
+        self.changed += changes.changes(line, self.found.cells[line.row], self._earlier, cells)
+        outcome, text = self._status(line, decision, cells)
+        self._count(outcome, text)
+        cells[self._places[STATUS]] = text
+        return cells
+
+    def _terms(self, line: Line, spec: ColumnSpec) -> tuple[Share | None, str, str | None, str | None]:
+        """Return at which quantity and in which currency a column is about a line, of which distributor or spec."""
+        own = spec.currency or columns.CURRENCY
+        share: Share | None = Share(0, 1, 1)
+        if spec.is_of_best:
+            fixed = spec.quantity or (None if spec.is_priced else self._best_at)
+            share = Share(0, fixed, fixed) if fixed else self._shares.get(line.row)
+        return share, own if own in self._currencies else self._currencies[0], spec.distributor, spec.spec
+
+    def _count(self, outcome: str, text: str) -> None:
+        self.outcomes[outcome] += 1
+        if outcome != FOUND:
+            self.reasons[text] += 1
+
+    def _status(self, line: Line, decision: Decision, cells: Mapping[int, CellValue]) -> tuple[str, str]:
+        """Return the outcome and the status of a line, with the columns that have no value."""
+        empty = [spec for spec, place in self._places.items() if spec != STATUS and cells[place] in (None, "")]
+        text = f"{decision.text}; {line.problem}" if line.problem else decision.text
+        if decision.outcome != FOUND or not empty:
+            return decision.outcome, text
+        names = ", ".join(spec.heading.removeprefix(f"{columns.PREFIX} ") for spec in empty)
+        text = f"{decision.text}, without {names}"
+        if line.quantity is None and any(spec == NEEDED or spec.is_of_best for spec in empty):
+            return NOT_PRICED, f"{text}: {line.problem}"
+        of_offer = [spec for spec in self._places if spec.kind in _ALWAYS_OF_OFFER and spec.distributor is None]
+        if of_offer and all(spec in empty for spec in of_offer):
+            return NOT_PRICED, f"{text}: no offer counts"
+        return NO_VALUE, text
+
+    def totals(self) -> list[Amount]:
+        """Return the total at each distributor, the greatest first, then that of all; none without such a column."""
+        sold = {seller: totals for seller, totals in self._amounts.items() if seller is not None}
+        each = [Amount(seller, len(totals), rounded(sum(totals, Decimal(0)))) for seller, totals in sold.items()]
+        total = sum((amount for totals in sold.values() for amount in totals), Decimal(0))
+        lines = sum(map(len, sold.values()))
+        result = sorted(each, key=lambda amount: (-(amount.total or 0), amount.distributor))
+        if self._summed is not None:
+            result.append(Amount("All", lines, rounded(total)))
+        if self._summed is not None and self._boards > 1:
+            result.append(Amount("One board", lines, rounded(total / self._boards)))
+        if without := self._amounts.get(None):
+            result.append(Amount("Without price", len(without), None))
+        return result
+
+    def offer_rows(self) -> Iterator[Sequence[CellValue]]:
+        """Yield the rows of the file of offers, of all lines: best first where not all are listed."""
+        yield OFFER_HEADINGS
+        for line in self.found.lines:
+            share = self._shares.get(line.row)
+            quantity = self._best_at or (share.wanted if share else 1)
+            for currency in self._currencies:
+                if found := self._part(line.row, currency):
+                    listed: Sequence[Offer] = found[0].offers
+                    if self._wanted.offers is not None:
+                        ranked = offers.ranked(listed, quantity, currency, self._wanted.rules)
+                        listed = ranked[: self._wanted.offers]
+                    yield from (_offer_row(line.row, found[0], each, currency, columns.at(found[1])) for each in listed)
+
+
+def _offer_row(row: int, part: Part, offer: Offer, currency: str, fetched: str) -> Sequence[CellValue]:
+    authorized = "yes" if offer.authorized else "no"
+    stock = None if offer.stock is None else offers.stock_text(offer.stock)
+    terms = offer.moq, offer.order_multiple, offer.lead_days, offer.packaging
+    prices = columns.breaks_text(offers.price_breaks(offer, currency))
+    start = row, part.mpn, part.manufacturer, offer.seller, authorized, offer.sku, stock
+    return *start, *terms, currency, prices, offer.url, fetched

@@ -1,0 +1,121 @@
+"""Options of `sheet fill`."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from proxy.tools.sheet import columns
+from proxy.tools.sheet.lines import Reading
+from proxy.tools.sheet.list_job import Wanted
+from proxy.tools.sheet.offers import ALL_OFFERS, OfferRules
+
+WORKBOOKS = (".xlsx", ".xlsm")
+_ROLES = {"mpn": "mpn", "manufacturer": "brand", "sku": "sku", "quantity": "quantity"}  # of --read
+_ONLY_COLUMNS = ("only_distributors", "packaging", "any_offer", "boards", "offers", "read", "in_place")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FillOptions:
+    """Options of `sheet fill`. The order of the fields is that of the help text."""
+
+    file: Annotated[Path, typer.Argument(help="A parts list: .csv, .tsv, .xlsx or .xlsm.")]
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Columns to add, such as price@100,stock; see `v3bridge sheet columns`. Without columns, the formulas "
+            "of a workbook that have functions of the Nexar or Octopart add-in are filled.",
+        ),
+    ] = None
+    only_distributors: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Only offers of these distributors: parts of names, or ids.")
+    ] = None
+    packaging: Annotated[
+        str | None, typer.Option(metavar="LIST", help='Only offers in these packagings, such as "cut tape, reel".')
+    ] = None
+    any_offer: Annotated[
+        bool, typer.Option("--any-offer", help="The best offer also where the list names a distributor's number.")
+    ] = False
+    boards: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Buy for N boards: quantities of the list are those of one.")
+    ] = None
+    offers: Annotated[
+        str | None, typer.Option(metavar="best:N|all|none", help="Offers of each line in the file of offers: all.")
+    ] = None
+    read: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="How the list is read: mpn=, manufacturer=, sku= or quantity= a heading or letter, sheet= a name, "
+            "row= that of the headings. Several times.",
+        ),
+    ] = None
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Fill the file itself after a backup, if nothing of it would be lost."),
+    ] = False
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The configuration; the embedded sandbox if omitted.")
+    ] = None
+    api_key: Annotated[
+        str | None, typer.Option(metavar="env:NAME|file:PATH", help="API key of the configuration that is charged.")
+    ] = None
+    budget: Annotated[
+        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost; 0 prints the cost.")
+    ] = None
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
+    force_rerun_all: Annotated[
+        bool, typer.Option("--force-rerun-all", help="Fetch everything again, whatever is stored.")
+    ] = False
+    refresh_login: Annotated[
+        bool, typer.Option("--refresh-login", help="Formulas: log in again; a login lasts 24 hours.")
+    ] = False
+    json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
+
+    @property
+    def is_workbook(self) -> bool:
+        """Whether the file is a workbook."""
+        return self.file.suffix.lower() in WORKBOOKS
+
+    def check(self) -> None:
+        """Refuse options that contradict each other. Raises BadParameter."""
+        if self.columns is None and not self.is_workbook and not self.file.is_dir():
+            raise typer.BadParameter("is missing: name columns", param_hint="--columns")
+        for name in _ONLY_COLUMNS if self.columns is None else ():
+            if getattr(self, name):
+                raise typer.BadParameter("is for columns: add --columns", param_hint=f"--{name.replace('_', '-')}")
+        if self.columns is not None and self.refresh_login:
+            raise typer.BadParameter("is for formulas: leave out --columns", param_hint="--refresh-login")
+
+    def wanted(self) -> Wanted:
+        """Return what is added to a list. Raises ConfigError."""
+        if self.columns is None:
+            return Wanted((), ALL_OFFERS)
+        rules = OfferRules(_names(self.only_distributors), _names(self.packaging), self.any_offer)
+        return Wanted(columns.parse_list(self.columns), rules, columns.parse_offers(self.offers or "all"))
+
+    def reading(self) -> tuple[Reading, str | None]:
+        """Return how the list is read, and the sheet. Raises BadParameter."""
+        named: dict[str, list[str]] = {}
+        sheet, row = None, None
+        for each in self.read or ():
+            key, _, value = (word.strip() for word in each.partition("="))
+            if key in _ROLES and value:
+                named.setdefault(_ROLES[key], []).append(value)
+            elif key == "sheet" and value:
+                sheet = value
+            elif key == "row" and value.isdecimal() and value.isascii() and len(value) < 8 and int(value):
+                row = int(value)
+            else:
+                known = ", ".join((*_ROLES, "sheet", "row"))
+                raise typer.BadParameter(f"{each!r} is not KEY=VALUE with a key of {known}", param_hint="--read")
+        if sheet is not None and not self.is_workbook:
+            raise typer.BadParameter("sheet= is for workbooks", param_hint="--read")
+        return Reading(named, row, self.boards), sheet
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    """Return the names of a list that is separated by commas."""
+    return tuple(each.strip() for each in (text or "").split(",") if any(map(str.isalnum, each)))

@@ -1,0 +1,219 @@
+"""One run of `sheet fill`: what was recognized and the cost first, then fetching, writing and the summary."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+from pathlib import Path
+
+from proxy import config, errors
+from proxy.cli import embedded, option_fields, spending
+from proxy.config import loader
+from proxy.kit import shipped
+from proxy.kit.clock import SystemClock
+from proxy.kit.wording import counted
+from proxy.telemetry import log
+from proxy.tools import event_loop
+from proxy.tools.sheet import columns, decisions, fetching, files, lines, summary
+from proxy.tools.sheet.csv_file import NEW_FILE, CsvFile
+from proxy.tools.sheet.fetching import Job
+from proxy.tools.sheet.formula_job import FormulaJob
+from proxy.tools.sheet.list_job import ListJob, Wanted
+from proxy.tools.sheet.options import FillOptions
+from proxy.tools.sheet.source import ApplicationLogin, PartSource, open_source
+from proxy.tools.sheet.workbook import WorkbookFile
+
+DONE, INCOMPLETE, NOT_RUN, NOTHING_USABLE = 0, 1, 2, 3  # exit codes
+OTHERS = (".xls", ".xlsb", ".ods", ".numbers")
+
+Table = CsvFile | WorkbookFile
+
+
+def run(options: FillOptions) -> int:
+    """Run; return the exit code. A run that a second signal cancels writes nothing."""
+    options.check()
+    log.configure("error", "console", sys.stderr)
+    try:
+        return event_loop.run(_run(options))
+    except SystemExit:
+        return NOT_RUN
+
+
+async def _run(options: FillOptions) -> int:
+    clock, wanted = SystemClock(), options.wanted()
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
+        data = files.read(options.file)
+        table, job = _opened(options, wanted, data, folder)
+        files.check_folder(options.file)
+        source, login, free = await _source(options, job, stack, clock)
+        await _check_names(source, job, wanted)
+        _say_opened(options, table, job)
+        empty = columns.note_without(wanted.specs, source.features)
+        summary.say_some("note", [*(() if free else source.notes), *filter(None, (empty,))])
+        cost = await source.estimate(job.needed(), anew=options.force_rerun_all)
+        if not options.force_rerun_all:
+            await fetching.add_stored(job, source)
+        most = job.worst_case
+        summary.say_cost(options, job, cost, most, free=free)
+        # Nothing has been sent so far: declining costs nothing.
+        if not spending.confirm_cost(most, options.budget, 0, yes=options.yes, free=free):
+            return NOT_RUN
+        end = await _fetched(job, source, options)
+        if isinstance(job, FormulaJob) and login is not None:
+            used = source.upstream_requests > 0 or options.refresh_login
+            job.end_login(refused=end.refused, used=used, refreshed=options.refresh_login, now=clock.now())
+        written = _written(options, table, job, files.digest_of(data))
+        summary.say_end(options, end, written["output"], is_kept=not source.notes)
+        counts = job.counts()
+        figures = {f"{job.unit}s": job.lines, **counts, "parts spent": source.parts_spent, "from cache": cost.stored}
+        figures["upstream requests"] = source.upstream_requests
+        summary.show(options, job, figures, written, end.stopped)
+        if isinstance(table, WorkbookFile) and table.formulas:
+            spending.say("note: the copy's other formulas show values when a spreadsheet program opens it")
+        return _exit_code(counts)
+
+
+def _opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> tuple[Table, Job]:
+    """Return the file and what is filled of it."""
+    path, (reading, sheet) = options.file, options.reading()
+    if path.suffix.lower() in OTHERS:
+        raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
+    table: Table = WorkbookFile(path, data, folder) if options.is_workbook else CsvFile(path, data)
+    if isinstance(table, WorkbookFile) and options.columns is None:
+        calls, problems = table.calls()
+        if not calls:
+            why = problems[0] if problems else "no formula has a function of the add-in"
+            raise errors.SheetError(f"{path}: {why}; to add columns to a parts list, use --columns")
+        job: Job = FormulaJob(str(path), calls, problems, login_optional=options.api_key is not None)
+    else:
+        is_csv = isinstance(table, CsvFile)
+        rows = table.rows() if isinstance(table, CsvFile) else table.rows(reading, sheet)
+        place = str(path) if isinstance(table, CsvFile) else f"{path}, sheet {table.sheet!r}"
+        found = lines.read(rows, reading, place, is_csv=is_csv)
+        job = ListJob(found, wanted, reading.boards or 1)
+    return table, job
+
+
+def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
+    """Say what was recognized, because a wrong column costs real money, and what a copy would lose."""
+    if isinstance(job, ListJob):
+        summary.say_recognized(job.found)
+    else:
+        summary.say_some("left as it is", job.problems)
+    if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
+        lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
+        beside = ", so that the file is not filled in place" if options.in_place else ""
+        spending.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
+
+
+async def _source(
+    options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
+) -> tuple[PartSource, ApplicationLogin | None, bool]:
+    """Open the source of parts; return the workbook's login if it is used, and whether parts are free."""
+    settings = loader.load(options.config or shipped.path("config.yaml"), os.environ)
+    key = option_fields.read_key(options.api_key, "--api-key")
+    apikey: str | None = None if key is None else key.reveal()
+    login: ApplicationLogin | None = None
+    free = settings.upstream == "sandbox"
+    if isinstance(job, FormulaJob) and job.login is not None and apikey is None:
+        if free:
+            spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
+        else:
+            login = job.login.credentials(str(options.file), clock.now(), refresh=options.refresh_login)
+    if free:
+        settings = await _with_sandbox(settings, stack)
+    opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
+    return await stack.enter_async_context(opened), login, free
+
+
+async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> config.Config:
+    sandbox = embedded.endless_sandbox(embedded.add_in_sample())
+    return (await embedded.with_sandbox(settings, stack, sandbox))[0]
+
+
+async def _check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
+    """Refuse specs and distributors that nobody knows: what asks for them alone would be paid for, and stay empty."""
+    named = {*wanted.rules.distributors, *(spec.distributor for spec in wanted.specs if spec.distributor)}
+    try:
+        specs = await source.unknown_specs({spec.spec for spec in wanted.specs if spec.spec is not None})
+        sellers = await source.unknown_distributors(job.distributors if isinstance(job, FormulaJob) else named)
+    except errors.BridgeError as error:
+        spending.say(f"note: names of distributors and specs could not be checked: {error.message}")
+        return
+    unknown = [f"no spec is called {name!r}{_meant(near)}" for name, near in specs.items()]
+    reasons = {name: f"no distributor is called {name!r}{_meant(near)}" for name, near in sellers.items()}
+    if isinstance(job, FormulaJob):
+        summary.say_some("note", job.refuse_distributors(reasons))
+    elif unknown or reasons:
+        raise errors.ConfigError([*unknown, *reasons.values()][0])
+
+
+def _meant(near: Sequence[str]) -> str:
+    return f" (did you mean {', '.join(near)}?)" if near else ""
+
+
+async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
+    with spending.progress_bar("filling", len(job.needed())) as update:
+
+        def tell(results: int) -> None:
+            update(results, counted(source.parts_spent, "part"))
+
+        stop = event_loop.stop_on_signal()
+        announcer = asyncio.create_task(_announce(stop), name="announcement of the end")
+        try:
+            return await fetching.fetch(
+                job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell
+            )
+        finally:
+            announcer.cancel()
+
+
+async def _announce(stop: asyncio.Event) -> None:
+    """Say why the run does not end at once after a signal."""
+    await stop.wait()
+    spending.say("stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once")
+
+
+def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
+    """Write the filled file; return the paths of what was written. `digest` is that of the file as it was read."""
+    path, written = options.file, dict[str, Path]()
+
+    def choose() -> Path:
+        copy = files.free_copy(files.copy_path(path))
+        if not options.in_place or (isinstance(table, WorkbookFile) and (table.lost or table.formulas)):
+            return copy
+        if files.digest(path) != digest:
+            spending.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
+            return copy
+        written["backup"] = files.back_up(path)
+        return path
+
+    if isinstance(job, FormulaJob):
+        assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas
+        written["output"] = files.write(path, partial(table.save, cells=job.cells()), choose)
+        return written
+    cells = job.fill()
+    if isinstance(table, CsvFile):
+        save = partial(table.save_list, changes=cells)
+    else:
+        save = partial(table.save_list, cells=cells, new=job.new_columns, formats=job.formats)
+    written["output"] = files.write(path, save, choose)
+    if options.offers != "none":
+        manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
+        beside = files.offers_path(written["output"])
+        rows = job.offer_rows()
+        written["offers"] = files.write(
+            path, partial(manner.save_rows, rows=rows), lambda: files.free_copy(beside, files.numbered)
+        )
+    return written
+
+
+def _exit_code(counts: Mapping[str, int]) -> int:
+    complete = sum(counts.get(name, 0) for name in decisions.COMPLETE)
+    if complete and complete == sum(counts.values()):
+        return DONE
+    return INCOMPLETE if complete or any(counts.get(name, 0) for name in decisions.DOUBTFUL) else NOTHING_USABLE

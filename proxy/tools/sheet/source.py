@@ -1,0 +1,338 @@
+"""Parts from a gateway in this process: with the quota, the tokens and the stored results of the service, and without a
+server.
+
+What is stored is looked up first. The rest is fetched in rounds of a few upstream requests. Its results are stored
+before they are yielded, so that a run that ends, however it does, is continued by the next one without paying twice.
+"""
+
+import asyncio
+import difflib
+import itertools
+import math
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from proxy import config, errors
+from proxy.gateway.core import Answer, Client, Gateway
+from proxy.kit import clock as clocks
+from proxy.kit.wording import counted
+from proxy.model import PARTS_MAX
+from proxy.planning import queries as of_core
+from proxy.planning.queries import Query
+from proxy.tools.sheet import part_queries
+from proxy.tools.sheet.offers import is_named
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult
+from proxy.traffic.bom_columns import plain
+
+ROUND = 4 * PARTS_MAX  # parts
+ATTEMPTS_MAX = 4  # of a round that was not sent, such as beyond the rate limit
+WAIT_SECONDS, WAIT_SECONDS_MAX = 2.0, 60.0  # before an attempt, where the service names no time; and at most
+REFUSALS_MAX = 7  # of whole rounds in a row that are split to find the line that the service dislikes
+# 100 parts that are given up are paid for all the same; the service itself ends a request after 30 s.
+TOTAL_SECONDS = 120.0
+
+NOT_KEPT = "store: results are kept in memory only: a second run costs the same parts again"
+
+T = TypeVar("T")
+
+# Further requests would fail for the same reason.
+_ENDING = (errors.QuotaExhausted, errors.CredentialsRefused, errors.TokenLimit, errors.StoreUnavailable)
+
+
+class PartSource:
+    """Executes queries as one client of a gateway. `notes` are for the user, such as that nothing is kept."""
+
+    def __init__(self, gateway: Gateway, client: Client, notes: Sequence[str] = ()) -> None:
+        self.notes = tuple(notes)
+        self.gateway = gateway
+        self.client = client
+        self.parts_spent = 0
+        self._country = client.application.context.country
+
+    @property
+    def upstream_requests(self) -> int:
+        """Upstream requests sent so far, without requests for tokens."""
+        return round(sum(value.numbers[0] for value in self.gateway.metrics.upstream_requests.values.values()))
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features that the application is not known to lack."""
+        return self.client.application.allowed_features
+
+    async def estimate(self, queries: Sequence[PartQuery], *, anew: bool = False) -> CostEstimate:
+        """Estimate the cost of queries, without any upstream request."""
+        distinct = [*dict.fromkeys(queries)]
+        missing: list[PartQuery] = []
+        for some in _rounds(distinct):
+            stored = await self._stored(some)
+            missing += [query for query in some if anew or not _is_kept(stored[query])]
+        groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
+        requests = sum(1 for group in groups for _ in of_core.grouped([*map(part_queries.of_core, group)], PARTS_MAX))
+        status = self.gateway.quota_status(self.client)
+        left = None if status.limit is None else max(0, status.limit - status.used)
+        parts = sum(query.limit for query in missing)
+        one = len({query._replace(limit=1) for query in missing})
+        return CostEstimate(len(distinct), len(distinct) - len(missing), parts, one, requests, left)
+
+    async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return those names and ids that no distributor has, with the names nearest to them. Costs nothing."""
+        if not names:
+            return {}
+        listed = (await self.gateway.listed("Seller", self.client)).ids
+        sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
+        unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
+        return {name: difflib.get_close_matches(name, listed) for name in unknown}
+
+    async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
+        """Return those names that no spec has, with the names nearest to them. Costs nothing."""
+        if not names:
+            return {}
+        known = (await self.gateway.specs(self.client)).specs
+        keys = [entry.key for entry in known.names.values()]
+        spelled = {name: (plain(name), known.key("", name)) for name in names}
+        unknown = sorted(name for name, both in spelled.items() if not any(map(known.source, both)))
+        return {name: difflib.get_close_matches(spelled[name][1], keys) for name in unknown}
+
+    async def fetch(
+        self, queries: Sequence[PartQuery], *, budget: int | None = None, anew: bool = False
+    ) -> AsyncGenerator[PartResult, None]:
+        """Yield a result for each distinct query, as they arrive; `anew`: whatever is stored. Raises BudgetExhausted
+        before an upstream request that might exceed `budget` parts. Closing the generator waits for requests in flight,
+        whose parts are billed, and keeps their results."""
+        missing: list[PartQuery] = []
+        for some in _rounds([*dict.fromkeys(queries)]):
+            for query, answer in (await self._stored(some)).items():
+                if answer is not None and not anew and _is_kept(answer):
+                    yield self._result(query, answer)
+                else:
+                    missing.append(query)
+        rounds, repeats = deque(_rounds(missing)), _Repeats()
+        limit = math.inf if budget is None else self.parts_spent + budget
+        while rounds:
+            answers = await self._sent(self._fitting(rounds, limit), anew=anew)
+            repeated = repeats.rounds(answers)
+            again = {query for each in repeated for query in each}
+            rounds.extendleft(reversed(repeated))
+            for query, answer in answers.items():
+                # What was not executed because the run ends has no result: the next run executes it.
+                if query not in again and not isinstance(answer.error, _ENDING):
+                    yield self._result(query, answer)
+            if repeats.end is not None and (rounds or isinstance(repeats.end, _ENDING)):
+                raise repeats.end
+            if rounds:
+                await asyncio.sleep(repeats.seconds)
+
+    def _fitting(self, rounds: deque[list[PartQuery]], limit: float) -> list[PartQuery]:
+        """Take as many queries of the first round as the budget covers. Raises BudgetExhausted if that is none."""
+        queries = rounds.popleft()
+        costs = itertools.accumulate(query.limit for query in queries)
+        number = sum(self.parts_spent + cost <= limit for cost in costs)
+        if not number:
+            left = len(queries) + sum(map(len, rounds))
+            raise BudgetExhausted(f"the budget is spent; {counted(left, 'query', 'queries')} left")
+        if number < len(queries):
+            rounds.appendleft(queries[number:])
+        return queries[:number]
+
+    async def _sent(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
+        """Resolve queries. Cancelled, it still waits for what is sent and billed; cancelled once more, it does not."""
+        resolving = asyncio.create_task(self._resolve(queries, anew=anew), name="round of queries")
+        try:
+            return await asyncio.shield(resolving)
+        except asyncio.CancelledError:
+            await resolving
+            raise
+
+    async def _resolve(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
+        # Twice: the first operation of an application is sent alone, before others.
+        seconds = 2 * self.gateway.services.settings.total_seconds
+        deadline = self.gateway.clock.monotonic() + seconds
+        answers = await self._by_market(queries, partial(self.gateway.pipeline.resolve, deadline=deadline, anew=anew))
+        self.parts_spent += sum(answer.parts for answer in answers.values())
+        return answers
+
+    async def _stored(self, queries: Sequence[PartQuery]) -> dict[PartQuery, Answer | None]:
+        return await self._by_market(queries, self.gateway.pipeline.quote)
+
+    async def _by_market(
+        self, queries: Sequence[PartQuery], look_up: Callable[[Client, list[Query]], Awaitable[Sequence[T]]]
+    ) -> dict[PartQuery, T]:
+        """Return what a look-up of queries returns, with those of each currency as a client who buys in it."""
+        groups, client, country = _by_currency(queries), self.client, self._country
+        found = await asyncio.gather(
+            *(
+                look_up(client.in_market(country, currency), [*map(part_queries.of_core, group)])
+                for currency, group in groups.items()
+            )
+        )
+        return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
+
+    def _result(self, query: PartQuery, answer: Answer) -> PartResult:
+        projections = self.gateway.translation.projections
+        return part_queries.result(query, answer, projections, self._country, self.gateway.clock.now())
+
+
+class _Repeats:
+    """What is repeated of a run, after so many `seconds`; and the error that ends it."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.end: errors.BridgeError | None = None
+        self._failed = 0  # rounds in a row
+        self._refused = 0  # rounds in a row
+
+    def rounds(self, answers: Mapping[PartQuery, Answer]) -> list[list[PartQuery]]:
+        """Return the rounds in which some queries of a round with these answers are repeated."""
+        refused = [query for query, answer in answers.items() if _is_refused(answer)]
+        failures = {
+            query: answer.error for query, answer in answers.items() if answer.error and not _is_refused(answer)
+        }
+        repeated = [self._unsent(failures, is_all=len(failures) == len(answers))]
+        self._refused = self._refused + 1 if len(refused) == len(answers) else 0
+        # The service refuses an operation as a whole where it dislikes one line.
+        if len(refused) > 1 and self._refused <= REFUSALS_MAX:
+            middle = len(refused) // 2
+            repeated += [refused[:middle], refused[middle:]]
+        return [queries for queries in repeated if queries]
+
+    def _unsent(self, failures: Mapping[PartQuery, errors.BridgeError], *, is_all: bool) -> list[PartQuery]:
+        """Return the queries that were not sent, unless the run ends, or no further attempt is made."""
+        self._failed = self._failed + 1 if is_all else 0
+        ending = next((error for error in failures.values() if isinstance(error, _ENDING)), None)
+        unsent = [query for query, error in failures.items() if _is_unsent(error)]
+        self.seconds = max((_seconds(failures[query], self._failed) for query in unsent), default=0.0)
+        if self.seconds > WAIT_SECONDS_MAX or self._failed == ATTEMPTS_MAX or (is_all and ending):
+            unsent, self.seconds = [], 0.0
+        self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
+        return unsent
+
+
+def _rounds(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
+    """Divide queries so that each round asks for `ROUND` parts at most."""
+    rounds: list[list[PartQuery]] = []
+    parts = ROUND
+    for query in queries:
+        parts += query.limit
+        if parts > ROUND:
+            rounds.append([])
+            parts = query.limit
+        rounds[-1].append(query)
+    return rounds
+
+
+def _by_currency(queries: Iterable[PartQuery]) -> dict[str, list[PartQuery]]:
+    groups: dict[str, list[PartQuery]] = {}
+    for query in queries:
+        groups.setdefault(query.currency, []).append(query)
+    return groups
+
+
+def _is_kept(answer: Answer | None) -> bool:
+    """Return whether a stored answer is shown, and not fetched anew."""
+    return answer is not None and answer.result is not None
+
+
+def _is_refused(answer: Answer) -> bool:
+    """Return whether a query was refused, and surely not billed."""
+    return isinstance(answer.error, errors.QueryRefused) and not answer.parts
+
+
+def _is_unsent(error: errors.BridgeError) -> bool:
+    """Return whether a query was not sent, or refused without a look at it: another attempt may succeed."""
+    if isinstance(error, errors.ServerError):
+        return not (error.may_be_billed or isinstance(error, errors.QueryRefused))
+    return isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
+
+
+def _seconds(error: errors.BridgeError, failed: int) -> float:
+    """Return how long to wait after an error, of so many rounds in a row."""
+    if isinstance(error, _ENDING):
+        return 0.0  # what others of the round have left of a quota is used at once
+    return WAIT_SECONDS * failed if error.retry_after is None else error.retry_after
+
+
+class ApplicationLogin(NamedTuple):
+    """Client credentials of a workbook's login, and what its user's plan does not include."""
+
+    client_id: config.ClientId
+    client_secret: config.Secret
+    exclude_datasheets: bool = False
+    exclude_lead_time: bool = False
+
+    @property
+    def features(self) -> tuple[config.Feature, ...]:
+        """Plan features that the add-in's functions use, without the excluded ones."""
+        excluded = {"DATASHEETS": self.exclude_datasheets, "LEAD_TIME": self.exclude_lead_time}
+        return tuple(feature for feature in config.FEATURES if not excluded.get(feature, True))
+
+
+@asynccontextmanager
+async def open_source(
+    settings: config.Config,
+    clock: clocks.Clock,
+    *,
+    apikey: str | None = None,
+    login: ApplicationLogin | None = None,
+    refresh_login: bool = False,
+) -> AsyncIterator[PartSource]:
+    """Open a source of parts; `settings.upstream` holds addresses.
+
+    The client is that of an API key, or of a login, or of the configuration's only application. `refresh_login`
+    forgets its stored token. Nothing is sent upstream. Raises ConfigError and MappingError.
+    """
+    key, settings = _charged(settings, apikey, login)
+    async with AsyncExitStack() as resources:
+        gateway = await Gateway.open(_patient(settings), clock, resources)
+        client = gateway.applications.clients[key]
+        if refresh_login and (stored := await gateway.state.token(client.application.name)) is not None:
+            await gateway.state.drop_token(client.application.name, stored[0])
+        yield PartSource(gateway, client, [NOT_KEPT] if settings.store.reveal() == "memory:" else [])
+
+
+def _charged(
+    settings: config.Config, apikey: str | None, login: ApplicationLogin | None
+) -> tuple[config.Digest, config.Config]:
+    """Return the API key that is charged, and the settings with its application."""
+    if apikey is not None:
+        key = config.digest(apikey)
+        if not any(key == each.key for entry in settings.applications.values() for each in entry.apikeys):
+            raise errors.ConfigError("the API key belongs to no application of the configuration")
+        return key, settings
+    if login is not None:
+        return _with_login(settings, login)
+    if len(settings.applications) > 1:
+        names = ", ".join(settings.applications)
+        raise errors.ConfigError(f"several applications ({names}): say which one pays, by one of its API keys")
+    [entry] = settings.applications.values()
+    return entry.apikeys[0].key, settings
+
+
+def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[config.Digest, config.Config]:
+    """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
+    whose quota then applies."""
+    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
+    name, entry = next(
+        (
+            (name, entry)
+            for name, entry in settings.applications.items()
+            if (entry.client_id, entry.client_secret) == (login.client_id, login.client_secret)
+        ),
+        (config.WORKBOOK_LOGIN, own),
+    )
+    # No client has this key, and no server runs: usage is counted by application and key.
+    key = config.ApiKeySettings(config.digest(config.WORKBOOK_LOGIN), name=config.WORKBOOK_LOGIN)
+    entry = replace(entry, apikeys=(key,), features=login.features)
+    return key.key, replace(settings, applications={name: entry})
+
+
+def _patient(settings: config.Config) -> config.Config:
+    """Return the settings with the time limit of one patient user instead of many clients."""
+    if settings.upstream == "sandbox":
+        return settings
+    seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
+    return replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))

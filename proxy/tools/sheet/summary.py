@@ -1,0 +1,121 @@
+"""What a run says: what was recognized, the cost, and the summary."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Column, Table
+from rich.text import Text
+
+from proxy.cli import shown, spending
+from proxy.kit.wording import counted, printable
+from proxy.tools.sheet.fetching import FetchEnd, Job
+from proxy.tools.sheet.headings import ROLES
+from proxy.tools.sheet.lines import NAME_MAX, PartsList, column_name
+from proxy.tools.sheet.list_job import ListJob
+from proxy.tools.sheet.options import FillOptions
+from proxy.tools.sheet.parts import CostEstimate
+
+SHOWN_MAX = 20  # lines of one kind of message
+
+
+def say_recognized(found: PartsList) -> None:
+    """Say what was recognized of a list."""
+    spending.say(f"headings: row {found.header_row}")
+    roles, places = found.columns.roles, found.columns.places
+    names = [f"{column_name(at)} {text[:NAME_MAX]!r}" for at, text in enumerate(found.headings)]
+    counted_so = "designators are counted" if "designator" in places else "1 is taken"
+    without = {"manufacturer": "any is taken", "quantity": counted_so}
+    for role in ROLES.values():
+        used = [names[at] for at, name in sorted(roles.items()) if name == role]
+        if used or role in without:
+            spending.say(f"  {role}: {', '.join(used) or f'no column, {without[role]}; --read {role}=NAME names one'}")
+    unused = [text for at, text in enumerate(names) if at not in roles and found.headings[at]]
+    if unused:
+        spending.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
+    if found.columns.from_values:
+        spending.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
+    reasons: dict[str, list[int]] = {}
+    for each in found.left_out:
+        reasons.setdefault(each.reason, []).append(each.row)
+    say_some("left out", [f"{counted(len(rows), 'row')}, {why}: {_ranges(rows)}" for why, rows in reasons.items()])
+    say_some("not understood", found.problems)
+
+
+def _ranges(rows: Sequence[int]) -> str:
+    """Return row numbers as text, such as 3-5."""
+    starts = [row for before, row in pairwise((-1, *rows)) if row != before + 1]
+    ends = [row for row, after in pairwise((*rows, -1)) if after != row + 1]
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
+    return ", ".join(texts[:SHOWN_MAX]) + (f" and {len(texts) - SHOWN_MAX} more" if len(texts) > SHOWN_MAX else "")
+
+
+def say_some(label: str, messages: Sequence[str]) -> None:
+    """Say the first messages of a kind."""
+    for message in messages[:SHOWN_MAX]:
+        spending.say(f"{label}: {message}")
+    if len(messages) > SHOWN_MAX:
+        spending.say(f"{label}: {len(messages) - SHOWN_MAX} more; --json lists all")
+
+
+def say_cost(options: FillOptions, job: Job, cost: CostEstimate, most: int, *, free: bool) -> None:
+    """Say what a run may cost, and what it will cost if each line has one part."""
+    queries = counted(cost.queries, "distinct query", "distinct queries")
+    cached = "the cache is ignored" if options.force_rerun_all else f"{cost.stored} in the cache"
+    spending.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
+    limit = "" if options.budget is None else f"; budget {counted(options.budget, 'part')}"
+    if cost.left is not None and cost.left < (most if options.budget is None else min(most, options.budget)):
+        limit += f"; the quota has {counted(cost.left, 'part')} left"
+    parts = f"{counted(cost.parts_if_one, 'part')} if each {job.unit} has one part, {most:,} at most{limit}"
+    price = "free of charge" if free else parts
+    spending.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
+    if free:
+        spending.say("note: the embedded sandbox knows only its own parts; --config FILE fetches those of a service")
+
+
+def say_end(options: FillOptions, end: FetchEnd, output: Path, *, is_kept: bool) -> None:
+    """Say how to continue after an early end; without a store, results are in the filled file only."""
+    if end.stopped is None:
+        return
+    spending.say(f"stopped: {end.stopped}")
+    if end.refused and not end.results and options.config is not None:
+        spending.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
+    elif is_kept:
+        again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
+        spending.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
+    else:
+        spending.say(f"what was fetched is in {output} only")
+
+
+def show(
+    options: FillOptions, job: Job, figures: Mapping[str, int], written: Mapping[str, Path], stopped: str | None
+) -> None:
+    """Print the summary."""
+    files = {name: str(path) for name, path in written.items()}
+    more: dict[str, object] = {"stopped": stopped, "reasons": job.reasons, "problems": job.problems}
+    if isinstance(job, ListJob):
+        say_some("note", job.notes)
+        say_some("changed", job.changed)
+        more |= {"changed": job.changed, "rows_left_out": job.left_out, "totals": job.totals()}
+    if options.json:
+        shown.print_json({name.replace(" ", "_"): number for name, number in figures.items()} | files | more)
+        return
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, number in figures.items():
+        table.add_row(Text(name), Text(f"{number:,}"))
+    for name, path in files.items():
+        table.add_row(Text(name), Text(printable(path)))
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(table)
+    by_number = sorted(job.reasons.items(), key=lambda each: -each[1])
+    for reason, number in by_number[:SHOWN_MAX]:
+        console.print(Text(printable(f"{number:,} × {reason}")))
+    if len(by_number) > SHOWN_MAX:
+        console.print(f"{len(by_number) - SHOWN_MAX} more reasons; --json lists all")
+    if isinstance(job, ListJob) and (totals := job.totals()):
+        sums = Table("distributor", Column("lines", justify="right"), Column("total", justify="right"))
+        for each in totals:
+            total = "" if each.total is None else f"{each.total:,.2f}"
+            sums.add_row(Text(printable(each.distributor)), f"{each.lines:,}", total)
+        shown.table_console().print(sums)

@@ -1,0 +1,173 @@
+"""Workbooks, read and written by openpyxl in a process of its own: a hostile file can only end that.
+
+Before anything is unpacked, the sizes that the archive's directory states are added up; openpyxl unpacks no more.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+
+import msgspec
+
+import proxy
+from proxy import errors
+from proxy.tools.sheet.columns import CellValue
+from proxy.tools.sheet.formulas import Call
+from proxy.tools.sheet.lines import Reading, Row
+from proxy.tools.sheet.quantities import Cell
+
+UNPACKED_MAX = 1 << 26  # bytes
+READ_SECONDS, WRITE_SECONDS = 20, 120  # of CPU
+REFUSED = 3  # exit code: standard output says why
+WAITING = 6  # times as long as that, on a machine with other work
+_NO_ZIP = "is not a workbook, damaged, or protected by a password; save it as .xlsx without one, or as CSV"
+LOST = {
+    "xl/charts/": "charts",
+    "xl/drawings/": "drawings",
+    "xl/pivotTables/": "pivot tables",
+    "xl/slicers/": "slicers",
+    "xl/vbaProject.bin": "macros",
+    "xl/activeX/": "controls",
+    "xl/ctrlProps/": "controls",
+    "xl/queryTables/": "queries",
+    "xl/connections.xml": "queries",
+    "xl/threadedComments/": "threads of comments",
+    "_xmlsignatures/": "its signature",
+}
+"""What a copy lacks or has changed, by the beginnings of parts' names."""
+
+
+class ReadTask(msgspec.Struct, tag=True):
+    """What is to be read. `sheet`: its name; None: the first with part numbers below their heading. `calls`: the
+    formulas of the add-ins instead."""
+
+    path: str
+    calls: bool = False
+    sheet: str | None = None
+    named: Mapping[str, Sequence[str]] = {}
+    header_row: int | None = None
+
+
+class WorkbookContent(msgspec.Struct):
+    """Rows of one sheet, or calls of all. `formulas`: number of the workbook's own ones."""
+
+    sheet: str = ""
+    rows: list[tuple[int, list[Cell]]] = []
+    formulas: int = 0
+    calls: list[Call] = []
+    problems: list[str] = []
+
+
+class NewCell(msgspec.Struct, frozen=True):
+    """A cell to be written. `comment`: the formula that it had; `is_new`: it takes the style of its neighbor."""
+
+    sheet: str
+    row: int
+    column: int
+    value: str | int | float | None
+    comment: str = ""
+    number_format: str = ""
+    is_new: bool = False
+
+
+class WriteTask(msgspec.Struct, tag=True):
+    """Cells that are written into a copy."""
+
+    path: str
+    target: str
+    cells: list[NewCell]
+
+
+class WorkbookFile:
+    """A workbook as it was read: what is written is a copy of that, whatever somebody saves meanwhile. `lost`: what a
+    copy lacks or has changed; `formulas`: number of those whose values it shows only when it is opened."""
+
+    def __init__(self, path: Path, data: bytes, folder: Path) -> None:
+        if importlib.util.find_spec("openpyxl") is None:
+            raise ModuleNotFoundError("openpyxl", name="openpyxl")
+        self.path = path
+        self.sheet = ""
+        self.formulas = 0
+        self._snapshot = folder / f"list{path.suffix}"
+        self._snapshot.write_bytes(data)
+        self.lost = self._look()
+
+    def _look(self) -> list[str]:
+        """Look at the package before anything is unpacked. Raises SheetError if it is damaged or too large."""
+        try:
+            with zipfile.ZipFile(self._snapshot) as archive:
+                members = archive.infolist()
+        except (zipfile.BadZipFile, ValueError, NotImplementedError):
+            raise errors.SheetError(f"{self.path}: {_NO_ZIP}") from None
+        if sum(member.file_size for member in members) > UNPACKED_MAX:
+            large = f"is larger than a parts list can be ({UNPACKED_MAX >> 20} MiB unpacked)"
+            raise errors.SheetError(f"{self.path}: {large}")
+        return sorted({LOST[start] for start in LOST if any(each.filename.startswith(start) for each in members)})
+
+    def rows(self, reading: Reading, sheet: str | None) -> list[Row]:
+        """Return the rows of a sheet that are not blank. Raises SheetError."""
+        named = {role: list(names) for role, names in reading.named.items()}
+        content = self._read(ReadTask(str(self._snapshot), False, sheet, named, reading.header_row))
+        self.sheet = content.sheet
+        return [*content.rows]
+
+    def calls(self) -> tuple[list[Call], list[str]]:
+        """Return the calls of add-ins' functions, and which formulas with them cannot be filled. Raises SheetError."""
+        content = self._read(ReadTask(str(self._snapshot), True))
+        return content.calls, content.problems
+
+    def save(self, target: Path, cells: Sequence[NewCell]) -> None:
+        """Write a copy with other cells. Raises SheetError."""
+        self._run(WriteTask(str(self._snapshot), str(target), list(cells)), WRITE_SECONDS)
+
+    def save_list(
+        self,
+        target: Path,
+        cells: Mapping[int, Mapping[int, CellValue]],
+        new: Mapping[int, CellValue],
+        formats: Mapping[int, str],
+    ) -> None:
+        """Write a copy with other cells of the sheet, by row and column; `new` are new columns."""
+        self.save(
+            target,
+            [
+                NewCell(
+                    self.sheet,
+                    row,
+                    column + 1,
+                    float(value) if isinstance(value, Decimal) else value,
+                    number_format=formats[column],
+                    is_new=column in new,
+                )
+                for row, values in sorted(cells.items())
+                for column, value in sorted(values.items())
+            ],
+        )
+
+    def _read(self, task: ReadTask) -> WorkbookContent:
+        content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
+        self.formulas = content.formulas
+        return content
+
+    def _run(self, task: ReadTask | WriteTask, seconds: int) -> bytes:
+        """Let another process do it, which imports nothing from the folder of the user."""
+        environment = os.environ | {"PYTHONPATH": str(Path(proxy.__file__).parents[1])}
+        command = [sys.executable, "-P", "-m", "proxy.tools.sheet.workbook_process", str(seconds)]
+        late = f"{self.path}: takes more than {seconds} s or too much memory: split it, or save the list as CSV"
+        data = msgspec.msgpack.encode(task)
+        try:
+            done = subprocess.run(  # noqa: S603 - this program itself
+                command, input=data, capture_output=True, env=environment, timeout=WAITING * seconds, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise errors.SheetError(late) from None
+        if done.returncode == REFUSED:
+            raise errors.SheetError(f"{self.path}: {msgspec.msgpack.decode(done.stdout, type=str)}")
+        if done.returncode:
+            raise errors.SheetError(late)
+        return done.stdout

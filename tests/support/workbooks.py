@@ -1,0 +1,18 @@
+"""Workbooks for tests."""
+
+import io
+from collections.abc import Sequence
+
+import openpyxl
+
+
+def workbook(*sheets: Sequence[Sequence[str | int | float]]) -> bytes:
+    """A workbook with these rows in its sheets."""
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    book.remove(book.active)
+    for number, rows in enumerate(sheets, 1):
+        sheet = book.create_sheet(f"S{number}")
+        for row in rows:
+            sheet.append(row)
+    book.save(stream)
+    return stream.getvalue()

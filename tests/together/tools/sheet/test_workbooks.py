@@ -1,0 +1,269 @@
+"""Workbooks: filled in a copy, with columns or by the formulas of the add-in, and bounded before they are unpacked."""
+
+import json
+import zipfile
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.chart import BarChart
+from openpyxl.styles import PatternFill
+from support import commands
+
+import nexar_sandbox
+
+RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
+SAMPLE = next((folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED))
+X = "=_xll.NEXAR_SUPPLY_"
+LOGIN = f'{X}LOGIN("id","planted-secret")'
+CELLS = {"A1": LOGIN, "A2": "SN74S74N", "B2": f'{X}DISTRIBUTOR_PRICE(A2,"Texas Instruments",,100)'}
+
+# Of the sample, on the sandbox: C7 to C22 and E25 to E28.
+PRICES: list[float | str] = [
+    *(13.798, 1.23, 0.756, 0.629, 3.114, 0.69, 18.962, 11.313, 11.767, 1.31, 0.605, 0.983, 1.852, 26.082, 1.237, 4.956),
+    *("#N/A", "#N/A", 2.332, 0.974),
+]
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Runs `sheet fill` in the test's folder."""
+
+    async def filled(*arguments: str, **environment: Any) -> commands.CommandResult:
+        return await commands.wait(await commands.start(tmp_path, "sheet", "fill", *arguments, **environment))
+
+    return filled
+
+
+@pytest.fixture
+async def upstream() -> AsyncIterator[nexar_sandbox.Sandbox]:
+    """A sandbox that stands for the real service."""
+    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
+        yield sandbox
+
+
+def write(file: Path, cells: dict[str, Any], title: str = "BOM") -> Any:
+    """Write a workbook."""
+    book = openpyxl.Workbook()
+    book.active.title = title
+    for address, value in cells.items():
+        book.active[address] = value
+    book.save(file)
+    return book
+
+
+def sheet(file: Path) -> Any:
+    return openpyxl.load_workbook(file).worksheets[0]
+
+
+LIST = {"A1": "MPN", "B1": "Manufacturer", "C1": "Qty", "A2": "SN74S74N", "B2": "Texas Instruments", "C2": 2}
+
+
+async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path: Path) -> None:
+    book = write(tmp_path / "BOM.xlsx", {**LIST, "A3": 1868783, "B3": "Dymo", "C3": 1})
+    book.active["C1"].fill = PatternFill("solid", fgColor="DCE6F1")
+    book.save(tmp_path / "BOM.xlsx")
+    before = (tmp_path / "BOM.xlsx").read_bytes()
+    done = await run("BOM.xlsx", "--columns", "price,needed,description", "--offers", "best:2", "--json")
+    assert done.code == 0, done
+    assert (tmp_path / "BOM.xlsx").read_bytes() == before
+    filled = sheet(tmp_path / "BOM.filled.xlsx")
+    assert [cell.value for cell in filled[1]][3:] == [
+        *("Nexar price USD", "Nexar needed", "Nexar description", "Nexar status")
+    ]
+    assert filled["D1"].fill.fgColor.rgb == "00DCE6F1"
+    assert (filled["D2"].number_format, filled["E2"].value, filled["G2"].value) == ("#,##0.00###", 2, "found")
+    header, *offers = (tmp_path / "BOM.offers.csv").read_text(encoding="utf-8-sig").splitlines()
+    assert header.startswith("Line,Part number,Manufacturer,Distributor")
+    assert [line.split(",")[0] for line in offers] == ["2", "2", "3", "3"]
+
+
+async def test_quantity_that_is_a_formula_without_a_value_is_named(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "BOM.xlsx", {**LIST, "C2": "=1+1", "A3": "=A2", "C3": 1})
+    done = await run("BOM.xlsx", "--columns", "price,stock", "--offers", "none", "--json")
+    text = "C2: is a formula that was not calculated: open the file in a spreadsheet program and save it once"
+    assert f"not understood: {text}" in done.err
+    assert "left out: 1 row, the part number is a formula that was not calculated" in done.err
+    assert "note: the copy's other formulas show values when a spreadsheet program opens it" in done.err
+    filled = sheet(tmp_path / "BOM.filled.xlsx")
+    assert filled["F2"].value == f"found, without price USD: {text}"
+    assert filled["C2"].value == "=1+1"
+    assert (done.code, json.loads(done.out)["not_priced"]) == (1, 1)
+
+
+@pytest.mark.parametrize("kind", ["chart", "formula"])
+async def test_what_a_copy_would_lose_is_named_and_not_replaced(run: Run, tmp_path: Path, kind: str) -> None:
+    book = write(tmp_path / "BOM.xlsx", LIST)
+    if kind == "chart":
+        book.active.add_chart(BarChart(), "H2")
+    else:
+        book.active["C9"] = "=C2*2"
+    book.save(tmp_path / "BOM.xlsx")
+    before = (tmp_path / "BOM.xlsx").read_bytes()
+    done = await run("BOM.xlsx", "--columns", "stock", "--offers", "none", "--in-place")
+    lost = {"chart": "charts, drawings", "formula": "the values of formulas"}[kind]
+    note = f"note: a copy lacks or changes {lost}, so that the file is not filled in place\n"
+    assert -1 < done.err.find(note) < done.err.find("to fetch: ")
+    assert (tmp_path / "BOM.xlsx").read_bytes() == before
+    assert sheet(tmp_path / "BOM.filled.xlsx")["D2"].value > 0
+
+
+async def test_text_of_the_service_is_no_formula(run: Run, tmp_path: Path) -> None:
+    write(tmp_path / "BOM.xlsx", {"A1": "MPN", "A2": '=HYPERLINK("http://x")', "A3": "-1+1"})
+    (tmp_path / "list.csv").write_text("MPN,Maker\n=1+1,@SUM(1)\n")
+    assert (await run("BOM.xlsx", "--columns", "stock", "--offers", "none")).code == 3
+    assert sheet(tmp_path / "BOM.filled.xlsx")["A3"].data_type == "s"
+    assert (await run("list.csv", "--columns", "stock", "--offers", "none")).code == 3
+    assert (tmp_path / "list.filled.csv").read_text().splitlines()[1].endswith(",not found: no part has this number")
+
+
+async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run: Run, tmp_path: Path) -> None:
+    others = {
+        "C2": f"=IFERROR({X[1:]}DISTRIBUTOR_PRICE(A2)*2,-1)",
+        "D2": f"{X}DISTRIBUTOR_STOCK(UPPER(A2))",
+        "E2": f"{X}DETAIL_URL(B2)",
+        "F2": f"{X}NO_SUCH(A2)",
+        "G2": f"{X}DISTRIBUTOR_PRICE(A2,,,Z9)",
+        "Z9": "=1+1",
+    }
+    filled = {
+        "H2": f'{X}DISTRIBUTOR_STOCK("SN74S74N",,J2:J3)',
+        "I2": f"{X}DISTRIBUTOR_MOQ($A$2,Other!A1)",
+        "J2": "Mouser",
+        "J3": 459,
+        "K2": f'{X}DISTRIBUTOR_PRICE(A2,,"Nobody & Sons")',
+        "L2": f'{X}AVERAGE_PRICE(A2,,"many")',
+        "A3": "NO-SUCH-PART",
+        "B3": f"{X}MANUFACTURER_NAME(A3)",
+    }
+    book = write(tmp_path / "BOM.xlsx", {**CELLS, **others, **filled})
+    book.create_sheet("Other")["A1"] = "Texas Instruments"
+    book.save(tmp_path / "BOM.xlsx")
+    done = await run("BOM.xlsx", "--json")
+    copy = sheet(tmp_path / "BOM.filled.xlsx")
+    assert (copy["A1"].value, copy["A1"].comment.text) == (
+        "The Nexar Supply Add-in is ready!",
+        "=NEXAR_SUPPLY_LOGIN(…)",
+    )
+    assert (copy["B2"].value, copy["B2"].comment.text) == (0.32897, CELLS["B2"])
+    assert {address: copy[address].value for address in others} == others
+    assert copy["H2"].value > 0
+    assert copy["I2"].value == 1
+    assert [copy[address].value for address in ("K2", "L2", "B3")] == ["#N/A", "#VALUE!", "#N/A"]
+    summary = json.loads(done.out)
+    assert (done.code, summary["cells"], summary["left_out"], summary["not_found"]) == (1, 6, 5, 1)
+    for address, reason in {
+        "C2": "the formula is not one call of a function of the add-in",
+        "D2": "the formula is not one call of a function of the add-in",
+        "E2": "argument 1 is the result of another call",
+        "F2": "the formula is not one call of a function of the add-in",
+        "G2": "argument 4 was not calculated: open the file and save it once",
+    }.items():
+        assert f"left as it is: BOM!{address}: {reason}\n" in done.err
+    assert "no distributor is called 'Nobody & Sons': formulas that name no other cost nothing" in done.err
+    assert "planted-secret" not in done.out + done.err
+
+
+@pytest.mark.parametrize(
+    "cells, arguments, message",
+    [
+        ({"A1": 0}, (), "no login: BOM!B2 use the add-in's functions"),
+        ({"Z9": LOGIN}, (), "two logins, in BOM!A1, BOM!Z9"),
+        ({"A1": f"{X}LOGIN(Y1,Y2)"}, ("--config", "own.yaml"), "Please provide your Nexar application"),
+        ({}, ("--only-distributors", "Digi-Key"), "--only-distributors: is for columns: add --columns"),
+        (
+            {"A1": 0, "B2": 0},
+            (),
+            "no formula has a function of the add-in; to add columns to a parts list, use --columns",
+        ),
+    ],
+)
+async def test_mistake_is_one_line_and_writes_nothing(
+    run: Run, tmp_path: Path, cells: dict[str, Any], arguments: tuple[str, ...], message: str
+) -> None:
+    write(tmp_path / "BOM.xlsx", {**CELLS, **cells})
+    (tmp_path / "own.yaml").write_text(
+        'upstream: {graphql_url: "http://127.0.0.1:9/g", token_url: "http://127.0.0.1:9/t"}\n'
+        "store: 'memory:'\napplications: {own: {client_id: id, client_secret: planted, apikeys: [planted-key]}}\n"
+    )
+    result = await run("BOM.xlsx", *arguments)
+    assert (result.code, result.out) == (2, ""), result
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+    assert "planted" not in result.err
+    assert not list(tmp_path.glob("*filled*"))
+
+
+async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
+    account = upstream.default_application
+    own = {"client_id": "other-id", "client_secret": "planted-other", "apikeys": ["planted-key"]}
+    settings = {
+        "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
+        "store": f"sqlite:{tmp_path / 'state.sqlite'}",
+        "applications": {"own": own},
+    }
+    (tmp_path / "own.yaml").write_text(json.dumps(settings))
+    write(tmp_path / "BOM.xlsx", {**CELLS, "A1": f'{X}LOGIN("{account.client_id}","{account.client_secret}")'})
+    command = ("BOM.xlsx", "--config", "own.yaml", "--yes")
+    first = await run(*command[:3])
+    assert (first.code, "--yes" in first.err) == (2, True), first
+    first = await run(*command)
+    assert (first.code, upstream.request_counts.tokens) == (0, 1), first
+    file = tmp_path / "state" / "v3bridge" / "sheet.json"
+    state = json.loads(file.read_text())
+    await run(*command, "--force-rerun-all")
+    assert upstream.request_counts.tokens == 1
+    state["logins"] = {name: time - 86_400 for name, time in state["logins"].items()}
+    file.write_text(json.dumps(state))
+    expired = await run(*command)
+    assert expired.code == 2
+    assert "BOM!A1: The access token has expired, please refresh login! Run again with --refresh-login" in expired.err
+    renewed = await run(*command, "--refresh-login")
+    assert (renewed.code, upstream.request_counts.tokens) == (0, 1), renewed  # the store has every part
+    renewed = await run(*command, "--force-rerun-all")
+    assert (renewed.code, upstream.request_counts.tokens) == (0, 2), renewed
+    outputs = first.err + first.out + expired.err + renewed.err + renewed.out + file.read_text()
+    assert account.client_secret not in outputs
+    key = await run(*command, "--api-key", "env:KEY", KEY="planted-key")
+    assert "planted" not in key.err + key.out
+
+
+@pytest.mark.skipif(not SAMPLE.exists(), reason="the recorded sample workbook is not here")
+async def test_official_sample_runs_on_the_sandbox_as_it_is(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "sample.xlsm").write_bytes(SAMPLE.read_bytes())
+    summary = json.loads((await run("sample.xlsm", "--json")).out)
+    assert (summary["cells"], summary["found"], summary["no_value"], summary["left_out"]) == (164, 149, 15, 0), summary
+    copy = sheet(tmp_path / "sample.filled.xlsm")
+    assert (copy["E7"].value, copy["F6"].value) == ("https://octopart.com/1868783-dymo-64751523", "Lead Time")
+    prices = [copy[f"C{row}"].value for row in range(7, 23)] + [copy[f"E{row}"].value for row in range(25, 29)]
+    assert [price if isinstance(price, str) else round(price, 3) for price in prices] == PRICES
+    with zipfile.ZipFile(tmp_path / "sample.filled.xlsm") as archive:
+        assert archive.testzip() is None
+
+
+def bomb(file: Path, megabytes: int) -> None:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b"0" * (megabytes << 20))
+
+
+async def test_workbook_is_refused_before_it_is_unpacked(run: Run, tmp_path: Path) -> None:
+    bomb(tmp_path / "bomb.xlsx", 65)
+    refused = await run("bomb.xlsx", "--columns", "price")
+    assert refused.err == "v3bridge: bomb.xlsx: is larger than a parts list can be (64 MiB unpacked)\n"
+    bomb(tmp_path / "broken.xlsx", 1)
+    refused = await run("broken.xlsx", "--columns", "price")
+    assert refused.err.startswith("v3bridge: broken.xlsx: is not a readable workbook: damaged")
+
+
+async def test_workbook_with_too_many_rows_is_refused(run: Run, tmp_path: Path) -> None:
+    book = openpyxl.Workbook(write_only=True)
+    rows = book.create_sheet()
+    for _ in range(401_000):
+        rows.append(["X"])
+    book.save(tmp_path / "long.xlsx")
+    refused = await run("long.xlsx", "--columns", "price")
+    assert refused.err == "v3bridge: long.xlsx: has more than 400,000 cells; split it, or save the list as CSV\n"

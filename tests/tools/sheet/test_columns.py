@@ -1,0 +1,75 @@
+"""Tests of the names of columns, and of shares of purchases."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support import cases
+
+from proxy import errors
+from proxy.tools.sheet import columns
+from proxy.tools.sheet.columns import STATUS, ColumnSpec, Share
+
+
+@pytest.mark.parametrize(
+    "text, spec, heading",
+    [
+        ("price", ColumnSpec("price"), "Nexar price USD"),
+        (" Price@100:eur ", ColumnSpec("price", 100, "EUR"), "Nexar price @100 EUR"),
+        ("stock:Digi-Key", ColumnSpec("stock", distributor="Digi-Key"), "Nexar stock Digi-Key"),
+        ("price@100:TTI", ColumnSpec("price", 100, distributor="TTI"), "Nexar price @100 USD TTI"),
+        ("price:eur:Digi-Key", ColumnSpec("price", None, "EUR", "Digi-Key"), "Nexar price EUR Digi-Key"),
+        ("moq@5: Mouser", ColumnSpec("moq", 5, distributor="Mouser"), "Nexar MOQ @5 Mouser"),
+        ("lead time", ColumnSpec("lead_time"), "Nexar lead time days"),
+        ("order-multiple@5", ColumnSpec("order_multiple", 5), "Nexar order multiple @5"),
+        ("status", STATUS, "Nexar status"),
+    ],
+)
+def test_column_is_parsed_and_has_a_heading(text: str, spec: ColumnSpec, heading: str) -> None:
+    assert columns.parse(text) == spec
+    assert spec.heading == heading
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        *cases.of(__file__, "wrong_column_is_an_error_that_says_what_to_do"),
+        ("X" * 99, f"unknown column '{'X' * 60}';"),
+    ],
+)
+def test_wrong_column_is_an_error_that_says_what_to_do(text: str, message: str) -> None:
+    with pytest.raises(errors.ConfigError) as raised:
+        columns.parse_list(text)
+    assert message in raised.value.message
+    assert "\n" not in raised.value.message
+
+
+@cases.parametrize("features, note")
+def test_columns_that_the_plan_leaves_empty_are_named(features: list[str], note: str | None) -> None:
+    specs = columns.parse_list("price,lead_time,package,lifecycle,lead_time@5")
+    assert columns.note_without(specs, frozenset(features)) == note
+
+
+def test_status_is_always_there_and_a_column_only_once() -> None:
+    assert columns.parse_list("price,price, stock") == [ColumnSpec("price"), ColumnSpec("stock"), STATUS]
+    assert columns.parse_list("status,stock") == [STATUS, ColumnSpec("stock")]
+
+
+@cases.parametrize("names, quantity, currencies")
+def test_quantity_and_currencies_are_those_of_the_prices(
+    names: str, quantity: int | None, currencies: list[str]
+) -> None:
+    specs = columns.parse_list(names)
+    assert (columns.common_quantity(specs), columns.currencies(specs)) == (quantity, currencies)
+
+
+@given(
+    st.lists(st.integers(1, 10**6), min_size=1, max_size=9),
+    st.decimals("0.00001", 10**6, places=5),
+    st.integers(1, 10**9),
+)
+def test_shares_add_up_to_what_is_bought(own: list[int], total: Decimal, pieces: int) -> None:
+    shares = [Share(sum(own[:at]), each, sum(own)) for at, each in enumerate(own)]
+    assert sum(share.of(total) for share in shares) == total
+    assert sum(share.of_pieces(pieces) for share in shares) == pieces

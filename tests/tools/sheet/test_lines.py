@@ -1,0 +1,241 @@
+"""Tests of how a list is read: its columns by their headings, its lines, and what is no line."""
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from proxy import errors
+from proxy.tools.sheet import lines, quantities
+from proxy.tools.sheet.lines import Choice, PartsList, Reading
+
+
+def read(text: str, *, boards: int | None = None, **named: str) -> PartsList:
+    """Read a list with commas."""
+    rows = enumerate(csv.reader(io.StringIO(text)), 1)
+    reading = Reading({role: [name] for role, name in named.items()}, None, boards)
+    return lines.read(rows, reading, "BOM.csv", is_csv=True)
+
+
+def left_out(found: PartsList) -> dict[int, str]:
+    return {each.row: each.reason for each in found.left_out}
+
+
+def choices(found: PartsList) -> list[tuple[tuple[str, ...], ...]]:
+    """The numbers of each line, each without empty fields at its end."""
+    return [tuple(tuple(filter(None, choice)) for choice in line.choices) for line in found.lines]
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("Component Count:,326", "Total components:,938", "Component Groups: 12", "BoM Date:,2024-01-02,"),
+        *("Schematic Version: 1.0,", "Number of PCBs：,5", "Note: see drawing,", "Total components,938"),
+        *(",Total:,5", "Summe,12", "Total,,3"),
+    ],
+)
+def test_labels_and_totals_below_the_list_are_named_and_not_queried(label: str) -> None:
+    found = read(f"Component,manf#,Quantity Per PCB\n1,NE555P,1\n\n{label}\n")
+    assert choices(found) == [(("NE555P",),)]
+    assert left_out(found)[4] in (lines.LABEL, lines.TOTAL)
+    assert not any(each.is_line for each in found.left_out)
+
+
+@pytest.mark.parametrize(
+    "heading", ["Qty,MPN,Maker", "QTY,mpn,maker", "Qty,MPN,Manufacturer Name", "Menge,MPN,Hersteller"]
+)
+def test_second_row_of_headings_is_no_line(heading: str) -> None:
+    found = read(f"Qty,MPN,Maker\n1,NE555P,TI\n{heading}\n2,LM358N,TI\n")
+    assert left_out(found) == {3: lines.AGAIN} or left_out(found)[3] == lines.OTHER_HEADINGS
+    assert choices(found)[0] == (("NE555P", "TI"),)
+
+
+@pytest.mark.parametrize("heading", ["MPN,Qty,Maker", "Maker,Description,MPN", "Manufacturer,Part Number,Quantity"])
+def test_rows_below_other_headings_are_not_read_as_if_they_stood_below_the_first(heading: str) -> None:
+    found = read(f"Qty,MPN,Maker\n1,NE555P,TI\n{heading}\nLM358N,2,TI\n")
+    assert choices(found) == [(("NE555P", "TI"),)]
+    assert left_out(found) == {3: lines.OTHER_HEADINGS, 4: lines.BELOW_OTHERS}
+    assert [each.is_line for each in found.left_out] == [False, True]
+
+
+@pytest.mark.parametrize("row", ["1,NE555P,TI,SOIC", "1,Timer, 8 pins,NE555P,TI", "1,NE555P,TI,,x"])
+def test_row_wider_than_the_headings_is_named_and_not_queried(row: str) -> None:
+    found = read(f"Qty,MPN,Maker\n1,LM358N,TI\n{row}\n")
+    assert left_out(found) == {3: lines.WIDER}
+    assert found.left_out[0].is_line
+
+
+@pytest.mark.parametrize("number", ["SN74LS00N+AC0-X", "+ACI-NE555P+ACI-", "+AD0-LM358N", "RC0603+AF8-1K"])
+def test_utf7_is_named_and_not_queried(number: str) -> None:
+    found = read(f"Qty,MPN\n1,LM358N\n1,{number}\n")
+    assert left_out(found) == {3: lines.UTF7}
+
+
+@pytest.mark.parametrize("number", ["9.55167E+12", "9,55E+12", "1E+15", "1.5e+20", "9.55E12"])
+def test_number_that_lost_digits_is_not_read(number: str) -> None:
+    found = read(f'Qty,MPN\n1,"{number}"\n')
+    assert (found.lines, left_out(found)) == ([], {2: lines.LOST_DIGITS})
+    assert found.left_out[0].is_line
+
+
+@pytest.mark.parametrize("number", ["1N4007", "2E3", "9551671234567", "MAX3232ESE+", "1E3-Z"])
+def test_number_that_only_looks_so_is_read(number: str) -> None:
+    assert choices(read(f"Qty,MPN\n1,{number}\n")) == [((number,),)]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "2 (DNF),NE5532P,TI",
+        "0,NE5532P,TI",
+        "2 (DNP),NE5532P,TI",
+        "DNP,NE5532P,TI",
+        "1,NE5532P,DNP",
+        "2,NE5532P (DNI),TI",
+    ],
+)
+def test_line_that_is_not_fitted_is_free(row: str) -> None:
+    found = read(f"Qty,MPN,Maker\n{row}\n")
+    assert (found.lines, left_out(found)) == ([], {2: lines.NOT_FITTED})
+
+
+@pytest.mark.parametrize("heading, cell", [("DNP", "x"), ("DNP", "1"), ("Fitted", "no"), ("Populate", "0")])
+def test_column_says_which_lines_are_not_fitted(heading: str, cell: str) -> None:
+    assert left_out(read(f"Qty,MPN,{heading}\n1,LM358N,\n1,NE555P,{cell}\n")) == {3: lines.NOT_FITTED}
+
+
+@pytest.mark.parametrize(
+    "headings, row, numbers",
+    [
+        ("MPN,DIGIKEY,MOUSER", ",296-1-ND,", ["296-1-ND"]),
+        ("MPN,DIGIKEY,MOUSER", ",,595-X", ["595-X"]),
+        ("MPN,Digi-Key,Mouser", "NE555P,296-1-ND,595-X", ["NE555P"]),
+        ("Digi-Key Part Number,Mouser Part Number,LCSC", ",,C25804", ["C25804"]),
+        ("Digikey#,MOUSER P/N,Farnell", ",,1234567", ["1234567"]),
+        ("Supplier 1 SKU,Supplier 2 SKU,Supplier 3 SKU", ",595-X,C25804", ["595-X"]),
+        ("MPN,RS,TME", ",123-4567,", ["123-4567"]),
+        ("MPN,Digi-Key,Mouser", ",https://www.digikey.com/x,595-X", ["595-X"]),
+        ("MPN,Digi-Key,Mouser", ",0.25,595-X", ["595-X"]),
+    ],
+)
+def test_line_takes_the_first_number_that_it_has(headings: str, row: str, numbers: list[str]) -> None:
+    [line] = read(f"Qty,{headings}\n1,{row}\n").lines
+    assert [choice.mpn or choice.sku for choice in line.choices] == numbers
+
+
+def test_skus_beside_a_part_number_are_known() -> None:
+    [line] = read("Qty,MPN,DIGIKEY,MOUSER\n1,NE555P,296-1-ND,595-X\n").lines
+    assert (line.choices, line.skus) == ((Choice("NE555P"),), ("296-1-ND", "595-X"))
+
+
+@pytest.mark.parametrize(
+    "headings, row",
+    [
+        ("Manufacturer,MPN,Manufacturer,MPN", "TI,A1,ADI,B2"),
+        ("Manufacturer 1,MPN 1,Manufacturer 2,MPN 2", "TI,A1,ADI,B2"),
+        ("MPN,MPN 2,Manufacturer,Manufacturer 2", "A1,B2,TI,ADI"),
+        ("Manufacturer,Manufacturer Part Number,Alternative Manufacturer,Alternative MPN", "TI,A1,ADI,B2"),
+        ("Manufacturer 2,Manufacturer Part Number 2,Manufacturer 1,Manufacturer Part Number 1", "ADI,B2,TI,A1"),
+        ("2nd source MPN,2nd source manufacturer,MPN,Manufacturer", "B2,ADI,A1,TI"),
+    ],
+)
+def test_alternatives_have_their_own_manufacturers(headings: str, row: str) -> None:
+    assert choices(read(f"Qty,{headings}\n1,{row}\n")) == [(("A1", "TI"), ("B2", "ADI"))]
+
+
+def test_placeholder_leaves_its_alternative() -> None:
+    found = read("Qty,Manufacturer,MPN,Manufacturer,MPN\n1,,-,Coilcraft,XFL4020-222MEC\n1,TI,N/A,,\n1,,,,\n")
+    assert choices(found) == [(("XFL4020-222MEC", "Coilcraft"),)]
+    assert left_out(found) == {3: "'N/A' is not a part number", 4: lines.NO_NUMBER}
+
+
+def test_number_of_the_company_is_no_alternative() -> None:
+    assert choices(read("Part Number,Manufacturer Part Number\n10-2345,NE555P\n")) == [(("NE555P",),)]
+
+
+@pytest.mark.parametrize(
+    "headings",
+    [
+        "Quantity,Supplier 1,Supplier 1 MPN,Manufacturer 1",
+        "Quantity,Manufacturer 1 MPN,Supplier 1,Manufacturer 1",
+        "Qty 1,Mfr. 1 Part No.,Supplier 1,Mfr 1",
+        "Quantity,Manufacturer Part Number 1,Supplier 1,Manufacturer Name 1",
+    ],
+)
+def test_number_inside_a_heading_is_understood(headings: str) -> None:
+    row = ["3", "NE555P", "Mouser", "TI"]
+    if "Supplier 1 MPN" in headings:
+        row = ["3", "Mouser", "NE555P", "TI"]
+    found = read(f"{headings}\n{','.join(row)}\n")
+    assert (choices(found), found.lines[0].quantity) == ([(("NE555P", "TI"),)], 3)
+
+
+@pytest.mark.parametrize(
+    "row, quantity, problem",
+    [
+        ('"R1, R2",3', 3, "B2: 3 is stated, but there are 2 designators"),
+        ("R1-R5,4", 4, "B2: 4 is stated, but there are 5 designators"),
+        ("R1 to R3,1", 1, "B2: 1 is stated, but there are 3 designators"),
+        ('"R1, R2",', 2, None),
+        ("R1 minus R2,2", 2, None),
+        ("R1 minus R2,", None, "A2: 'minus' is not understood as designators"),
+        ("R1,x", None, "B2: 'x' is not a quantity"),
+        (",", 1, "B2: is empty: 1 is taken"),
+    ],
+)
+def test_quantity_and_designators(row: str, quantity: int | None, problem: str | None) -> None:
+    found = read(f"Ref,Qty,MPN\n{row},NE555P\n")
+    assert found.lines[0].quantity == quantity
+    assert list(found.problems) == ([problem] if problem else [])
+
+
+def test_designators_are_no_contradiction_of_the_quantity_of_all_boards() -> None:
+    assert read('Ref,Total Quantity,MPN\n"R1, R2",200,NE555P\n').problems == []
+
+
+@pytest.mark.parametrize("boards, quantity", [(None, 9), (10, 20)])
+def test_boards_multiply_the_quantity_of_one(boards: int | None, quantity: int) -> None:
+    assert read("Order Qty,Qty,MPN\n9,2,NE555P\n", boards=boards).lines[0].quantity == quantity
+
+
+def test_columns_can_be_named() -> None:
+    found = read("A,B,C\nNE555P,TI,7\n", mpn="A", brand="B", quantity="C")
+    assert (choices(found), found.lines[0].quantity) == ([(("NE555P", "TI"),)], 7)
+    with pytest.raises(
+        errors.SheetError, match=r"BOM.csv: no row has the columns 'Typ'; the columns of row 1 are A 'X'"
+    ):
+        read("X,Y\n1,2\n", mpn="Typ")
+    with pytest.raises(errors.SheetError, match=r"BOM.csv: no column of part numbers; --read mpn=NAME names one"):
+        read("X,Y\n1,2\n")
+    with pytest.raises(errors.SheetError, match=r"BOM.csv: is empty"):
+        read("\n,\n")
+
+
+def test_values_are_numbers_where_nothing_else_is() -> None:
+    found = read("Reference,Value,Qty\nU1,NE555P,1\nR1,10k,1\nC1,100nF/50V,1\n")
+    assert found.columns.from_values
+    assert choices(found) == [(("NE555P",),)]
+    assert set(left_out(found).values()) == {"the value of a part, and no part number"}
+
+
+def test_cells_of_a_workbook_that_cannot_be_read_are_named() -> None:
+    rows: list[Any] = [
+        (1, ["MPN", "Qty"]),
+        (2, [1868783, 2.0]),
+        (3, ["NE555P", quantities.NOT_CALCULATED]),
+        (4, [quantities.A_DATE, 1]),
+        (5, [quantities.NOT_CALCULATED, 1]),
+    ]
+    found = lines.read(rows, Reading(), "BOM.xlsx", is_csv=False)
+    assert [(line.choices[0].mpn, line.quantity) for line in found.lines] == [("1868783", 2), ("NE555P", None)]
+    assert "was not calculated" in found.problems[0]
+    assert [each.reason.split(":")[0] for each in found.left_out] == [
+        "the part number is a date",
+        "the part number is a formula that was not calculated",
+    ]
+
+
+def test_rows_are_bounded() -> None:
+    with pytest.raises(errors.SheetError, match="more than 100,000 rows; split the file"):
+        lines.read(((row, ["MPN"]) for row in range(1, 10**7)), Reading(), "BOM.csv", is_csv=True)
