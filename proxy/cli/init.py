@@ -82,7 +82,9 @@ def init(
     code = doctor.exit_code(asyncio.run(doctor.examine(output)))
     if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
         asyncio.run(_learn_features(output))
-    typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n{_first_request(given.apikey)}")
+    query = f'[{{"mpn":"{NUMBER}","limit":1}}]'
+    url = f"http://127.0.0.1:8080/v3/parts/match?apikey={given.apikey}&pretty_print=true&queries={query}"
+    typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n  curl -g '{url}'")
     raise typer.Exit(code)
 
 
@@ -119,11 +121,9 @@ def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
 
 def _asked_plan() -> str:
     names = ", ".join(config.PLANS)
-    while True:
-        answer: str = typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()
-        if answer in config.PLANS:
-            return answer
+    while (answer := typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()) not in config.PLANS:
         typer.echo(f"{answer!r} is none of {names}")
+    return str(answer)
 
 
 def _asked_apikey() -> str:
@@ -169,9 +169,3 @@ def _write_private(file: Path, text: str) -> None:
             stream.write(text)
     except OSError as error:
         raise errors.ConfigError(f"{file} cannot be written: {error.strerror}") from error
-
-
-def _first_request(apikey: str) -> str:
-    """Return a command that sends the first request: of 1 part, at most."""
-    query = '[{"mpn":"SN74S74N","limit":1}]'
-    return f"  curl -g 'http://127.0.0.1:8080/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'"

@@ -51,17 +51,23 @@ def serve(
         return sockets.apply(settings, passed)
 
     settings = read()
-    opened = _open(settings, passed)
-    start = _Start(config_file, read, settings, opened, passed, manager)
+    start = _Start(config_file, file.absolute(), read, settings, passed, manager, *_open(settings, passed))
     with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
         code = _run(start, Path(folder))
     raise typer.Exit(code)
 
 
-class _Opened(NamedTuple):
-    """Sockets of each worker, and of the embedded sandbox, if there is one, with their URLs; why the operators' port
-    cannot be opened: the service runs without it."""
+class _Start(NamedTuple):
+    """How the service is started. `config_file` is None for the shipped one, which is the `file` then; `read` reads it.
+    `workers` are the sockets of each worker, `sandbox` those of the embedded sandbox, if there is one; `admin_failure`
+    says why the operators' port cannot be opened: the service runs without it."""
 
+    config_file: Path | None
+    file: Path
+    read: Callable[[], config.Config]
+    settings: config.Config
+    passed: sockets.PassedSockets
+    manager: str
     workers: list[sockets.WorkerSockets]
     url: str
     admin_failure: str
@@ -69,23 +75,9 @@ class _Opened(NamedTuple):
     sandbox_url: str
 
 
-class _Start(NamedTuple):
-    """How the service is started. `read` reads the configuration, of `config_file` or, where that is None, of the
-    shipped file."""
-
-    config_file: Path | None
-    read: Callable[[], config.Config]
-    settings: config.Config
-    opened: _Opened
-    passed: sockets.PassedSockets
-    manager: str
-
-    @property
-    def file(self) -> Path:
-        return (self.config_file or shipped.path("config.yaml")).absolute()
-
-
-def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
+def _open(
+    settings: config.Config, passed: sockets.PassedSockets
+) -> tuple[list[sockets.WorkerSockets], str, str, sockets.WorkerSockets | None, str]:
     """Open the ports, except those of the service manager. Raises ConfigError if the address is in use, or both ports
     are one."""
     listen, admin, failure = settings.listen, settings.admin, ""
@@ -110,7 +102,7 @@ def _open(settings: config.Config, passed: sockets.PassedSockets) -> _Opened:
     if settings.upstream == "sandbox":
         sandbox = sockets.WorkerSockets(*sockets.open_port(SANDBOX_HOST, 0))
         sandbox_url = _url(SANDBOX_HOST, sandbox.public)
-    return _Opened(workers, url, failure, sandbox, sandbox_url)
+    return workers, url, failure, sandbox, sandbox_url
 
 
 def _run(start: _Start, folder: Path) -> int:
@@ -122,33 +114,32 @@ def _run(start: _Start, folder: Path) -> int:
 
     logger, settings = structlog.get_logger(), start.settings
     log.configure(settings.log.level, settings.log.format, sys.stderr)
-    if start.opened.admin_failure:
+    if start.admin_failure:
         settings = msgspec.structs.replace(settings, admin=False)
-        logger.warning("admin port unavailable", reason=start.opened.admin_failure)
+        logger.warning("admin port unavailable", reason=start.admin_failure)
     for file in loader.exposed(start.file):
         logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
     places = [
-        worker.Place(number, each, metrics=folder / f"{number}.json")
-        for number, each in enumerate(start.opened.workers, 1)
+        worker.Place(number, each, metrics=folder / f"{number}.json") for number, each in enumerate(start.workers, 1)
     ]
     run_worker = partial(_run_worker, os.getpid(), folder)
     children = [server.Child(place, run_worker) for place in places]
-    if start.opened.sandbox is not None:
-        children.append(server.Child(worker.Place(0, start.opened.sandbox), _run_sandbox))
+    if start.sandbox is not None:
+        children.append(server.Child(worker.Place(0, start.sandbox), _run_sandbox))
     return server.Server(
         settings,
         children,
         read=start.read,
-        resolve=partial(_resolved, start.opened, folder),
+        resolve=partial(_resolved, start, folder),
         announce=partial(_announce, start, settings, metrics.Metrics(file=folder / "parent.json")),
     ).run()
 
 
-def _resolved(opened: _Opened, folder: Path, settings: config.Config) -> config.Config:
+def _resolved(start: _Start, folder: Path, settings: config.Config) -> config.Config:
     """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
-    if opened.sandbox is not None:
-        settings = embedded.connected(settings, opened.sandbox_url)
-    if settings.store.reveal() == "memory:" and len(opened.workers) > 1:
+    if start.sandbox is not None:
+        settings = embedded.connected(settings, start.sandbox_url)
+    if settings.store.reveal() == "memory:" and len(start.workers) > 1:
         settings = msgspec.structs.replace(settings, store=config.StoreUrl(f"sqlite:{folder / 'state.sqlite'}"))
     return settings
 
@@ -180,7 +171,7 @@ def _announce(start: _Start, settings: config.Config, measured: "metrics.Metrics
     elif state == "stopping":
         sockets.notify(start.manager, "STOPPING=1", "STATUS=finishing requests")
     else:
-        sockets.notify(start.manager, "READY=1", f"STATUS=serving at {start.opened.url}; last reload: {state}")
+        sockets.notify(start.manager, "READY=1", f"STATUS=serving at {start.url}; last reload: {state}")
         measured.configuration_reloads.labels(state).inc()
     if state in ("started", "reloaded", "failed"):
         measured.record_configuration(state != "failed")
@@ -194,13 +185,16 @@ def _report_start(start: _Start, settings: config.Config) -> None:
     """Print and log where the service listens, and tell the service manager that it is ready."""
     import structlog
 
-    logger = structlog.get_logger()
-    url, admin_url = start.opened.url, ""
+    logger, upstream = structlog.get_logger(), settings.upstream
+    url, admin_url = start.url, ""
     if settings.admin:
-        admin_url = _url(settings.admin.host, start.opened.workers[0].operators)
-    sandbox, query = " on the embedded sandbox" if settings.upstream == "sandbox" else "", '[{"mpn":"SN74S74N"}]'
+        admin_url = _url(settings.admin.host, start.workers[0].operators)
+    # The example's key if it is configured; others may be known only by digest.
+    keys = {key.key for entry in settings.applications.values() for key in entry.apikeys}
+    apikey = EXAMPLE_KEY if config.digest(EXAMPLE_KEY) in keys else "YOUR_APIKEY"
+    sandbox, query = " on the embedded sandbox" if start.sandbox else "", '[{"mpn":"SN74S74N"}]'
     typer.echo(f"v3bridge is listening at {url}/v3{sandbox}. Try it:\n")
-    typer.echo(f"    curl -g '{url}/v3/parts/match?apikey={_key(settings)}&pretty_print=true&queries={query}'\n")
+    typer.echo(f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n")
     if admin_url:
         typer.echo(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
     for name, passed in zip((sockets.HTTP, sockets.ADMIN), start.passed, strict=True):
@@ -212,24 +206,9 @@ def _report_start(start: _Start, settings: config.Config) -> None:
         config="shipped" if start.config_file is None else str(start.file.resolve()),
         address=url,
         admin=admin_url or "off",
-        **_environment(settings),
+        workers=settings.listen.workers,
+        upstream=upstream if upstream == "sandbox" else config.without_credentials(upstream.graphql_url),
+        store="memory:" if start.sandbox else settings.store.shown,
     )
     if not sockets.notify(start.manager, "READY=1", f"STATUS=serving at {url}"):
         logger.warning("service manager unreachable")
-
-
-def _environment(settings: config.Config) -> dict[str, str | int]:
-    """Return workers, upstream and store, without credentials, for the log."""
-    workers, upstream = settings.listen.workers, settings.upstream
-    if upstream == "sandbox":
-        return {"workers": workers, "upstream": upstream, "store": "memory:"}
-    url = config.without_credentials(upstream.graphql_url)
-    return {"workers": workers, "upstream": url, "store": settings.store.shown}
-
-
-def _key(settings: config.Config) -> str:
-    """Return the API key for the printed curl command: the example's if it is configured; others may be known only
-    by digest."""
-    example = config.digest(EXAMPLE_KEY)
-    served = any(key.key == example for entry in settings.applications.values() for key in entry.apikeys)
-    return EXAMPLE_KEY if served else "YOUR_APIKEY"

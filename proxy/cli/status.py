@@ -1,20 +1,16 @@
-"""`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it; what the store has,
-also while it does not run."""
+"""`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it."""
 
-import asyncio
 import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from proxy import config, errors
+from proxy import errors
 from proxy.cli import option_fields, shown
-from proxy.cli.usage import COLUMNS, client_name, without_records
-from proxy.kit import clock
+from proxy.cli.usage import COLUMNS, client_name
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -35,21 +31,14 @@ def status(
 ) -> None:
     """Print the state of the service: ready or why not, parts used and left, upstream, who calls, failures.
 
-    The exit code is 0, 1 if it is not ready, and 2 if no service responds: then only what its store has is printed.
+    The exit code is 0, 1 if it is not ready, and 2 if no service responds.
     """
     settings = option_fields.configured(config_file)
     admin = option_fields.with_admin_port(settings, admin_port).admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
     url = f"http://[{admin.host}]:{admin.port}" if ":" in admin.host else f"http://{admin.host}:{admin.port}"
-    try:
-        found = _read(url, admin.token.reveal() if admin.token else "")
-    except _NoServiceError as error:
-        stored = asyncio.run(_read_store(settings))
-        if stored is None:
-            raise
-        reason = {"check": "service", "reason": error.message}
-        found = {"ready": False, "reasons": [reason], "breakers": {}, "tokens": [], "store_failure": None, **stored}
+    found = _read(url, admin.token.reveal() if admin.token else "")
     if check:
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
@@ -59,11 +48,7 @@ def status(
     else:
         _show(url, found)
     if not found["ready"]:
-        raise typer.Exit(1 if "pid" in found else 2)
-
-
-class _NoServiceError(errors.ConfigError):
-    """Nothing responds at the operators' port."""
+        raise typer.Exit(1)
 
 
 def _read(url: str, token: str) -> Status:
@@ -79,30 +64,10 @@ def _read(url: str, token: str) -> Status:
         raise errors.ConfigError(f"{url}/status cannot be read: {reason}") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "reason", error)
-        raise _NoServiceError(
+        raise errors.ConfigError(
             f"no service responds at {url}/status: {reason}; name its configuration with --config, or its operators' "
-            "port with --admin-port"
+            "port with --admin-port; what its store has is shown by v3bridge usage"
         ) from error
-    return read
-
-
-async def _read_store(settings: config.Config) -> Status | None:
-    """Return what the store of a service that does not run has; None if it is not there. Raises ConfigError."""
-    from proxy.gateway.core import StoredState
-    from proxy.web import operators
-
-    if without_records(settings) is not None:
-        return None
-    state = await StoredState.open_existing(settings, clock.SystemClock())
-    if state is None:
-        return None
-    try:
-        stored = await operators.read_stored(state)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error.message}") from error
-    finally:
-        await state.aclose()
-    read: Status = msgspec.to_builtins(stored)
     return read
 
 
@@ -120,8 +85,7 @@ def reasons(read: Status) -> Iterator[str]:
     if read["store_failure"]:
         yield f"usage unknown: {read['store_failure']}"
     for row in read["usage"]:
-        name = row["application"] if row["key"] is None else f"{row['application']}/{row['key']}"
-        used = row["used"] + row["uncertain"]
+        name, used = client_name(row), row["used"] + row["uncertain"]
         if row["exhausted_until"]:
             yield f"{name} exhausted until {row['exhausted_until']}: the upstream refuses its requests"
         elif row["limit"] and used >= NEARLY_USED * row["limit"]:
@@ -131,8 +95,8 @@ def reasons(read: Status) -> Iterator[str]:
 
 def _show(url: str, read: Status) -> None:
     console = shown.table_console()
-    running = f", version {read['version']}, up {duration(read['uptime_seconds'])}" if "pid" in read else ""
-    console.print(shown.visible(f"{'ready' if read['ready'] else 'not ready'}, operators' port {url}{running}"))
+    state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
+    console.print(shown.visible(f"{state}, operators' port {url}, version {read['version']}, up {running}"))
     for reason in reasons(read):
         console.print(shown.visible(reason, "red"))
     program: dict[str, shown.Column] = {"program": "user_agent", "last": "last_seen"}

@@ -1,6 +1,5 @@
 """`v3bridge status` and `v3bridge config`: the running service, and its settings, on one screen."""
 
-import asyncio
 import contextlib
 import json
 import time
@@ -11,16 +10,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
 import pytest
 from support.running_commands import Run, Start
 
-from proxy import config
 from proxy.cli import status as status_command
-from proxy.kit import clock
-from proxy.store import open as opening
-from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, Seen
-from proxy.telemetry.seen import FailureDetail
 
 CONFIG = """
 listen: {port: 0}
@@ -28,7 +21,6 @@ admin: {port: 0}
 upstream: sandbox
 applications: {shop: {apikeys: [{key: "THE_KEY", name: erp}], parts: 1000}}
 """
-CREDENTIALS = "client_id: an-id, client_secret: a-secret"
 
 
 def admin_port(lines: list[str]) -> str:
@@ -134,28 +126,6 @@ def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) ->
     done = run_command("status", "--config", str(file), "--admin-port", "9")
     assert done.returncode == 2
     assert "no service responds at http://127.0.0.1:9/status: [Errno 111] Connection refused" in done.stderr
-
-
-def test_store_is_shown_while_no_service_runs(run_command: Run, tmp_path: Path) -> None:
-    url, now = config.StoreUrl(f"sqlite:{tmp_path}/own.sqlite"), time.time()
-    file, day = tmp_path / "own.yaml", int(now // DAY_SECONDS)
-    file.write_text(
-        CONFIG.replace("sandbox", "nexar").replace('"THE_KEY"', '"KEY"').replace("parts:", f"{CREDENTIALS}, parts:")
-    )
-    detail = FailureDetail("failing-1", "GET", 502, 1.0, "UpstreamFault")
-    failure = Seen(FAILURE, day, "shop", "erp", "/v3/parts/match", "", msgspec.json.encode(detail).decode(), 1, now)
-
-    async def record() -> None:
-        store = await opening.open_store(url, clock.SystemClock(), worker="test", cache_bytes=2**20)
-        await store.add_seen("1", [failure, Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "", 5, now)], day)
-        await store.aclose()
-
-    asyncio.run(record())
-    done = run_command("status", "--config", str(file), "--admin-port", "9")
-    assert done.returncode == 2
-    assert all(
-        word in done.stdout for word in ("not ready", "no service responds", "1,000", "bom/1", "failing-1", "502")
-    )
 
 
 def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, config_file: str) -> None:
