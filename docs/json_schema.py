@@ -8,17 +8,17 @@ import re
 
 import msgspec
 
-from proxy.tools.compare import results
+from proxy.tools.compare.judging import result
 
 
 def page() -> str:
     """Return the schema. Objects have all of their keys; readers should tolerate additional ones."""
-    (root,), parts = msgspec.json.schema_components((results.ComparisonResult,), ref_template="#/$defs/{name}")
+    (root,), parts = msgspec.json.schema_components((result.ComparisonResult,), ref_template="#/$defs/{name}")
     for part in parts.values():
         part["required"] = list(part["properties"])
         part["description"] = re.sub(r"\bNone\b", "null", " ".join(part["description"].split()))
     parts["ComparisonResult"]["properties"]["schema"] = {
-        "const": results.SCHEMA,
+        "const": result.SCHEMA,
         "description": "The version of this format: another number is another format.",
     }
     document = {

@@ -23,7 +23,7 @@ COMMANDS = {
     "sandbox": "proxy.cli.sandbox.sandbox",
     "explain": "proxy.cli.explain.explain",
     "usage": "proxy.cli.usage.usage",
-    "compare": "proxy.tools.compare.command.compare.compare",
+    "compare": "proxy.tools.compare.command.compare",
     "conform": "proxy.tools.conform.command.conform",
     "sheet": "proxy.tools.sheet.command.app",
 }

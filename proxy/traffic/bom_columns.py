@@ -68,8 +68,7 @@ def is_one_of(words: frozenset[str], text: str) -> bool:
 
 
 def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each of v3's keys and of `quantity`, if this row is the header; empty if it names no
-    part number, or lacks a column of `named`."""
+    """Return the column index of each role if this row is the header; empty without a number or a column of `named`."""
     entry = known_columns(row, named)
     return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
 

@@ -1,12 +1,5 @@
-"""Estimate of the maximum cost of requests, in parts, before anything is sent. Computed by the service's own planner.
-
-The maximum is what the plan of a request could return with an empty cache; requests that the service would reject cost
-nothing.
-"""
-
-from collections.abc import Callable, Iterable
-
-import msgspec
+"""The maximum cost of a request, in parts, before it is sent: what its plan could return from an empty store. A request
+that the service would reject costs nothing."""
 
 from proxy import errors, model
 from proxy.planning import match, mpn_search, queries
@@ -14,48 +7,6 @@ from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
 from proxy.v3.parameters import Parameters
 from proxy.v3.parsing import requests
-
-
-class EndpointEstimate(msgspec.Struct, frozen=True):
-    """Requests of one endpoint; `occurrences` is their number in the source, repetitions included."""
-
-    endpoint: str
-    requests: int
-    occurrences: int
-    parts: int
-
-
-class Estimate(msgspec.Struct, frozen=True):
-    """Maximum cost of a run that sends every request once."""
-
-    rows: tuple[EndpointEstimate, ...]
-
-    @property
-    def requests(self) -> int:
-        return sum(row.requests for row in self.rows)
-
-    @property
-    def occurrences(self) -> int:
-        return sum(row.occurrences for row in self.rows)
-
-    @property
-    def parts(self) -> int:
-        return sum(row.parts for row in self.rows)
-
-
-def estimate_requests(counted: Iterable[V3Request], worst: Callable[[V3Request], int] | None = None) -> Estimate:
-    """Estimate requests by `worst`, or `worst_case_parts`; the most expensive endpoint comes first."""
-    worst = worst or worst_case_parts
-    rows: dict[str, EndpointEstimate] = {}
-    for request in counted:
-        known = rows.get(request.endpoint) or EndpointEstimate(request.endpoint, 0, 0, 0)
-        rows[known.endpoint] = EndpointEstimate(
-            known.endpoint,
-            known.requests + 1,
-            known.occurrences + request.times,
-            known.parts + worst(request),
-        )
-    return Estimate(tuple(sorted(rows.values(), key=lambda row: (-row.parts, row.endpoint))))
 
 
 def worst_case_parts(request: V3Request) -> int:

@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from proxy import errors
-from proxy.kit import zstd
 from proxy.traffic import bom_columns
 
-ZSTD = b"\x28\xb5\x2f\xfd"
 CHUNK = 1 << 18  # bytes that are read at a time
 LINE_MAX = 1 << 26  # characters; lines of recordings hold whole responses
 UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
-    ZSTD: zstd.ZstdFile,
 }
 
 
@@ -42,15 +39,10 @@ def open_file(path: Path) -> Iterator["io.BufferedReader[Any]"]:
         file = path.open("rb")
     except OSError as error:
         raise errors.SourceError(f"{path}: cannot be read: {error.strerror}") from None
-    with file, unpacked(file) as stream:
-        yield stream
-
-
-def unpacked(file: io.BufferedReader) -> "io.BufferedReader[Any]":
-    """Return an open file decompressed; reading raises TruncatedFile at damage or truncation."""
-    start = file.peek(6)
-    unpack = next((unpack for mark, unpack in UNPACKERS.items() if start.startswith(mark)), None)
-    return io.BufferedReader(_CheckedStream(file if unpack is None else unpack(file)), CHUNK)
+    with file:
+        start = file.peek(6)
+        unpack = next((unpack for mark, unpack in UNPACKERS.items() if start.startswith(mark)), None)
+        yield io.BufferedReader(_CheckedStream(file if unpack is None else unpack(file)), CHUNK)
 
 
 class _CheckedStream(io.RawIOBase):
@@ -67,7 +59,7 @@ class _CheckedStream(io.RawIOBase):
             data = self._inner.read1(len(buffer))  # `read` would discard the data before a truncation
         except EOFError:
             raise TruncatedFile("the compressed file is cut") from None
-        except (OSError, zlib.error, lzma.LZMAError, zstd.ZstdError) as error:
+        except (OSError, zlib.error, lzma.LZMAError) as error:
             raise TruncatedFile("the file is damaged") from error
         buffer[: len(data)] = data
         return len(data)

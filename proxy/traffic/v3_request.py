@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import shlex
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -64,11 +63,6 @@ class V3Request(msgspec.Struct, frozen=True):
     def url(self, base: str, apikey: str | None = None) -> str:
         """Build the URL at a service whose v3 is at `base`."""
         return base + self.target(apikey)
-
-    def curl(self, base: str) -> str:
-        """Build a curl command line; it reads the key from the environment."""
-        mark = "&" if self.query else "?"
-        return f"""curl -g {shlex.quote(self.url(base))}"{mark}apikey=$APIKEY\""""
 
 
 def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:

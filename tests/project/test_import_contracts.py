@@ -42,7 +42,7 @@ OFFENCES = [
     ("v3.parameters", "import proxy.v3.endpoints", LAYERS),
     ("gateway", "import proxy.tools.compare", LAYERS),
     ("cli", "import proxy.tools.conform", LAYERS),  # but its commands
-    ("web", "import proxy.tools.compare.loader", LAYERS),  # but its report
+    ("web", "import proxy.tools.compare.settings", LAYERS),  # but its report
     ("newpackage", "", LAYERS),
     ("doctor", "import proxy.store", DOOR),
     ("cli", "import proxy.gateway.pipeline", DOOR),
@@ -55,7 +55,7 @@ OFFENCES = [
     ("tools.compare.judging.tally", "import sqlite3", JUDGING),
     ("traffic.v3_request", "import redis", JUDGING),
     ("tools.compare.judging.causes", "from proxy import mapping", INDEPENDENT),
-    ("tools.compare.uid_learning", "import proxy.tools.compare.loader", COMPARISON),
+    ("tools.compare.settings", "import proxy.tools.compare.run", COMPARISON),
     ("tools.compare.newpackage", "", COMPARISON),
     ("tools.conform", "import proxy.upstream", CONFORMANCE),
     ("store", "from redis import asyncio", REDIS),
@@ -69,12 +69,11 @@ INNER = [
     "gateway.core",
     "gateway.pipeline",
     "tools.compare",
-    "tools.compare.command",
     "tools.conform",
     "nexar_sandbox",
-    *(f"tools.compare.{name}" for name in ("loader", "redaction", "reports", "results", "uid_learning")),
-    *(f"tools.compare.{name}" for name in ("judging", "running")),
-    *(f"traffic.{name}" for name in ("bom_columns", "v3_request", "v3_response")),
+    *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options", "plan")),
+    *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning")),
+    *(f"traffic.{name}" for name in ("bom_columns", "recordings", "v3_request")),
     "gateway.results",
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",

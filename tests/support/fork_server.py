@@ -29,8 +29,7 @@ IMPORTED = (
     *("proxy.graphql.documents", "proxy.upstream.session"),
     *(
         "nexar_sandbox.command",
-        "proxy.tools.compare.command.checks",
-        "proxy.tools.compare.command.output",
+        "proxy.tools.compare.comparison",
         "proxy.tools.compare.reports.html",
     ),
     *("proxy.store.sqlite", "rich.progress", "typer._adapters"),

@@ -1,31 +1,33 @@
-"""Derivation of v3 uids from recorded responses, as lines of a table for the setting `uids`. Pure.
+"""`v3bridge compare --learn-uids`: a table of v3 uids for the setting `uids`, from responses of the old service.
 
-An object of the baseline corresponds to one of the candidate where both are at the same place in the responses to one
-request: in the part of the same number and manufacturer, the offer of the same seller and SKU. The candidate's object
-yields the numeric id. Where only the baseline was recorded, an object is identified by its own id, else by its name.
+An object is identified by its own id, as sellers are, else by its name.
 """
 
+import json
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import typer
+
+from proxy.config import loader
+from proxy.kit import shipped
+from proxy.kit.wording import counted, printable
+from proxy.mapping import loader as mapping
 from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
-from proxy.tools.compare.judging import identity, matching, unknown_uids
+from proxy.tools.compare.judging import json_body, unknown_uids
+from proxy.traffic.recordings import Recording
 
 NOBODY = str(2**40 - 1)  # an id that no object has
-
+SHOWN = 20  # conflicts that are printed
 _UID = re.compile(r"[0-9a-f]{16}")
+_ID = re.compile(r"[0-9]{1,12}")
 
-
-class SeenObject(NamedTuple):
-    """Object of the baseline, with its Nexar id where known. `matched`: the candidate has it, too."""
-
-    kind: str
-    uid: str
-    name: str
-    id: str | None
-    matched: bool
+ObjectKey = tuple[str, str, str]  # kind, uid, and of sources, which share uids, the name
+Seen = set[tuple[str, str | None]]  # names of an object, with its id where known
 
 
 class LearnedUids(NamedTuple):
@@ -34,7 +36,6 @@ class LearnedUids(NamedTuple):
     lines: dict[str, list[KnownUid]]
     known: int
     conflicts: list[str]
-    unmatched: int
 
     @property
     def learnt(self) -> int:
@@ -42,129 +43,105 @@ class LearnedUids(NamedTuple):
         return sum(map(len, self.lines.values()))
 
 
-class UidLearner:
-    """Learner of uids from responses. `known` are the recorded uids by kind."""
-
-    def __init__(self, known: Mapping[str, Uids]) -> None:
-        self._known, self._sources = known, source_uids(known)
-        self._seen: dict[tuple[str, str, str], set[tuple[str, str | None, bool]]] = defaultdict(set)
-
-    def take(self, baseline: Any, candidate: Any = None) -> None:
-        """Take the bodies of two responses to one request, or of the baseline's alone."""
-        for seen in (
-            _alone(baseline) if candidate is None else (*_alone(baseline), *_pairs(baseline, candidate, self._known))
-        ):
-            # Sources share uids, so they are distinguished by name.
-            key = (seen.kind, seen.uid, seen.name if seen.kind == "Source" else "")
-            self._seen[key].add((seen.name, seen.id, seen.matched))
-
-    def learnt(self, *, both: bool) -> LearnedUids:
-        """Return the result. With `both`, the candidate was recorded, and objects that it lacks are left out."""
-        lines: dict[str, list[KnownUid]] = {}
-        conflicts, known, unmatched = list(self._conflicts()), 0, 0
-        doubtful = {key for key, _ in conflicts}
-        for key, seen in sorted(self._seen.items()):
-            kind, uid, _ = key
-            line = _line(uid, seen)
-            if key in doubtful:
-                continue
-            if both and not any(matched for *_, matched in seen):
-                unmatched += 1
-            elif self._sent(kind, line) == uid:
-                known += 1
-            else:
-                lines.setdefault(kind, []).append(line)
-        return LearnedUids(lines, known, [words for _, words in conflicts], unmatched)
-
-    def _sent(self, kind: str, line: KnownUid) -> str:
-        """Return the uid that the service would send for the object without this line; empty for a digest."""
-        if kind == "Source":
-            return self._sources.get(line.name.casefold(), "")
-        return self._known[kind].uid(line.id or NOBODY, line.name)
-
-    def _conflicts(self) -> Iterator[tuple[tuple[str, str, str], str]]:
-        """Yield uids of several objects, and objects with several uids."""
-        holders: dict[tuple[str, str], list[tuple[str, str, str]]] = defaultdict(list)
-        for key, seen in sorted(self._seen.items()):
-            ids = sorted({id_ for _, id_, _ in seen if id_})
-            if len(ids) > 1:
-                yield key, f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
-            line = _line(key[1], seen)
-            holders[key[0], line.id or line.name.casefold()].append(key)
-        for (kind, holder), keys in holders.items():
-            for key in keys if len(keys) > 1 else ():
-                yield key, f"{kind} {holder} has the uids {', '.join(uid for _, uid, _ in keys)}"
+def learn(recording: Path, config_file: Path | None) -> None:
+    """Print a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses; counts
+    go to standard error."""
+    own = loader.load(config_file, os.environ).uids if config_file else None
+    known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
+    recorded = Recording(recording)
+    bodies, skipped = list[Any](), recorded.unreadable
+    for request in recorded.requests():
+        response = recorded.response(request)
+        body = json_body.parse(response) if response and response.status < 400 else None
+        if body is None or body.problem:
+            skipped += 1
+        else:
+            bodies.append(body.value)
+    recorded.close()
+    learned = learned_uids(bodies, known)
+    if learned.learnt:
+        typer.echo(_table(learned, recording.name), nl=False)
+    if skipped:
+        lines = counted(skipped, "line is", "lines are")
+        typer.echo(f"{lines} skipped: no response, an error, or no JSON", err=True)
+    for conflict in learned.conflicts[:SHOWN]:
+        typer.echo(printable(conflict), err=True)
+    counts = f"{learned.learnt} learnt, {learned.known} already known, {len(learned.conflicts)} conflicting"
+    typer.echo(f"uids: {counts}.", err=True)
 
 
-def _line(uid: str, seen: Iterable[tuple[str, str | None, bool]]) -> KnownUid:
-    names = sorted({name for name, *_ in seen})
-    ids = sorted(id_ for _, id_, _ in seen if id_)
+def learned_uids(bodies: Iterable[Any], known: Mapping[str, Uids]) -> LearnedUids:
+    """Return the uids in bodies of responses that are not `known` by kind."""
+    seen: defaultdict[ObjectKey, Seen] = defaultdict(set)
+    for body in bodies:
+        for kind, uid, name, number in _objects(body):
+            seen[kind, uid, name if kind == "Source" else ""].add((name, number))
+    sources = source_uids(known)
+    conflicts = dict(_conflicts(seen))
+    lines: dict[str, list[KnownUid]] = {}
+    recorded = 0
+    for key in sorted(seen.keys() - conflicts.keys()):
+        kind, uid, _ = key
+        line = _line(uid, seen[key])
+        sent = sources.get(line.name.casefold()) if kind == "Source" else known[kind].uid(line.id or NOBODY, line.name)
+        if sent == uid:
+            recorded += 1
+        else:
+            lines.setdefault(kind, []).append(line)
+    return LearnedUids(lines, recorded, list(conflicts.values()))
+
+
+def _conflicts(seen: Mapping[ObjectKey, Seen]) -> Iterator[tuple[ObjectKey, str]]:
+    """Yield uids of several objects, and objects with several uids."""
+    holders: dict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
+    for key, values in sorted(seen.items()):
+        ids = sorted({number for _, number in values if number})
+        if len(ids) > 1:
+            yield key, f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
+        line = _line(key[1], values)
+        holders[key[0], line.id or line.name.casefold()].append(key)
+    for (kind, holder), keys in holders.items():
+        for key in keys if len(keys) > 1 else ():
+            yield key, f"{kind} {holder} has the uids {', '.join(uid for _, uid, _ in keys)}"
+
+
+def _line(uid: str, seen: Seen) -> KnownUid:
+    names = sorted({name for name, _ in seen})
+    ids = sorted(number for _, number in seen if number)
     return KnownUid(uid, names[0], ids[0] if ids else None, tuple(names[1:]), source="learnt")
 
 
-def _alone(value: Any, name: str = "") -> Iterator[SeenObject]:
-    """Yield all objects of one side."""
+def _objects(value: Any, within: str = "") -> Iterator[tuple[str, str, str, str | None]]:
+    """Yield kind, uid, name and id of all objects in a body, and of the ancestors that categories name."""
     if type(value) is list:
         for each in value:
-            yield from _alone(each, name)
-    elif type(value) is dict:
-        yield from _objects(value, name, None, {})
-        for key, below in value.items():
-            yield from _alone(below, key)
-
-
-def _pairs(
-    baseline: Any, candidate: Any, known: Mapping[str, Uids], name: str = "", within: str = ""
-) -> Iterator[SeenObject]:
-    """Yield the baseline's objects that the candidate has, too."""
-    if type(baseline) is list and type(candidate) is list:
-        matched = matching.match(baseline, candidate, identity.for_list(name, within, (*baseline[:1], *candidate[:1])))
-        for was, now in (*matched.same, *matched.changed):
-            yield from _pairs(baseline[was], candidate[now], known, name, within)
-    elif type(baseline) is dict and type(candidate) is dict:
-        yield from _objects(baseline, name, candidate, known)
-        for key in baseline.keys() & candidate.keys():
-            yield from _pairs(baseline[key], candidate[key], known, key, name)
-
-
-def _objects(
-    baseline: Mapping[str, Any], name: str, candidate: Mapping[str, Any] | None, known: Mapping[str, Uids]
-) -> Iterator[SeenObject]:
-    """Yield the object itself, and its ancestor categories, whose names it holds."""
-    kind = baseline.get("__class__") or unknown_uids.OBJECTS.get(name)
-    if kind not in KINDS:
+            yield from _objects(each, within)
+    if type(value) is not dict:
         return
-    matched = candidate is not None and _agree(baseline, candidate)
-    for uid, called, other in (
-        (baseline.get("uid"), baseline.get("name"), (candidate or {}).get("uid")),
-        *_above(baseline, candidate),
-    ):
-        if type(uid) is str and _UID.fullmatch(uid) and type(called) is str and called.strip():
-            number = _number(baseline.get("id")) if kind == "Seller" else None
-            yield SeenObject(kind, uid, called, number or (_id(kind, other, known) if matched else None), matched)
+    kind = value.get("__class__") or unknown_uids.OBJECTS.get(within)
+    if kind in KINDS:
+        names, uids = value.get("ancestor_names") or [], value.get("ancestor_uids") or []
+        above = zip(uids, names, strict=False) if type(names) is type(uids) is list else ()
+        for uid, name in ((value.get("uid"), value.get("name")), *above):
+            if type(uid) is str and _UID.fullmatch(uid) and type(name) is str and name.strip():
+                number = value.get("id") if kind == "Seller" else None
+                yield kind, uid, name, number if type(number) is str and _ID.fullmatch(number) else None
+    for key, below in value.items():
+        yield from _objects(below, key)
 
 
-def _agree(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> bool:
-    """Return true if two objects at one place have the same id, or, without ids, the same name."""
-    field = "id" if "id" in baseline and "id" in candidate else "name"
-    one, other = baseline.get(field), candidate.get(field)
-    return type(one) is str and type(other) is str and one.casefold() == other.casefold()
+def _table(learned: LearnedUids, source: str) -> str:
+    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge compare. Setting `uids`: docs/how-to/connect.md."]
+    for kind, entries in learned.lines.items():
+        lines.append(f"{kind}:")
+        for entry in entries:
+            also = f", also: [{', '.join(map(_quoted, entry.also))}]" if entry.also else ""
+            number = f', id: "{entry.id}"' if entry.id else ""
+            lines.append(f'  - {{uid: "{entry.uid}", name: {_quoted(entry.name)}{also}{number}, source: learnt}}')
+    return "\n".join(lines) + "\n"
 
 
-def _above(baseline: Mapping[str, Any], candidate: Mapping[str, Any] | None) -> Iterator[tuple[Any, Any, Any]]:
-    names, uids = baseline.get("ancestor_names") or [], baseline.get("ancestor_uids") or []
-    if not (type(names) is type(uids) is list and len(names) == len(uids)):
-        return
-    same = candidate is not None and candidate.get("ancestor_names") == names
-    others = (candidate or {}).get("ancestor_uids") if same else None
-    yield from zip(uids, names, others if type(others) is list and len(others) == len(uids) else uids, strict=True)
-
-
-def _id(kind: str, uid: Any, known: Mapping[str, Uids]) -> str | None:
-    """Return the numeric id of a uid of the candidate."""
-    found = known[kind].target(uid) if type(uid) is str and kind != "Source" else None
-    return found.id if found else None
-
-
-def _number(value: Any) -> str | None:
-    return value if type(value) is str and re.fullmatch(r"[0-9]{1,12}", value) else None
+def _quoted(text: str) -> str:
+    """Quote as YAML in double quotes. A lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
+    sound = text.encode("utf-8", "replace").decode()
+    return json.dumps(sound, ensure_ascii=not sound.isprintable())

@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote_plus, urlencode
@@ -13,7 +13,6 @@ import msgspec
 
 from proxy.kit.clock import Clock
 from proxy.tools.conform.assumptions import ProbeRequest
-from proxy.traffic.http_side import RequestPacer, Sleep
 
 # Token requests a second: the identity service allows two (contract graphql.md §4.1). A little less, because it counts
 # from when the first one arrives, which may be later than the second one's way takes.
@@ -21,6 +20,30 @@ TOKENS_A_SECOND = 1.6
 _TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 _FORM = "application/x-www-form-urlencoded"
 _MEDIA_TYPE = "application/json"
+
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class RequestPacer:
+    """Rate limit of `a_second` requests, evenly spaced; 0 is unlimited."""
+
+    def __init__(self, a_second: float, clock: Clock, sleep: Sleep) -> None:
+        self._apart = 1 / a_second if a_second else 0.0
+        self._clock = clock
+        self._sleep = sleep
+        self._next = 0.0
+
+    async def turn(self) -> None:
+        now = self._clock.monotonic()
+        at = max(now, self._next)
+        self._next = at + self._apart
+        if at > now:
+            await self._sleep(at - now)
+
+    def hold(self, seconds: float) -> None:
+        """Delay all requests by at least `seconds` from now."""
+        self._next = max(self._next, self._clock.monotonic() + seconds)
 
 
 @dataclass(frozen=True, slots=True)

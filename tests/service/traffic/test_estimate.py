@@ -56,20 +56,3 @@ UID = "9cf2558336484335"
 )
 def test_request_cost_is_the_maximum_of_its_plan(v3_request: Any, parts: int) -> None:
     assert estimate.worst_case_parts(v3_request) == parts
-
-
-def test_estimate_is_summed_by_endpoint() -> None:
-    requests = [
-        V3Request("/parts/search", times=5),
-        match(X),
-        match({**X, "limit": 20}),
-        V3Request(f"/seller/{UID}", times=9),
-    ]
-    found = estimate.estimate_requests(requests)
-    assert found.rows == (
-        estimate.EndpointEstimate("/parts/match", 2, 2, 23),
-        estimate.EndpointEstimate("/parts/search", 1, 5, 10),
-        estimate.EndpointEstimate("/sellers/{uid}", 1, 9, 0),
-    )
-    assert (found.requests, found.occurrences, found.parts) == (4, 16, 33)
-    assert estimate.estimate_requests([]).parts == 0

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import paths, unknown_uids, v3_fields
+from proxy.tools.compare.judging import fields, paths, unknown_uids
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Difference, Kind
 from proxy.v3 import endpoints
 
@@ -35,29 +35,24 @@ EXPLANATIONS: dict[Cause, str] = {
     "specs that spec_drilldown suggests, a filter by mpn, a spec of a search without hits, hits of a number with *",
     "uid not known": "v3's uid is on no record, so v3bridge computes one; `compare --learn-uids` makes a table",
     "unknown uid requested": "the request is by a uid that one service lacks; `compare --learn-uids` makes a table",
-    "latency": "the candidate takes longer than the settings allow",
 }
 
 
 class FieldEntry(NamedTuple):
-    """Entry of the field list: object name, field name, source."""
+    """Entry of the field list."""
 
     object: str
     field: str
-    entry: v3_fields.V3Field
+    entry: fields.V3Field
 
     @property
     def name(self) -> str:
-        """Qualified name, such as `PartOffer.sku`."""
         return f"{self.object}.{self.field}"
 
 
 class LocatedField(NamedTuple):
-    """Field of a v3 object that contains a difference.
-
-    `rest` are the steps from the field down to the difference. `above` is the nearest enclosing field without an exact
-    source, None where all enclosing fields have one.
-    """
+    """Field of a v3 object that contains a difference: `rest` are the steps from it down to the difference, `above` is
+    the nearest enclosing field without an exact source."""
 
     row: FieldEntry
     rest: tuple[str, ...]
@@ -67,15 +62,9 @@ class LocatedField(NamedTuple):
 class Causes:
     """Causes of differences, looked up in the field list of one site."""
 
-    def __init__(self, objects: v3_fields.Objects) -> None:
+    def __init__(self, objects: fields.Objects) -> None:
         self._objects = objects
         self.field = lru_cache(KNOWN_PATHS)(self._field)
-
-    def rows(self) -> list[FieldEntry]:
-        """Return all entries of the field list."""
-        return [
-            FieldEntry(name, field, entry) for name, fields in self._objects.items() for field, entry in fields.items()
-        ]
 
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
         """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
@@ -98,9 +87,7 @@ class Causes:
         return LocatedField(row, rest, above)
 
     def without_source(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """Return the field if the API has no source for it and the candidate shows the value that the list states for
-        that case.
-        """
+        """Return the field if the API has no source for it and the candidate shows what the list states for that."""
         found = self.field(endpoint, difference.path)
         if found is None or found.row.entry.kind != "no source":
             return None
@@ -130,10 +117,8 @@ class Causes:
             return "unexplained"
         if self.without_source(endpoint, difference):
             return "no source"
-        return (
-            self._of_kind(endpoint, difference)
-            or ("derived" if self.derived(endpoint, difference) else None)
-            or ("unexplained")
+        return self._of_kind(endpoint, difference) or (
+            "derived" if self.derived(endpoint, difference) else "unexplained"
         )
 
     def _of_kind(self, endpoint: str, difference: Difference) -> Cause | None:
@@ -177,9 +162,7 @@ def _below(endpoint: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple
 
 
 def _is_part(endpoint: str, path: str) -> bool:
-    """Return true if the difference is a whole part: its entry in a search result, the `item` of that entry, or a match
-    item.
-    """
+    """Return true for a whole part: its entry in a search result, the `item` of that, or an item of a match."""
     found = endpoints.of(endpoint)
     if found is None or found.object != "Part":
         return False
@@ -188,9 +171,7 @@ def _is_part(endpoint: str, path: str) -> bool:
 
 
 def _is_count(endpoint: str, difference: Difference) -> bool:
-    """Return true if the difference is a number of parts, which implies that parts are missing or extra beyond the page
-    shown.
-    """
+    """Return true for a number of parts: others are missing or extra beyond the page shown."""
     found = endpoints.of(endpoint)
     counted = type(difference.baseline) is int and type(difference.candidate) is int
     return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
@@ -233,7 +214,6 @@ def _same(one: Any, other: Any) -> bool:
 
 
 _OF_KIND: dict[Kind, Callable[[str, Difference], Cause]] = {
-    "latency": lambda *_: "latency",
     "uid not known": _of_uid,
     "status": _of_status,
 }

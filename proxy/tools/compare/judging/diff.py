@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from proxy.tools.compare.judging import equality, identity, matching, paths, unknown_uids
 from proxy.tools.compare.judging.findings import Difference, Kind
-from proxy.traffic.v3_response import JsonDocument
 
 UID = re.compile(r"[0-9a-f]{16}")
 OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes where v3's is not known
@@ -25,8 +24,7 @@ ElementLabel = tuple[
 
 class ValuePair(NamedTuple):
     """Two corresponding values. `name` is the key of the field that holds them, `within` the key of the enclosing
-    field.
-    """
+    field."""
 
     baseline: Any
     candidate: Any
@@ -36,24 +34,8 @@ class ValuePair(NamedTuple):
     within: str = ""
 
 
-def diff_documents(baseline: JsonDocument, candidate: JsonDocument) -> list[Difference]:
-    """Diff two documents, including keys that are duplicated on one side only.
-
-    The parser does not report where a duplicate key is, so its path is `**`.
-    """
-    once = set(baseline.duplicate_keys).symmetric_difference(candidate.duplicate_keys)
-    words = {True: "duplicate", False: "once"}
-    return diff(baseline.value, candidate.value) + [
-        Difference(
-            "duplicate", where, where, words[key in baseline.duplicate_keys], words[key in candidate.duplicate_keys]
-        )
-        for key in dict.fromkeys((*baseline.duplicate_keys, *candidate.duplicate_keys))
-        if key in once and (where := paths.field("**", key))
-    ]
-
-
 def diff(baseline: Any, candidate: Any) -> list[Difference]:
-    """Diff two JSON values as `responses.read_json` returns them; differences are in the order of the baseline."""
+    """Diff two JSON values as `json_body.read` returns them; differences are in the order of the baseline."""
     found: list[Difference] = []
     whole = type(baseline) is type(candidate) and type(baseline) in (
         dict,
@@ -148,9 +130,7 @@ def _inside(element: ValuePair) -> Iterator[ValuePair]:
 def _labels(
     pair: ValuePair, matched: matching.ListMatching, known: identity.ElementIdentity
 ) -> tuple[list[ElementLabel], dict[int, ElementLabel]]:
-    """Label the elements that differ: baseline elements up to the last one needed, and elements that only the candidate
-    has.
-    """
+    """Label the elements of the baseline, and those that only the candidate has."""
     if known.by_position:
         return [(str(at), 1) for at in range(len(pair.baseline))], {at: (str(at), 1) for at in matched.extra}
     turns: dict[str | None, int] = {}
@@ -160,10 +140,7 @@ def _labels(
         turns[label] = turn = turns.get(label, 0) + 1
         return label, turn
 
-    named = len(pair.baseline)
-    if not matched.moved and not matched.extra:
-        named = 1 + max((*matched.missing, *(was for was, _ in matched.changed)), default=-1)
-    return [next_of(each) for each in pair.baseline[:named]], {at: next_of(pair.candidate[at]) for at in matched.extra}
+    return [next_of(each) for each in pair.baseline], {at: next_of(pair.candidate[at]) for at in matched.extra}
 
 
 def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
@@ -171,6 +148,7 @@ def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
     kinds = {JSON_TYPES.get(type(baseline)), JSON_TYPES.get(type(candidate))}
     if len(kinds) > 1:
         return "type"
-    if kinds == {"text"}:
-        return "format" if name not in NAMES and equality.same_spelling(baseline, candidate) else "value"
-    return "format" if kinds == {"number"} and baseline == candidate else "value"
+    is_same = kinds == {"number"} and baseline == candidate
+    if kinds == {"text"} and name not in NAMES:
+        is_same = equality.spelling_key(baseline) == equality.spelling_key(candidate)
+    return "format" if is_same else "value"

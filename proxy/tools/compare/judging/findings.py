@@ -1,6 +1,6 @@
 """Vocabulary of a comparison: kinds and causes of differences, findings, and the comparison of one request.
 
-Rules, thresholds and reports share these closed sets of words.
+Rules and reports share these closed sets of words.
 """
 
 from typing import Any, Literal, get_args
@@ -18,11 +18,8 @@ Kind = Literal[
     "type",  # different JSON types, such as text and number, or null and list
     "format",  # the same number or time in another spelling
     "order",  # the same elements in another order
-    "duplicate",  # a key is duplicated in an object of one side
     "uid not known",  # the same object under v3's uid and under one that v3bridge computed; or a request for such a uid
-    "latency",  # the candidate exceeds the allowed latency
 ]
-KINDS: tuple[Kind, ...] = get_args(Kind)
 
 Cause = Literal[
     "no source",  # the Nexar API has no such data (v3_fields.yaml)
@@ -37,7 +34,6 @@ Cause = Literal[
     "uid not known",  # an object has a different uid on each side; does not count
     "unsupported",  # the candidate names what it could not honor
     "unknown uid requested",  # the request names a uid that only one side knows; counts
-    "latency",
     "unexplained",
 ]
 CAUSES: tuple[Cause, ...] = get_args(Cause)
@@ -51,8 +47,7 @@ class Difference(msgspec.Struct, frozen=True):
     `path` is common to all differences of its sort, such as `results[*].items[*].offers[*].prices.USD[*]`; `place`
     locates this one, with elements named by their identity. `baseline` and `candidate` are JSON values, ABSENT where a
     side has none. `message` is the error message of the side that refused the request, `name` the name of the object
-    that has the uid, where the difference is of a uid; each is empty where there is none.
-    """
+    that has the uid, where the difference is of a uid; each is empty where there is none."""
 
     kind: Kind
     path: str
@@ -75,27 +70,11 @@ class Comparison(msgspec.Struct, frozen=True):
 
     `findings` count. `moved` (a price or stock that changed within the run) and `unknown_uids` (objects whose v3 uid is
     not on record) are reported and do not count. `ignored` is the number of ignored differences by rule name.
-
-    `failure` is the reason why the responses could not be compared, and names the side. Seconds are of each side's
-    first response, None without one. `parts` is the cost that is booked, `price` the one that the candidate states,
-    None where it does not. `succeeded`: both services responded with 200. `at` is in
-    seconds since 1970.
-    """
+    `succeeded`: both services responded with 200."""
 
     request: V3Request
-    at: float
     findings: tuple[Finding, ...] = ()
     moved: tuple[Finding, ...] = ()
-    ignored: dict[str, int] = {}
-    failure: str | None = None
-    baseline_seconds: float | None = None
-    candidate_seconds: float | None = None
-    parts: int = 0
-    price: int | None = None
     unknown_uids: tuple[Finding, ...] = ()
+    ignored: dict[str, int] = {}
     succeeded: bool = False
-
-    @property
-    def equivalent(self) -> bool:
-        """True if the request was compared and has no finding."""
-        return self.failure is None and not self.findings

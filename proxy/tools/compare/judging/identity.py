@@ -20,11 +20,8 @@ USUAL = ("url", "listing_url", "sku", "mpn", "name", "value", "key", "id")
 
 @dataclass(frozen=True)
 class ElementIdentity:
-    """Identity of the elements of one list.
-
-    `keys` are tried in order, each on the elements that the previous ones did not match. With `by_position`, the
-    remaining elements are matched by index, and labels are indexes.
-    """
+    """Identity of the elements of one list: `keys` are tried in order, each on the elements that the previous ones did
+    not match. With `by_position`, the others are matched by index, and labels are indexes."""
 
     keys: tuple[Key, ...]
     label: Callable[[Any], str | None]
@@ -76,7 +73,6 @@ def _offer(seller: str, names: Sequence[str], element: Any) -> Hashable:
 
 
 def _offer_known(seller: str, names: Sequence[str], element: Any) -> Hashable:
-    """Key of an offer whose seller is known by the given field."""
     return _offer(seller, names, element) if text(_at(element, "seller", seller)) else None
 
 
@@ -108,7 +104,6 @@ def _seller(field: str, element: Any) -> Hashable:
 
 
 def _source(element: Any) -> Hashable:
-    """Key of a source; a source without a name has a key, too."""
     name = _at(element, "name")
     return ("source", name) if type(name) is str else None
 
@@ -131,15 +126,11 @@ def _identity(
     return ElementIdentity((*keys, _scalar), label or partial(_label, keys), by_position)
 
 
-def _nowhere(_: Any) -> None:
-    """Label of elements that are identified by position: none."""
-
-
 USUAL_KEYS: tuple[Key, ...] = (_uid, *(partial(_field, name) for name in USUAL))
 VARIANT = ("packaging", "eligible_region")
 PART: tuple[Key, ...] = (_uid, _maker)
 BREAKS = _identity(_quantity, label=lambda element: text(element[0]) if type(element) is list and element else None)
-ASKED = _identity(partial(_field, "reference"), label=_nowhere, by_position=True)
+ASKED = _identity(partial(_field, "reference"), label=lambda _: None, by_position=True)
 NUMBERED: Key = partial(_field, "id")
 FOUND = _identity(*(partial(_found, key) for key in (*PART, NUMBERED, *USUAL_KEYS)))
 NAMED = {

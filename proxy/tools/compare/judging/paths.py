@@ -1,4 +1,4 @@
-"""Paths in a response: syntax, patterns of rules, and subjects.
+"""Paths in a response: syntax, and patterns of rules.
 
 `results[*].items[*].offers[*].prices.USD[*]`; the whole response is `$`. A key that is not a plain name is quoted as
 JSON: `facet_results.fields["specs.resistance.value"]`, so that no key in client data can be mistaken for a path. A path
@@ -10,7 +10,7 @@ import json
 import re
 
 ELEMENT = "[*]"  # step for the elements of a list
-STATUS, BODY, LATENCY = "(status)", "(body)", "(latency)"
+STATUS, BODY = "(status)", "(body)"
 
 _STEP = re.compile(r'\[\*\]|\["(?:[^"\\]|\\.)*"[^\]]*\]|[^.\[\]]+')
 
@@ -54,25 +54,9 @@ def _fits(wanted: str, step: str) -> bool:
 
 
 ROOT = "$"
-ANY = "[*]"
 MOST = 100  # longest shown key or label, in characters
 NAME = re.compile(r"[A-Za-z_][\w-]*", re.ASCII)
-ENVELOPE = frozenset(("$", "request", "msec", "user_country", "user_currency", "reference", "error", "snippet"))
 STOCK = frozenset(("in_stock_quantity", "on_order_quantity", "on_order_eta"))
-FIELDS = {
-    "hits": "hits",
-    "offers": "offer",
-    "specs": "spec",
-    "datasheets": "datasheet",
-    "descriptions": "description",
-    "short_description": "description",
-    "category_uids": "category",
-    "facet_results": "facet",
-    "stats_results": "facet",
-    "spec_metadata": "facet",
-    **dict.fromkeys(STOCK, "stock"),
-    "prices": "price",
-}
 
 
 def field(path: str, key: str) -> str:
@@ -93,23 +77,13 @@ def element(path: str, label: str | None, turn: int = 1) -> str:
 
 def each(path: str) -> str:
     """Append the step for the elements of a list."""
-    return ANY if path == ROOT else path + ANY
+    return ELEMENT if path == ROOT else path + ELEMENT
 
 
-def subject(path: str) -> str:
-    """Classify a path for thresholds, whose SUBJECTS it is one of.
-
-    `part` and `offer` are the whole object or its list; a field of theirs without a subject of its own is `other`. The
-    path does not tell the endpoint: a whole brand is a `part`, too (see `thresholds.subject_of`).
-    """
-    names = [step for step in steps(path) if step not in (ANY, "**", "results", "items", "item")]
-    if not names:
-        return "part"
-    if names[0] in ENVELOPE or path in ("__class__", "results[*].__class__"):
-        return "envelope"
-    if names[0] == "offers" and len(names) > 1:
-        return "price" if names[1] == "prices" else "stock" if names[1] in STOCK else "other"
-    return FIELDS.get(names[0], "other")
+def is_changing(path: str) -> bool:
+    """Return true for prices and stock, which may change within one run."""
+    names = [step for step in steps(path) if step not in (ELEMENT, "results", "items", "item")]
+    return names[:1] == ["offers"] and len(names) > 1 and (names[1] == "prices" or names[1] in STOCK)
 
 
 def _quoted(text: str) -> str:

@@ -1,8 +1,5 @@
-"""Relations between the elements of one response. Pure; used by the judge.
-
-A rule may ignore a value that the services cannot have in common, such as the link of an offer. It is wrong all the
-same where it belongs to another element of the response. Such values are *foreign*.
-"""
+"""Values that belong to another element of the response, such as the link of another offer: such a *foreign* value is
+wrong also where the services cannot have its value in common. Pure; used by the judge."""
 
 import html
 import re
@@ -42,8 +39,7 @@ def _shared_links(differences: Sequence[Difference]) -> frozenset[str]:
 def _foreign_snippets(baseline: Any, candidate: Any) -> frozenset[str]:
     """Return the snippets that fit the part of another result, which does not have a fitting snippet either.
 
-    The second condition excludes texts that variants of a part have in common.
-    """
+    The second condition excludes texts that variants of a part have in common."""
     texts: defaultdict[str, set[str]] = defaultdict(set)
     shown: dict[str, Any] = {}
     for part, snippet, own in _results(candidate):
@@ -61,8 +57,7 @@ def _foreign_snippets(baseline: Any, candidate: Any) -> frozenset[str]:
 def _fits(snippet: Words, texts: set[str], own: set[str]) -> bool:
     """Return true if a snippet has words of a part's texts that its own part lacks, but not the reverse.
 
-    Where less than half of its words are in the texts, words in common are chance.
-    """
+    Where less than half of its words are in the texts, words in common are chance."""
     known = snippet & texts
     return 2 * len(known) >= len(snippet) and bool(known - own) and not snippet & own - texts
 

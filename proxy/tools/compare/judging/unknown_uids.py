@@ -61,8 +61,7 @@ def computed(kind: str | None, uid: Any) -> bool:
 
 def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> bool:
     """Return true if two objects in the field `within` are the same and differ in `field` only because v3's uid is
-    unknown.
-    """
+    unknown."""
     kind = "Category" if field == "parent_uid" else baseline.get("__class__") or OBJECTS.get(within)
     if type(baseline.get(field)) is not str or not computed(kind, candidate.get(field)):
         return False
@@ -134,8 +133,7 @@ def _values(value: Any) -> list[Any]:
 def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Mapping[int, Any]) -> bool:
     """Return true if the unmatched elements of two lists, by index, are uids of the same objects.
 
-    They are where they have the same indexes or, in a facet, the same counts.
-    """
+    They are where they have the same indexes or, in a facet, the same counts."""
     if not baseline or len(baseline) != len(candidate):
         return False
     if name in LISTS:
@@ -182,8 +180,7 @@ class UnknownUids:
         """Reclassify the differences of two responses to a request that names the uids `requested_uids`.
 
         Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
-        uid is on record, or that denote objects of different `names`, become ordinary value differences.
-        """
+        uid is on record, or that denote objects of different `names`, become ordinary value differences."""
         left = [self._checked(each, names) for each in differences]
         unknown = [uid for uid in requested_uids if uid not in self._uids]
         if not unknown:

@@ -77,9 +77,10 @@ async def _learn(environment: ProxyEnvironment, folder: Path) -> str:
     parts = [f"/parts/search?limit=50{including}&start={start}" for start in range(0, 1000, 50)]
     asked = [f"/v3{target}&apikey={KEY}\n" for target in (*lists, *parts)]
     (folder / "lists.txt").write_text("".join(asked), encoding="utf-8")
-    baseline = ("--baseline", environment.sandbox.legacy_url + "/v3", "--baseline-rate", "0")
-    recording = ("compare", *baseline, "--requests", "lists.txt", "--record", "lists.zst")
-    for arguments in (recording, ("compare", "--learn-uids", "lists.zst")):
+    (folder / "fast.yaml").write_text("baseline_rate: 0", encoding="utf-8")
+    baseline = ("--baseline", environment.sandbox.legacy_url + "/v3", "--rules", "fast.yaml")
+    recording = ("compare", *baseline, "--requests", "lists.txt", "--record", "lists.jsonl")
+    for arguments in (recording, ("compare", "--learn-uids", "lists.jsonl")):
         found = await commands.wait(await commands.start(folder, *arguments), LATEST)
         assert found.code == 0, found
     return found.out
@@ -97,8 +98,9 @@ def compare(environment: ProxyEnvironment, learned_environment: ProxyEnvironment
     ) -> dict[str, Any]:
         lines = [f"/v3{request.target(KEY)}\n" for request in requests]
         (tmp_path / "calls.txt").write_text("".join(lines), encoding="utf-8")
-        sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy, "--baseline-rate", "0")
-        options = ("--requests", "calls.txt", "--yes", "--json", "result.json")
+        (tmp_path / "fast.yaml").write_text("baseline_rate: 0", encoding="utf-8")
+        sides = ("--baseline", environment.sandbox.legacy_url + "/v3", "--candidate", proxy)
+        options = ("--rules", "fast.yaml", "--requests", "calls.txt", "--yes", "--json", "result.json")
         found = await commands.wait(await commands.start(tmp_path, "compare", *sides, *options), LATEST)
         assert (tmp_path / "result.json").exists(), found
         return {**json.loads((tmp_path / "result.json").read_text("utf-8")), "code": found.code}

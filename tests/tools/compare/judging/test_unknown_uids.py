@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable
-from datetime import date
 from typing import Any
 
 import msgspec
@@ -13,10 +12,9 @@ from proxy.mapping import loader
 from proxy.tools.compare.judging import diff, unknown_uids
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.judging.judge import Judge, ResponsePair, parse_response
-from proxy.tools.compare.judging.rules import RuleSet
+from proxy.tools.compare.judging.judge import Judge
+from proxy.traffic.recordings import SideResponse
 from proxy.traffic.v3_request import V3Request
-from proxy.traffic.v3_response import SideResponse, read_json
 
 MINE = "7be6f0c1a2d3e4f5"  # on no record
 TI = "2239e3330e2df5fe"  # on record
@@ -40,7 +38,7 @@ CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
 
 def differences(baseline: Any, candidate: Any) -> set[tuple[str, str]]:
     """Kind and path of each, as the judge has them."""
-    found = diff.diff_documents(read_json(msgspec.json.encode(baseline)), read_json(msgspec.json.encode(candidate)))
+    found = diff.diff(baseline, candidate)
     return {(each.kind, each.path) for each in unknown_uids.UnknownUids().explained(found, frozenset())}
 
 
@@ -119,7 +117,7 @@ def test_facets_by_uid_must_have_equal_counts_by_name(names: dict[str, str], wro
         return {"facet_results": {"fields": {"brand.uid": {"facets": values}}}}
 
     bodies = facet((MINE, 3), (OTHER, 1)), facet((BRAND, 3), (ANOTHER, 1))
-    (found,) = diff.diff_documents(*(read_json(msgspec.json.encode(body)) for body in bodies))
+    (found,) = diff.diff(*bodies)
     assert [pair[:3] for pair in unknown_uids.pairs([found])] == [
         (MINE, BRAND, "/brands/"),
         (OTHER, ANOTHER, "/brands/"),
@@ -146,18 +144,17 @@ def test_requested_uids_are_found(path: str, query: Any, requested_uids: set[str
 
 
 @pytest.fixture
-def judge(load: Any, causes: Causes) -> Callable[[frozenset[str]], Judge]:
+def judge(causes: Causes) -> Callable[[frozenset[str]], Judge]:
     """A judge with a table of a site's own and without rules."""
 
     def of(own: frozenset[str] = frozenset()) -> Judge:
-        settings = load("shipped_rules: false")
-        return Judge(settings, RuleSet((), causes, date(2026, 6, 1)), causes, str, uids=own)
+        return Judge((), causes, str, own)
 
     return of
 
 
 def _response(status: int, body: Any) -> SideResponse:
-    return SideResponse(status, msgspec.json.encode(body), 0.1)
+    return SideResponse(status, msgspec.json.encode(body))
 
 
 NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
@@ -199,25 +196,24 @@ def test_request_by_an_unknown_uid_counts_with_its_own_cause(
     candidate: tuple[int, Any],
     cause: str,
 ) -> None:
-    found: Comparison = judge().compare(v3_request, 0.0, ResponsePair(_response(*baseline), _response(*candidate)))
+    found: Comparison = judge().compare(v3_request, (_response(*baseline), _response(*candidate)))
     assert {each.cause for each in found.findings} == {cause}
-    assert (found.equivalent, found.unknown_uids) == (False, ())
+    assert (bool(found.findings), found.unknown_uids) == (True, ())
 
 
 def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], candidate: Any) -> None:
     candidate["offers"].reverse()
     v3_request = V3Request("/parts/5ec397c9af088104")
-    found = judge().compare(v3_request, 0.0, ResponsePair(_response(200, PART), _response(200, candidate)))
-    assert found.equivalent
+    found = judge().compare(v3_request, (_response(200, PART), _response(200, candidate)))
+    assert not found.findings
     assert {(each.difference.kind, each.difference.path) for each in found.unknown_uids} == ALL
     assert {each.cause for each in found.unknown_uids} == {"uid not known"}
 
 
 def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> None:
-    pair = ResponsePair(_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
-    found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), 0.0, pair)
+    pair = (_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
+    found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
-    assert parse_response(V3Request(f"/brands/{MINE}"), pair.baseline).requested_uids == {MINE}
 
 
 def test_list_of_recorded_uids_is_complete() -> None:

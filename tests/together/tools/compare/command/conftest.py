@@ -12,6 +12,7 @@ from support.comparison_server import ComparisonServer, serve
 @pytest.fixture
 async def start(tmp_path: Path) -> Any:
     """Starts the command in its own folder; remaining processes end with the test."""
+    (tmp_path / "fast.yaml").write_text("baseline_rate: 0")
     started = []
 
     async def begin(*arguments: Any, terminal: Any = None, **changes: Any) -> Any:
@@ -51,7 +52,7 @@ class _ServicePair:
 
     def with_candidate(self, url: str) -> Any:
         """The options that name the baseline and another candidate."""
-        return ("--baseline", self.baseline_url, "--candidate", url, "--baseline-rate", "0")
+        return ("--baseline", self.baseline_url, "--candidate", url, "--rules", "fast.yaml")
 
 
 @pytest.fixture

@@ -11,8 +11,6 @@ import pytest
 from aiohttp import web
 from support import commands
 
-from proxy.traffic.recording import line_files
-
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
@@ -21,8 +19,8 @@ async def test_equal_services_are_equivalent(run_command: Any, services: Any, ma
         "compare", *services.sides, "--requests", make_request_file(30, SEEN), "--budget", "90", "--json", "r.json"
     )
     assert found.code == 0, found
-    assert "equivalent on 100" in found.out
-    assert "30 requests of 30; 90 parts at most; budget 90 parts" in found.err
+    assert found.out.startswith("Ready: 30 requests compared, all equivalent.")
+    assert "30 requests of 30 in urls.txt; 90 parts at most; budget 90 parts" in found.err
     assert len(services.candidate.requests) == 30
     assert set(services.candidate.requests) == set(services.baseline.requests)
     assert set(services.candidate.keys) == {SEEN}
@@ -40,9 +38,8 @@ async def test_refused_requests_are_failures_and_cost_nothing(
     assert found.out.startswith("Inconclusive: no request could be compared")
     first_section, steps = found.out.partition("Next steps")[0], found.out.partition("Next steps")[2]
     reason = "12 requests: the baseline refuses the key of key 1 (HTTP 403): Invalid apikey"
-    assert reason in first_section.partition("Could not be compared")[2].partition("Clients and")[0]
+    assert reason in first_section.partition("Could not be compared")[2].partition("Endpoints")[0]
     assert "1. The baseline refuses the key of key 1" in steps
-    assert "nothing was sent to the candidate for them" in " ".join(steps.split())
     assert (len(services.baseline.requests), services.candidate.requests) == (12, [])
 
 
@@ -54,33 +51,22 @@ async def test_no_output_holds_an_api_key(
 
     services.baseline.answer, services.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
     (tmp_path / "rules.yaml").write_text(
-        "shipped_rules: false\n"
+        "baseline_rate: 0\n"
         f'keys: [{{name: erp, source: "{SEEN}", baseline: env:BASELINE_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
     reports = [("--html", "r.html"), ("--json", "r.json")]
+    sides = ("--baseline", services.baseline_url, "--candidate", services.candidate_url, "--rules", "rules.yaml")
     found = await run_command(
-        *(
-            "compare",
-            *services.sides,
-            "--requests",
-            make_request_file(12, SEEN),
-            "--yes",
-            "--rules",
-            "rules.yaml",
-            "--log-level",
-            "debug",
-        ),
-        *("--record", "rec.zst", "--progress", "run.jsonl"),
+        *("compare", *sides, "--requests", make_request_file(12, SEEN), "--yes", "--record", "rec.jsonl"),
         *(word for pair in reports for word in pair),
         BASELINE_KEY=BASELINE,
     )
     assert found.code == 1, found
     assert set(services.baseline.keys) == {BASELINE}
     assert set(services.candidate.keys) == {CANDIDATE}
-    recording_file = b"\n".join(line_files.WholeLines(tmp_path / "rec.zst")).decode()
-    texts = [found.out, found.err, recording_file, (tmp_path / "run.jsonl").read_text()]
+    texts = [found.out, found.err, (tmp_path / "rec.jsonl").read_text()]
     texts += [(tmp_path / name).read_text() for _, name in reports]
-    assert all(len(text) > 100 for text in texts)
+    assert all(texts)
     for text in texts:
         assert "c4n4ry" not in text
     assert "erp" in found.out
@@ -93,8 +79,7 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
     command = ("compare", *services.sides, "--requests", make_request_file(40), "--budget", "200")
     found = await run_command(*command)
     assert found.code == 2, found
-    assert "stopped: the baseline sent HTML instead of JSON (HTTP 200), 10 times in a row" in found.err
-    assert "run the same command again" in found.err
+    assert "the run was stopped: the baseline sent HTML instead of JSON (HTTP 200), 10 times in a row" in found.out
     assert services.candidate.requests == []
     services.baseline.answer = lambda q: {"hits": len(q)}
     found = await run_command(*command, "--json", "r.json")
@@ -104,8 +89,8 @@ async def test_service_that_returns_html_is_named_and_the_run_completes(
 
 REFUSED_EARLY = {
     "--baseline: is not an http:// or https:// address": ["--baseline", "ftp://old/v3"],
-    "--html: there is no folder": ["--html", "no/such/folder/r.html"],
-    "--baseline: there is nothing to compare with": [],
+    "--html: cannot be written: no/such/folder/r.html": ["--baseline", "sandbox", "--html", "no/such/folder/r.html"],
+    "--baseline: is missing: the URL of the old service": [],
     "--baseline: the configuration has no upstream: sandbox": ["--config", "own.yaml", "--baseline", "sandbox"],
 }
 RUN_ALL = """
@@ -139,7 +124,7 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
     *codes, loaded = done.stdout.splitlines()
     assert codes == ["2"] * len(REFUSED_EARLY)
     assert all(words in done.stderr for words in REFUSED_EARLY), done.stderr
-    assert "proxy.tools.compare.command.checks" in loaded.split()
+    assert "proxy.tools.compare.command" in loaded.split()
     assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.app"} == set()
 
 
@@ -149,7 +134,7 @@ async def test_response_file_is_baseline_and_request_source(run_command: Any, se
     found = await run_command("compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes")
     assert found.code == 1, found
     assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
-    assert "1 line is not a response, the first is 5" in found.err
+    assert "own.jsonl: 1 line is no response, the first is 5" in found.err
 
 
 async def test_embedded_baseline_service_has_the_shipped_configuration(
@@ -180,5 +165,5 @@ async def test_missing_side_is_named(run_command: Any, services: Any, make_reque
         "compare", *(word for pair in given.items() for word in pair), "--requests", make_request_file(1), "--yes"
     )
     assert found.code == 2
-    assert f"Invalid value for {option}: there is nothing to compare with: the {option[2:]} is missing" in found.err
+    assert f"Invalid value for {option}: is missing: the URL of the " in found.err
     assert services.baseline.requests == services.candidate.requests == []

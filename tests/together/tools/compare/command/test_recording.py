@@ -1,10 +1,16 @@
-"""Tests of `compare --record`: responses are recorded, to be compared without the old service."""
+"""Tests of `compare --record`: responses of the old service are recorded, to be compared without it."""
 
+import asyncio
 import json
+import signal
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import web
+from support import commands
+from support.comparison_server import serve
 
 
 async def test_baseline_only_recording_is_free_and_resumes(
@@ -13,8 +19,8 @@ async def test_baseline_only_recording_is_free_and_resumes(
     services.baseline.answer = lambda q: (
         {"hits": 1} if len(services.baseline.requests) <= 5 else web.Response(status=502)
     )
-    baseline = ("--baseline", services.baseline_url, "--baseline-rate", "0")
-    command = ("compare", *baseline, "--requests", make_request_file(30), "--record", "rec.zst")
+    baseline = ("--baseline", services.baseline_url, "--rules", "fast.yaml")
+    command = ("compare", *baseline, "--requests", make_request_file(30), "--record", "rec.jsonl")
     found = await run_command(*command)
     assert found.code == 2, found
     assert "10 times in a row" in found.err
@@ -22,10 +28,44 @@ async def test_baseline_only_recording_is_free_and_resumes(
     services.baseline.requests.clear()
     found = await run_command(*command)
     assert found.code == 0, found
-    assert "resuming: 5 requests were recorded before" in found.err
     assert len(services.baseline.requests) == 25
     assert services.candidate.requests == []
     found = await run_command(
-        "compare", "--baseline", "rec.zst", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
+        "compare", "--baseline", "rec.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
     )
     assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+async def test_interrupted_run_goes_on_where_it_stopped(
+    start: Any, run_command: Any, services: Any, make_request_file: Any, tmp_path: Path, how: Any
+) -> None:
+    reached, released = asyncio.Event(), asyncio.Event()
+
+    async def holding(request: Any) -> Any:
+        if len(services.candidate.requests) >= 15 and not released.is_set():
+            reached.set()
+            await released.wait()
+        return await services.candidate.handle(request)
+
+    async with serve(holding) as url:
+        sides = services.with_candidate(url)
+        options = ("--requests", make_request_file(40), "--yes", "--record", "rec.jsonl", "--json", "r.json")
+        process = await start("compare", *sides, *options)
+        async with asyncio.timeout(commands.SECONDS):
+            await reached.wait()
+        process.send_signal(how)
+        if how == signal.SIGKILL:
+            await process.wait()
+        released.set()
+        first = await commands.wait(process)
+        found = await run_command("compare", *sides, *options)
+    assert found.code == 0, found
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert sum(row["requests"] for row in result["rows"]) == 40
+    sent = Counter(services.baseline.requests)
+    assert set(sent) == set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
+    if how == signal.SIGINT:
+        assert (first.code, "interrupted" in first.out, max(sent.values())) == (2, True, 1)
+    else:  # requests in flight are repeated
+        assert sum(sent.values()) - 40 <= 8

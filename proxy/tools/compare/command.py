@@ -1,0 +1,115 @@
+"""`v3bridge compare`: replay client requests against both services, report the differences, and give a verdict.
+
+Exit code 0: ready, or recorded; 1: not ready; 2: inconclusive, or nothing could be compared.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from proxy import errors
+from proxy.cli import option_fields, spending
+from proxy.tools.compare.options import SANDBOX, ComparisonOptions
+
+if TYPE_CHECKING:
+    from proxy.tools.compare.judging.result import ComparisonResult
+
+STANDARD_OUTPUT = Path("-")
+INCONCLUSIVE = 2  # exit code
+
+
+def _compare(chosen: ComparisonOptions) -> None:
+    """Replay client requests against both services and report differences."""
+    from proxy.telemetry import log
+    from proxy.tools import event_loop
+    from proxy.tools.compare import comparison, uid_learning
+    from proxy.tools.compare.judging.result import EXIT_CODES
+
+    if chosen.learn_uids is not None:
+        uid_learning.learn(chosen.learn_uids, chosen.config)
+        return
+    _check(chosen)
+    log.configure("error", "console", sys.stderr)
+    try:
+        result = event_loop.run(comparison.compare(chosen))
+    except SystemExit:  # a second signal; exit code 1 would mean differences
+        raise typer.Exit(INCONCLUSIVE) from None
+    if result is None:
+        raise typer.Exit(INCONCLUSIVE)
+    if chosen.record and not result.candidate:
+        for reason in (*result.notes, *(f"{each.requests} × not recorded: {each.reason}" for each in result.failures)):
+            spending.say(reason)
+        if result.failures or not result.complete:
+            raise typer.Exit(INCONCLUSIVE)
+        spending.say(f"recorded: {chosen.record}")
+        raise typer.Exit(0)
+    _write_reports(result, chosen)
+    raise typer.Exit(EXIT_CODES[result.verdict])
+
+
+compare = option_fields.command(ComparisonOptions, _compare)
+
+
+def _check(chosen: ComparisonOptions) -> None:
+    """Refuse, before anything is sent or billed, options that contradict each other and reports that could not be
+    written. Raises BadParameter."""
+    from proxy.tools.compare import http_side
+
+    candidates = (chosen.candidate, chosen.candidate_config)
+    for option, is_wrong, why in (
+        ("baseline", not chosen.baseline, "is missing: the URL of the old service, a recording, or sandbox"),
+        ("candidate", all(candidates), "give either a URL, or a configuration to start here (sandbox starts one)"),
+        ("candidate", not (any(candidates) or chosen.record), "is missing: the URL of the new service, or --config"),
+        ("requests", not (chosen.requests or chosen.baseline_file), "is missing: a log, HAR, URLs or a parts list"),
+    ):
+        if is_wrong:
+            raise typer.BadParameter(why, param_hint=f"--{option}")
+    is_service = chosen.baseline_file is None and chosen.baseline != SANDBOX
+    for option, url in (("baseline", chosen.baseline if is_service else None), ("candidate", chosen.candidate)):
+        try:
+            http_side.base_url(url or "http://none")
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint=f"--{option}") from None
+    _check_files(chosen)
+
+
+def _check_files(chosen: ComparisonOptions) -> None:
+    read = (chosen.requests, chosen.rules, chosen.config, chosen.baseline_file)
+    used = {file.resolve() for file in read if file}
+    for option, file in (("html", chosen.html), ("json", chosen.json), ("record", chosen.record)):
+        if file is None or file == STANDARD_OUTPUT:
+            continue
+        if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+            raise typer.BadParameter(f"cannot be written: {file}", param_hint=f"--{option}")
+        if file.resolve() in used:
+            why = f"{file} is the file of another option, too: name another"
+            raise typer.BadParameter(why, param_hint=f"--{option}")
+        used.add(file.resolve())
+
+
+def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> None:
+    """Print the report, to standard error if the JSON goes to standard output, and write the others. Raises ConfigError
+    for a file that cannot be written, after the others are written: the parts are spent already."""
+    from rich.console import Console
+
+    from proxy.cli.shown import FILE_WIDTH
+    from proxy.tools.compare.judging.result import render_json
+    from proxy.tools.compare.reports import html, terminal
+
+    aside = chosen.json == STANDARD_OUTPUT
+    screen = Console(stderr=aside)
+    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=FILE_WIDTH))
+    failed = []
+    for path, render in ((chosen.html, html.render), (chosen.json, render_json)):
+        if path == STANDARD_OUTPUT:
+            sys.stdout.write(render(result))
+        elif path is not None:
+            try:
+                path.write_text(render(result), encoding="utf-8")
+            except OSError as error:
+                failed.append(f"the report {path} cannot be written: {error.strerror}")
+    if failed:
+        raise errors.ConfigError("; ".join(failed))

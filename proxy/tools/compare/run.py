@@ -1,0 +1,247 @@
+"""Comparison run: requests are sent to both sides within the budget, judged and added up.
+
+The baseline is first: it is free, and if it fails or refuses the API key, nothing is spent. Then the candidate; then
+the baseline again, where a price or stock differs, which may have changed meanwhile. What an earlier run has recorded
+is not sent again. A run stops on request, and after repeated failures of one side.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import structlog
+
+from proxy import errors
+from proxy.kit.wording import counted
+from proxy.redaction import Redaction
+from proxy.tools.compare import http_side
+from proxy.tools.compare.judging import json_body, unknown_uids
+from proxy.tools.compare.judging.findings import Comparison
+from proxy.tools.compare.judging.judge import Judge
+from proxy.tools.compare.judging.result import Tally
+from proxy.tools.compare.sides import Sides
+from proxy.traffic import estimate
+from proxy.traffic.clients import SideName
+from proxy.traffic.recordings import Recorder, SideResponse
+from proxy.traffic.v3_request import V3Request, redact_request
+
+IN_A_ROW = 10  # consecutive failures of one side that stop the run
+AT_ONCE = 2 * http_side.AT_ONCE  # requests
+
+log = structlog.get_logger()
+
+
+class Budget:
+    """Budget in parts; `limit` None is unlimited."""
+
+    def __init__(self, limit: int | None) -> None:
+        self.limit = limit
+        self.spent = 0
+        self._reserved = 0
+        self._changed = asyncio.Condition()
+
+    async def reserve(self, parts: int) -> bool:
+        """Reserve the maximum cost of a request; return False where the rest of the budget cannot cover it.
+
+        Waits while requests in flight may yet cost less than they have reserved.
+        """
+        if self.limit is None or not parts:
+            return True
+        async with self._changed:
+            while self.spent + self._reserved + parts > self.limit:
+                if not self._reserved or self.spent + parts > self.limit:
+                    return False
+                await self._changed.wait()
+            self._reserved += parts
+            return True
+
+    async def settle(self, reserved: int, cost: int) -> None:
+        """Release a reservation and book the actual cost."""
+        async with self._changed:
+            self._reserved -= reserved if self.limit is not None else 0
+            self.spent += cost
+            self._changed.notify_all()
+
+
+class Failed(Exception):  # noqa: N818 (named by what has happened)
+    """A request cannot be compared: the reason, and the side that failed, None where it only refused a client's key."""
+
+    def __init__(self, reason: str, side: SideName | None) -> None:
+        super().__init__(reason)
+        self.side = side
+
+
+class Outcome(NamedTuple):
+    """End of a run: the reason of an early one, and the number of requests that the budget did not cover."""
+
+    stopped: str | None
+    left_out: int
+
+    def notes(self) -> Iterator[str]:
+        if self.stopped:
+            yield f"the run was stopped: {self.stopped}"
+        if self.left_out:
+            requests = counted(self.left_out, "request was", "requests were")
+            yield f"{requests} left out: the budget does not cover what they may cost"
+
+
+@dataclass
+class ComparisonRun:
+    """One run. Without a judge, responses are only recorded."""
+
+    sides: Sides
+    budget: Budget
+    tally: Tally
+    redaction: Redaction
+    judge: Judge | None = None
+    recorder: Recorder | None = None
+    _done: int = 0
+    _left_out: int = 0
+    _stopped: str | None = None
+    _in_a_row: Counter[SideName] = field(default_factory=Counter)
+    _names: dict[str, str] = field(default_factory=dict)
+    _lookups: asyncio.Lock = field(default_factory=asyncio.Lock)  # those in flight look up the same uids
+
+    async def run(self, requests: Sequence[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> Outcome:
+        """Send all requests, no new one after `stop` is set; `tell` gets the number of those done. Raises
+        ConfigError if the recording cannot be written."""
+        # All tasks draw from one iterator: whichever is free takes the next request.
+        queue = iter(requests)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for number in range(min(AT_ONCE, len(requests))):
+                    group.create_task(self._work(queue, stop, tell), name=f"requests to compare, {number + 1}")
+        except* OSError as failures:
+            words = getattr(failures.exceptions[0], "strerror", None) or "unknown disk error"
+            raise errors.ConfigError(f"the recording cannot be written: {words}") from None
+        return Outcome(self._stopped, self._left_out)
+
+    async def _work(self, queue: Iterator[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> None:
+        for request in queue:
+            if stop.is_set():
+                self._stopped = self._stopped or "interrupted"
+            if self._stopped is not None:
+                return
+            try:
+                await self._one(request)
+                self._in_a_row.clear()
+            except Failed as failed:
+                self.tally.fail(request, self.redaction.text(str(failed)))
+                self._stop_if_failing(failed)
+            self._done += 1
+            tell(self._done)
+
+    async def _one(self, request: V3Request) -> None:
+        recorded = self.recorder.known(request) if self.recorder else None
+        baseline = self._checked("baseline", request, recorded or await self.sides.baseline.fetch(request))
+        if self.judge and (problem := self.judge.failure(baseline)):
+            raise Failed(f"the baseline sent {problem}", None)
+        candidate = again = None
+        if self.sides.candidate is not None:
+            # Without a baseline response the candidate's parts would be spent for nothing.
+            worst = estimate.worst_case_parts(request)
+            if not await self.budget.reserve(worst):
+                self._left_out += 1
+                return
+            candidate = self._checked("candidate", request, await self._fetch_candidate(request, worst))
+        if self.judge and candidate and self.judge.may_have_moved(request, baseline, candidate) and not recorded:
+            again = self._redacted(request, await self.sides.baseline.fetch(request))
+            again = None if http_side.failure(again, request.client) else again
+        if self.recorder and not recorded:
+            self.recorder.keep(request, again or baseline)
+        if self.judge and candidate:
+            self.tally.add(await self._judged(self.judge, request, (baseline, candidate), again))
+
+    async def _fetch_candidate(self, request: V3Request, reserved: int) -> SideResponse:
+        """Return the candidate's response. Of one that states no cost, and of one that is cancelled in flight, the
+        maximum is booked, because it may have been billed."""
+        assert self.sides.candidate is not None  # noqa: S101 - the callers check it
+        cost = reserved
+        try:
+            response = await self.sides.candidate.fetch(request)
+            is_refused = 400 <= response.status < 500
+            cost = response.parts if response.parts is not None else 0 if is_refused else reserved
+            return response
+        finally:
+            await self.budget.settle(reserved, cost)
+
+    def _checked(self, side: SideName, request: V3Request, response: SideResponse) -> SideResponse:
+        """Return the redacted response. Raises Failed for one that proves nothing."""
+        response = self._redacted(request, response)
+        if reason := http_side.failure(response, request.client):
+            # A refused key is the client's failure: the side still serves other clients.
+            raise Failed(f"the {side} {reason}", None if response.status in http_side.KEY_STATUSES else side)
+        return response
+
+    def _redacted(self, request: V3Request, response: SideResponse) -> SideResponse:
+        """Redact a response: sides may echo the API key, which is no difference and must not be stored."""
+        hidden = self.redaction.including(request.target())
+        return msgspec.structs.replace(response, body=hidden.body(response.body))
+
+    async def _judged(
+        self,
+        judge: Judge,
+        request: V3Request,
+        responses: tuple[SideResponse, SideResponse],
+        again: SideResponse | None,
+    ) -> Comparison:
+        shown = redact_request(request, self.redaction)
+
+        def compare(names: Mapping[str, str]) -> Comparison:
+            found = judge.compare(request, responses, baseline_again=again, names=names)
+            return msgspec.structs.replace(found, request=shown)
+
+        try:
+            comparison = compare(unknown_uids.NO_NAMES)
+            if not comparison.unknown_uids:
+                return comparison
+            await self._look_up(comparison, request.client)
+            return compare(self._names)
+        except Exception as error:  # one unexpected response must not end a run of thousands
+            log.error("comparison failed", request_id=request.id, exc_info=error)
+            reason = f"the two responses cannot be compared ({type(error).__name__})"
+            raise Failed(reason, None) from error
+
+    async def _look_up(self, comparison: Comparison, client: str) -> None:
+        """Look up the names of the objects that unknown uids denote, each once in a run, free of charge, at the service
+        that has the uid. An empty name is that of a uid that its service does not know."""
+        async with self._lookups:
+            for pair in unknown_uids.pairs([each.difference for each in comparison.unknown_uids]):
+                await self._look_up_one("candidate", V3Request(pair.path + pair.candidate, client=client))
+                if not pair.name:
+                    await self._look_up_one("baseline", V3Request(pair.path + pair.baseline, client=client))
+
+    async def _look_up_one(self, side: SideName, request: V3Request) -> None:
+        uid = request.path.rpartition("/")[2]
+        opened = self.sides.baseline if side == "baseline" else self.sides.candidate
+        if uid in self._names or opened is None:
+            return
+        response = self._redacted(request, await opened.fetch(request))
+        name = _name(response)
+        if name is None:
+            return
+        self._names[uid] = name
+        if self.recorder and side == "baseline":
+            self.recorder.keep(request, response)
+
+    def _stop_if_failing(self, failed: Failed) -> None:
+        """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""
+        # A recording that lacks responses does not stop a run. Each side is counted by itself: alternating failures of
+        # both must not hide that one is down.
+        side = failed.side
+        if side and isinstance(getattr(self.sides, side), http_side.HttpSide):
+            self._in_a_row[side] += 1
+            if self._in_a_row[side] >= IN_A_ROW:
+                self._stopped = self._stopped or self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")
+
+
+def _name(response: SideResponse) -> str | None:
+    """Return the name in a response; empty for a 404, None where the response says nothing."""
+    if response.status == 404:
+        return ""
+    body = json_body.parse(response).value if response.status == 200 else None
+    name = body.get("name") if isinstance(body, dict) else None
+    return name if isinstance(name, str) else None

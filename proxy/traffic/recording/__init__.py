@@ -1,1 +1,0 @@
-"""Recordings: files with the responses of both sides, and a baseline that replays them."""

@@ -1,0 +1,91 @@
+"""Tests of the list of v3 fields against the facts of the contract and against mappings/."""
+
+from typing import Any
+
+import yaml
+
+from proxy.kit import shipped
+from proxy.tools.compare.judging import fields
+
+# Contract graphql.md §10: "no source" in the column of the service's path.
+NO_SOURCE = {
+    "10.2": ["ExternalLinks.evalkit_url", "BrokerListing.octopart_rfq_url"],
+    "10.2, reference_designs: name and url, rest no source": [
+        *("ReferenceDesign.mimetype", "ReferenceDesign.metadata", "ReferenceDesign.description"),
+        "ReferenceDesign.attribution",
+    ],
+    "10.2, cad_models: flags and download URLs": ["CADModel.mimetype", "CADModel.metadata", "CADModel.attribution"],
+    "10.3": [
+        *("Seller.has_ecommerce", "PartOffer.octopart_rfq_url", "PartOffer.on_order_eta", "PartOffer.is_realtime"),
+        "PartOffer._custom",
+    ],
+    "10.4": ["Attribution.first_acquired", "DocumentMetadata.size_bytes", "DocumentMetadata.last_updated"],
+    "10.5": ["SpecValue.attribution"],
+    "10.6": ["Category.imagesets"],
+    "v3-rest.md §3.5: width and height null in every recording": ["ImageAsset.metadata"],
+}
+# The same table: v3's value has no source, and the service has something like it.
+DERIVED = {
+    "10.2": ["Part.category_uids", "Part.redirected_uids", "Part.brand", "Part.cad_models"],
+    "10.3": ["PartOffer._naive_id", "PartOffer.product_url", "BrokerListing.listing_url"],
+    "10.2 to 10.6, v3 uids": ["Manufacturer.uid", "Brand.uid", "Seller.uid", "Category.uid", "Source.uid"],
+    "10.6, uids of other categories": ["Category.parent_uid", "Category.children_uids", "Category.ancestor_uids"],
+    "10.4": ["ComplianceDocument.subtypes"],
+    "10.3 and 10.4, v3's recorded names": ["Seller.name", "Source.name", "Attribution.sources"],
+    "10.5": [
+        *("SpecValue.value", "SpecValue.display_value"),
+        *("SpecMetadata.key", "SpecMetadata.name", "SpecMetadata.datatype"),
+    ],
+    "v3-rest.md §3.5: a spec has min_value and max_value; the service has an attribute for each end": [
+        *("SpecValue.min_value", "SpecValue.max_value"),
+    ],
+    "1.2, SupImage": ["ImageSet.swatch_image", "ImageSet.small_image", "ImageSet.medium_image", "ImageAsset.mimetype"],
+}
+
+
+def of_kind(kind: Any) -> Any:
+    return {
+        f"{name}.{field}"
+        for name, listed in fields.load().items()
+        for field, entry in listed.items()
+        if entry.kind == kind
+    }
+
+
+def named(facts: Any) -> Any:
+    return {name for names in facts.values() for name in names}
+
+
+def test_fields_without_source_are_those_of_the_contract() -> None:
+    assert of_kind("no source") == named(NO_SOURCE)
+
+
+def test_derived_fields_are_those_of_the_contract() -> None:
+    assert of_kind("derived") == named(DERIVED)
+
+
+def test_every_field_has_a_source_or_a_reason() -> None:
+    for listed in fields.load().values():
+        for field, entry in listed.items():
+            assert bool(entry.source) is (entry.kind != "no source"), field
+            assert bool(entry.why) is (entry.kind == "no source"), field
+
+
+def test_catalog_site_name_is_inserted() -> None:
+    assert "shop_url" in fields.load("shop")["Part"]
+
+
+def test_no_field_with_a_source_is_unmapped() -> None:
+    """A rule that says `none` or `always` would be found by a comparison; it is found here without one."""
+    listed = {name.replace("octopart_", "{site}_") for name in of_kind("no source")}
+    files = [file for file in shipped.path("mappings").glob("*.yaml")]
+    objects = {name: rules for file in files for name, rules in yaml.safe_load(file.read_text("utf-8")).items()}
+    given_up = {
+        f"{name}.{field}"
+        for name, rules in objects.items()
+        if isinstance(rules, dict) and "reads" in rules
+        for field, rule in rules["fields"].items()
+        if isinstance(rule, dict) and rule.keys() & {"none", "always"}
+    }
+    assert given_up
+    assert given_up <= listed

@@ -1,0 +1,187 @@
+"""Tests of a run with scripted sides: order, cost, interruption, abort, recording."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.comparison_server import request_from_target
+
+from proxy import errors
+from proxy.redaction import Redaction
+from proxy.tools.compare import http_side
+from proxy.tools.compare.judging.judge import Judge
+from proxy.tools.compare.judging.result import Tally
+from proxy.tools.compare.run import IN_A_ROW, Budget, ComparisonRun, Outcome
+from proxy.tools.compare.sides import Sides
+from proxy.traffic.recordings import Recorder, Recording, SideResponse
+from proxy.traffic.v3_request import V3Request
+
+REQUESTS = [request_from_target(f"/v3/parts/search?q={n}&limit=5") for n in range(40)]
+
+
+class Side(http_side.HttpSide):
+    """Answers by a function of `q`, the hits by default, at two parts each."""
+
+    def __init__(self, answer: Callable[[int], Any] = lambda q: {"hits": q}, parts: int | None = 2) -> None:
+        self.answer, self.parts = answer, parts
+        self.requests: list[int] = []
+
+    async def fetch(self, request: V3Request) -> SideResponse:
+        q = int(request.values("q")[0])
+        self.requests.append(q)
+        await asyncio.sleep(0)
+        made = self.answer(q)
+        return made if isinstance(made, SideResponse) else SideResponse(200, json.dumps(made).encode(), self.parts)
+
+
+class Ran(Tally):
+    """What came of a run."""
+
+    outcome: Outcome
+    spent: int
+
+
+@pytest.fixture
+def run(causes: Any) -> Any:
+    async def go(baseline: Any, candidate: Any, limit: int | None = None, recorder: Any = None, **more: Any) -> Ran:
+        tally, budget, redaction = Ran(), Budget(limit), Redaction(more.get("secrets", ()))
+        judge = Judge((), causes, redaction.text) if candidate else None
+        running = ComparisonRun(Sides(baseline, candidate), budget, tally, redaction, judge=judge, recorder=recorder)
+        stop = more.get("stop") or asyncio.Event()
+        tally.outcome = await running.run(more.get("requests", REQUESTS), stop, lambda _: None)
+        tally.spent = budget.spent
+        return tally
+
+    return go
+
+
+async def test_every_request_is_sent_and_counted_once(run: Any) -> None:
+    baseline, candidate = Side(), Side()
+    ran = await run(baseline, candidate)
+    assert (ran.outcome, ran.spent) == (Outcome(None, 0), 80)
+    assert sorted(baseline.requests) == sorted(candidate.requests) == list(range(40))
+    assert ran.rows["/parts/search"].equivalent == 40
+
+
+@pytest.mark.parametrize("answer", [SideResponse(0, b"", failure="is gone"), SideResponse(401, b"{}")])
+async def test_request_without_baseline_response_costs_nothing(run: Any, answer: SideResponse) -> None:
+    candidate = Side()
+    ran = await run(Side(lambda _: answer), candidate, requests=REQUESTS[:5])
+    assert (candidate.requests, ran.spent) == ([], 0)
+    assert ran.rows["/parts/search"].not_compared == 5
+
+
+@pytest.mark.parametrize(
+    "response, cost",
+    [
+        (SideResponse(200, b"{}"), 5),
+        (SideResponse(200, b"{}", 3), 3),
+        (SideResponse(404, b"{}"), 0),
+        (SideResponse(500, b"{}"), 5),
+        (SideResponse(0, b"", failure="gives no complete response"), 5),
+        (SideResponse(0, b"", 0, failure="cannot be reached"), 0),
+    ],
+)
+async def test_unknown_cost_is_booked_at_the_maximum(run: Any, response: SideResponse, cost: int) -> None:
+    assert (await run(Side(), Side(lambda _: response), requests=REQUESTS[:1])).spent == cost
+
+
+@pytest.mark.parametrize("limit, most", [(0, 0), (4, 0), (5, 1), (25, 11)])
+async def test_budget_is_never_exceeded(run: Any, limit: int, most: int) -> None:
+    candidate = Side()
+    ran = await run(Side(), candidate, limit)
+    assert ran.spent == 2 * len(candidate.requests) <= limit
+    assert len(candidate.requests) == most
+    assert ran.outcome.left_out == 40 - most
+
+
+async def test_request_waits_for_reservations_that_may_be_released() -> None:
+    budget = Budget(10)
+    assert await budget.reserve(8)
+    waiting = asyncio.create_task(budget.reserve(5))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    await budget.settle(8, 3)
+    assert await waiting
+    assert budget.spent == 3
+    assert not await budget.reserve(8)
+
+
+async def test_changed_stock_is_no_difference(run: Any) -> None:
+    stocks = iter([5, 7])
+
+    def part(stock: int) -> Any:
+        return {"results": [{"item": {"mpn": "X1", "offers": [{"sku": "S", "in_stock_quantity": stock}]}}]}
+
+    ran = await run(Side(lambda _: part(next(stocks))), Side(lambda _: part(7)), requests=REQUESTS[:1])
+    assert [key[3] for key in ran.groups] == ["moved"]
+    assert ran.rows["/parts/search"].equivalent == 1
+
+
+async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
+    candidate = Side()
+    baseline = Side(lambda _: SideResponse(200, b"<html>"))
+    ran = await run(baseline, candidate)
+    assert ran.outcome.stopped == f"the baseline sent HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
+    assert IN_A_ROW <= len(baseline.requests) < IN_A_ROW + 10
+    assert candidate.requests == []
+
+
+async def test_run_stops_on_request(run: Any) -> None:
+    stop = asyncio.Event()
+
+    def answer(q: int) -> Any:
+        stop.set()
+        return {"hits": q}
+
+    candidate = Side(answer)
+    ran = await run(Side(), candidate, stop=stop)
+    assert ran.outcome.stopped == "interrupted"
+    assert len(candidate.requests) < 20
+
+
+async def test_keys_are_no_difference_and_in_no_result(run: Any) -> None:
+    request = request_from_target("/v3/parts/search?q=1&other=c4n4ry-key")
+
+    def echo(key: str) -> Side:
+        return Side(lambda _: {"url": f"https://x/?apikey={key}", "hits": key})
+
+    sides = echo("c4n4ry-key"), echo("0ther")
+    ran = await run(*sides, requests=[request], secrets=["c4n4ry-key"])
+    assert [(key[1], group.samples[0].request) for key, group in ran.groups.items()] == [
+        ("hits", "/parts/search?q=1&other=%E2%80%A6")
+    ]
+    assert "c4n4ry" not in repr(ran.groups)
+
+
+async def test_recorded_requests_are_not_sent_to_the_baseline_again(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "rec.jsonl"
+
+    fails = {3}
+    for expected in (40, 1):
+        recorder = Recorder(file, "old", Redaction())
+        baseline = Side(lambda q: SideResponse(0, b"", failure="…") if q in fails else {"hits": q})
+        candidate = Side()
+        ran = await run(baseline, candidate, recorder=recorder)
+        recorder.close()
+        assert len(baseline.requests) == expected
+        fails.clear()
+    assert ran.rows["/parts/search"].equivalent == 40
+    recorded = Recording(file)
+    assert {request.id for request in recorded.requests()} == {request.id for request in REQUESTS}
+    recorded.close()
+
+
+async def test_full_disk_stops_the_run_with_one_line(run: Any) -> None:
+    class Full:
+        def known(self, _: V3Request) -> Any:
+            return None
+
+        def keep(self, *_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(errors.ConfigError, match="the recording cannot be written: No space left on device"):
+        await run(Side(), Side(), recorder=Full())
