@@ -126,7 +126,7 @@ class _Writer:
         try:
             return self._field(self._mappings.rules[name].rule(field), scope)
         except (paths.PathError, LookupError) as error:
-            place = self._mappings.place(name, field)
+            place = self._mappings.places[name, field]
             raise errors.MappingError(f"{place}: {name}.{field}: {error.args[0]}") from error
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:

@@ -1,7 +1,4 @@
-"""Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line.
-
-Used once at start.
-"""
+"""Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -37,10 +34,6 @@ class Mappings:
     hidden: dict[str, frozenset[str]]
     views: dict[str, "Mappings"]
 
-    def place(self, name: str, field: str) -> str:
-        """Return file and line of a field's rule."""
-        return self.places[name, field]
-
     def knows(self, name: str, path: FieldPath) -> bool:
         """Return whether a dotted path such as `offers.seller.name` leads to a field. Below a keyed object any key
         is accepted."""
@@ -71,10 +64,14 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     """
     rules, places = _rules(folder, site)
     hidden = _hidden(rules)
-    loaded = load_tables(folder, own_uids)
-    ends = ("value", "min_value", "max_value")
-    v3_specs = (f"specs.{key}.{end}" for key in loaded.v3_specs for end in ends)
-    loaded = msgspec.structs.replace(loaded, v3_fields=frozenset((*_fields(rules, "Part"), *v3_specs)))
+    try:
+        names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))
+    except ValueError as error:
+        raise errors.MappingError(f"spec_names.yaml: {error}") from error
+    searched, keys = _table(folder / "search.yaml", tables.SearchField), _table(folder / "spec_keys.yaml", str | None)
+    v3_specs = (f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))
+    v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
+    loaded = tables.Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
     schema = Schema(_read(folder / shipped.SCHEMA, site))
     mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden, {})
     _check(mappings, ROOTS)
@@ -118,17 +115,6 @@ def _hidden(rules: Mapping[str, ObjectRules]) -> dict[str, frozenset[str]]:
 def _read(file: Path, site: str) -> str:
     # Replaced in the text, schema included: lines stay the same, so that errors name the right ones.
     return file.read_text(encoding="utf-8").replace("{site}", site)
-
-
-def load_tables(folder: Path, own_uids: Path | None = None) -> tables.Tables:
-    """Read the tables of a mappings folder. Raises MappingError."""
-    names = _table(folder / "spec_names.yaml", specs.SpecName)
-    keys = _table(folder / "spec_keys.yaml", str | None)
-    fields = _table(folder / "search.yaml", tables.SearchField)
-    try:
-        return tables.Tables(load_uids(folder, own_uids), specs.SpecNames(names), fields, keys)
-    except ValueError as error:
-        raise errors.MappingError(f"spec_names.yaml: {error}") from error
 
 
 def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
@@ -206,11 +192,11 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
         for field in rules.fields:
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
-                place = mappings.place(name, field)
+                place = mappings.places[name, field]
                 raise errors.MappingError(f"{place}: {field!r} is not a field name: use letters, digits and _")
             rule = rules.rule(field)
             used |= {rule.target} if rule.target else set()
-            _check_rule(mappings.place(name, field), f"{name}.{field}", rule)
+            _check_rule(mappings.places[name, field], f"{name}.{field}", rule)
     for name in mappings.rules:
         if name not in used:
             raise errors.MappingError(f"{first_place(mappings, name)}: nothing uses the object {name}")
@@ -228,4 +214,4 @@ def _check_rule(place: str, field: str, rule: FieldRule) -> None:
 
 def first_place(mappings: Mappings, name: str) -> str:
     """Return file and line of an object's first rule."""
-    return mappings.place(name, next(iter(mappings.rules[name].fields)))
+    return mappings.places[name, next(iter(mappings.rules[name].fields))]

@@ -32,10 +32,6 @@ class FieldType:
     is_list: bool
     items_nullable: bool
 
-    @property
-    def is_scalar(self) -> bool:
-        return self.name in SCALARS
-
 
 class Schema:
     """Object types and their fields. Built once from SDL text."""

@@ -79,7 +79,7 @@ class Selected:
 
     def text(self) -> str:
         name = f"{self.step.name}{self.step.arguments}"
-        if self.type.is_scalar:
+        if self.type.name in SCALARS:
             return name
         return f"{name} {{ {self.node.text() or NOTHING} }}"
 

@@ -122,10 +122,7 @@ class SpecNames:
     def shown_as(self, key: str) -> str:
         """Return v3's key for a requested spelling; for an end of a range, the key of the range."""
         source = self.source(key)
-        if source is None:
-            return key
-        range_ = self._ranges.get(source.value or "")
-        return range_.key if range_ else source.key
+        return self._ranges.get(source.value or "", source).key if source else key
 
     def spellings(self, key: str) -> tuple[str, ...]:
         """Return the keys in a response that a requested key refers to; the key itself if the table lacks it."""

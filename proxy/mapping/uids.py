@@ -139,26 +139,14 @@ class Uids:
         recorded = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
         return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
 
-    def key(self, uid: str) -> str | None:
-        """Return the id of the object that a uid stands for, in an old or a current response, or its name in small
-        letters where the id is not known; None if it is neither on record nor computed."""
-        recorded = next((key for key, uids in self._accepted.items() if uid in uids), None)
-        return recorded or (str(int(uid[len(self._tag) :], 16)) if self.is_computed(uid) else None)
-
-    def knows(self, uid: str) -> bool:
-        """Return whether a table has this uid."""
-        return uid in self._targets
-
     def is_computed(self, uid: str) -> bool:
         """Return whether this uid has the format of a computed one."""
         return self._computed.fullmatch(uid) is not None
 
     def target(self, uid: str) -> UidTarget | None:
         """Return the object that a uid refers to; None if it is neither in a table nor computed."""
-        recorded = self._targets.get(uid)
-        if recorded or not self.is_computed(uid):
-            return recorded
-        return UidTarget(str(int(uid[len(self._tag) :], 16)), None)
+        number = int(uid[len(self._tag) :], 16) if self.is_computed(uid) else None
+        return self._targets.get(uid) or (None if number is None else UidTarget(str(number), None))
 
 
 def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:

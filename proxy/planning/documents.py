@@ -147,9 +147,14 @@ def search(name: str, selection: str) -> Document:
 
 def parts(selection: str) -> Document:
     """Return the document of supParts: parts by id, null for an unknown id."""
-    arguments = f"ids: $ids, {MARKET_ARGUMENTS}"
-    signature = f"$ids: [String!]!, {MARKET}"
-    return _document("supParts", signature, arguments, selection, record=list[msgspec.Raw], is_lost=_has_no_part)
+    return _document(
+        "supParts",
+        f"$ids: [String!]!, {MARKET}",
+        f"ids: $ids, {MARKET_ARGUMENTS}",
+        selection,
+        record=list[msgspec.Raw],
+        is_lost=lambda data: all(bytes(part) == NULL for part in data.supParts),
+    )
 
 
 def listing(name: str, object_: compiler.CompiledObject) -> Document:
@@ -182,7 +187,3 @@ def _document(
     declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
     text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
     return Document(name, text, msgspec.defstruct("Data", [(name, record)], gc=False), is_lost)
-
-
-def _has_no_part(data: Any) -> bool:
-    return all(bytes(part) == NULL for part in data.supParts)

@@ -33,10 +33,6 @@ def normalize(number: str) -> str:
     return "".join(filter(str.isalnum, number)).upper()
 
 
-def _normalized(number: str | None) -> str:
-    return normalize(number or "")
-
-
 def literal(pattern: str) -> str:
     """Return the longest piece of a number with wildcards: the search text of a partial search."""
     if WILDCARD not in pattern:
@@ -55,7 +51,7 @@ def match_test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
         return None
     mpn = query.mpn
     # Most requests name the number as upstream spells it: equal texts need not be normalized.
-    return lambda part, aka: part.mpn == mpn or normalize(mpn) in map(_normalized, (part.mpn, aka, *part.akaMpns))
+    return lambda part, aka: part.mpn == mpn or normalize(mpn) in map(normalize, (part.mpn, aka or "", *part.akaMpns))
 
 
 def is_ranked(number: str, exact_only: bool) -> bool:

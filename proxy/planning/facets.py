@@ -12,8 +12,7 @@ from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
 from proxy.planning import search_filters, spec_fields
 
-# v3 paged facets up to start 1000 (contract v3-rest.md §1.1).
-SIZE_MAX = 1000  # most buckets that are requested of one aggregation
+SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
 
 
@@ -187,13 +186,11 @@ def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
 def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
     """Return the aggregations of the specs that upstream suggests, by v3's key."""
     aggregated = getattr(result_set, "specAggs", [])
-    keys = dict.fromkeys(_key(tables, each, aggregated) for each in aggregated)
-    return {key: _specs(tables, f"specs.{key}.value", result_set) or _unlisted(tables, key, aggregated) for key in keys}
-
-
-def _unlisted(tables: Tables, key: str, aggregated: list[Any]) -> list[Any]:
-    """Return the aggregations of a spec that the tables do not have."""
-    return [each for each in aggregated if _key(tables, each, aggregated) == key]
+    suggested: dict[str, list[Any]] = {}
+    for each in aggregated:
+        suggested.setdefault(_key(tables, each, aggregated), []).append(each)
+    # Those of a spec that the tables do not have are its own.
+    return {key: _specs(tables, f"specs.{key}.value", result_set) or own for key, own in suggested.items()}
 
 
 def _key(tables: Tables, each: Any, aggregated: list[Any]) -> str:

@@ -116,7 +116,12 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
         raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
     if not reported:
         return read_
-    return [each._replace(reported=_about(reported, root, place, len(read_))) for place, each in enumerate(read_)]
+    # Errors at the path of a fetch are about it, those at none about all, and all are about the only one.
+    places = [(error, None if len(read_) == 1 else _place(error, root)) for error in reported]
+    return [
+        each._replace(reported=tuple(error for error, at in places if at in (place, None)))
+        for place, each in enumerate(read_)
+    ]
 
 
 def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: str | None = None) -> Fetched:
@@ -150,15 +155,6 @@ def _identity(body: bytes) -> _Identity:
         return _identify(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return _UNKNOWN
-
-
-def _about(
-    reported: Sequence[model.GraphQLError], root: str, place: int, number: int
-) -> tuple[model.GraphQLError, ...]:
-    """Return the errors that are about one of several fetches: those at its path, and those that are about none."""
-    if number == 1:
-        return tuple(reported)
-    return tuple(each for each in reported if _place(each, root) in (place, None))
 
 
 def _place(error: model.GraphQLError, root: str) -> int | None:

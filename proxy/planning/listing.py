@@ -78,7 +78,9 @@ class Listing:
     def search(self, request: model.SearchRequest, filters: RequestFilters) -> ListSearchResult:
         """Return a page of matches with v3's counts. Raises BadRequest for unknown fields. The objects have no specs: a
         spec_drilldown finds none."""
-        self._check([*_fields(request), *(each.field for each in filters.conditions)])
+        ordered_by = [field for field, _ in _orders(request.sortby) if field != "score"]
+        faceted = [each.field for each in request.facets if each.include]
+        self._check([*ordered_by, *faceted, *dict(request.stats), *(each.field for each in filters.conditions)])
         ordered = self._matching(request.q)
         sets = self._sets(ordered, [each.condition for each in filters.filter_conditions])
         passing = _passing(ordered, sets, None)
@@ -197,9 +199,3 @@ def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded:
 
 def _orders(sortby: str) -> list[tuple[str, str]]:
     return [lucene.order(text) for text in sortby.split(",") if text.strip()]
-
-
-def _fields(request: model.SearchRequest) -> list[str]:
-    """Return the fields to sort and count by."""
-    ordered = [field for field, _ in _orders(request.sortby) if field != "score"]
-    return [*ordered, *(facet.field for facet in request.facets if facet.include), *(name for name, _ in request.stats)]

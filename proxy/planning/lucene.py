@@ -17,6 +17,7 @@ from proxy import errors
 from proxy.v3 import bounds
 
 OPEN = "*"  # an open end of a range
+NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
 
 
 class Condition(NamedTuple):
@@ -160,7 +161,7 @@ def _value(node: tree.Item) -> str:
             if re.search(r"(?<!\\)\?", node.value):
                 raise _CannotError("? is not understood; put it in quotes where it is meant")
             return _plain(node.value)
-        case tree.Prohibit() if isinstance(node.children[0], tree.Word) and _is_number(node.children[0].value):
+        case tree.Prohibit() if isinstance(node.children[0], tree.Word) and NUMBER.fullmatch(node.children[0].value):
             return f"-{node.children[0].value}"  # a minus before a number is its sign
         case tree.Not() | tree.Prohibit():
             raise _CannotError("nothing can be excluded")
@@ -173,10 +174,6 @@ def _value(node: tree.Item) -> str:
 def _plain(text: str) -> str:
     r"""Remove Lucene's escapes: `C0G\/NP0` is `C0G/NP0`."""
     return re.sub(r"\\(.)", r"\1", text)
-
-
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)?([eE][-+]?\d+)?", text) is not None
 
 
 def _kind(node: Any) -> str:

@@ -1,8 +1,7 @@
 """Execution plan of a parts/search filtered by part number, which supSearch cannot do: a supMultiMatch.
 
-It ignores punctuation and case, v3's filter did not: the parts whose number is the same to the letter are picked from
-what it finds. Other filters go with it as options. It can neither count nor sort; a number that fits more parts than
-are asked for makes `hits` the most that there can be (contract v3-rest.md §1.1, graphql.md §2.3).
+It ignores punctuation and case, v3's filter did not: parts whose number is the same to the letter are picked from what
+it finds. It can neither count nor sort; a number that fits more parts than are asked for makes `hits` an upper bound.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,8 +21,7 @@ from proxy.planning.search_support import FilterCondition, SupportedRequest
 MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
 FIELD = "mpn"
 
-Count = Callable[[frozenset[str]], Document]
-"""Makes the document that counts a search, with some aggregations."""
+Count = Callable[[frozenset[str]], Document]  # makes the document that counts a search, with some aggregations
 
 
 def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:

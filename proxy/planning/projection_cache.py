@@ -1,7 +1,4 @@
-"""Cache of documents and mapping functions by projection, compiled on first use.
-
-Clients use few projections and repeat them; the least recently used are evicted.
-"""
+"""Cache of documents and mapping functions by projection, compiled on first use."""
 
 from collections.abc import Callable, Iterable, Set
 from typing import Any, NamedTuple, TypeVar

@@ -2,9 +2,8 @@
 under its own filters, and one for each count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -17,8 +16,7 @@ from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Page, Query
 
 
-@dataclass(frozen=True, slots=True)
-class CountGroup:
+class CountGroup(NamedTuple):
     """Counts of one operation, and the filters that they are made under."""
 
     filters: search_filters.SearchFilters

@@ -147,7 +147,10 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard; none if it is
     unknown."""
     if field.uid:
-        return _of_uid(tables, field.uid, value)
+        target = tables.uids[field.uid].target(value)
+        if target is None or target.id:
+            return (target.id,) if target and target.id else ()
+        return tables.ids(field.uid, target.name or "")  # of some objects only the name is known
     kind = field.name or ""
     if wildcards.ANY not in value:
         return tables.ids(kind, value)
@@ -162,14 +165,6 @@ def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
         raise errors.BadRequest(
             f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
         )
-
-
-def _of_uid(tables: Tables, kind: str, uid: str) -> tuple[str, ...]:
-    """Return the upstream id of a uid, by its name if only that is known; none for an unknown uid."""
-    identity = tables.uids[kind].target(uid)
-    if identity is None:
-        return ()
-    return (identity.id,) if identity.id else tables.ids(kind, identity.name or "")
 
 
 def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
@@ -210,18 +205,11 @@ def _intersection(tables: Tables, name: str, first: list[str] | None, second: li
         return second
     if set(first) <= set(second):
         return first
-    common = [value for value in first if value in second]
-    if name in SINGLE_VALUED or (common and _is_single(tables, name)):
+    common, key = [value for value in first if value in second], spec_key(name)
+    entry = tables.specs.entry(key) if key else None
+    if name in SINGLE_VALUED or (common and key and not (entry and entry.many)):
         return common
     raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give first of them")
-
-
-def _is_single(tables: Tables, name: str) -> bool:
-    """Return whether a part has one value of the field. It can have several sellers, categories, and values of a
-    list spec."""
-    key = spec_key(name)
-    entry = tables.specs.entry(key) if key else None
-    return key is not None and not (entry and entry.many)
 
 
 def _check_stock(condition: Condition) -> None:
@@ -244,10 +232,6 @@ def unsupported_field(tables: Tables, field: str, use: Literal["filter", "facet"
 
 def supported_fields(tables: Tables, use: Literal["filter", "facet", "sort"]) -> str:
     """Return the names of the fields that upstream can filter, count or sort by, comma-separated."""
-    default = ["score desc"] if use == "sort" else []
-    names = (
-        name
-        for name, each in tables.search.items()
-        if getattr(each, use) or (use == "filter" and (each.stock or each.number))
-    )
-    return f"{', '.join([*default, *names])} and specs.<key>.value"
+    fields = tables.search.items()
+    names = [name for name, each in fields if getattr(each, use) or (use == "filter" and (each.stock or each.number))]
+    return f"{', '.join([*(['score desc'] if use == 'sort' else []), *names])} and specs.<key>.value"

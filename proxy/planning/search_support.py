@@ -69,14 +69,15 @@ class SupportedRequest(NamedTuple):
         request = self.request
         facets = tuple(each for each in request.facets if each.include)
         stats = tuple(field for field, _ in request.stats)
-        drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
-        names = _names(facets, stats, request.facet_queries)
+        names = [*self.names, *_names(facets, stats, request.facet_queries)]
+        if request.drilldown and request.drilldown.include:
+            names.append("spec_drilldown")
         return SupportedRequest(
             structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
             (*self.facets, *facets),
             (*self.stats, *stats),
             (*self.queries, *request.facet_queries),
-            tuple(dict.fromkeys([*self.names, *names, *(["spec_drilldown"] if drilldown else [])])),
+            tuple(dict.fromkeys(names)),
         )
 
 

@@ -63,7 +63,8 @@ def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Con
     """Add the condition that restricts a field to the parts that can have it: a tolerance is a resistance_tolerance
     only for parts with a resistance. Upstream cannot filter by existence, but by a value of 0 or more."""
     spec = source(tables, field)
-    if spec is None or spec.beside is None or spec.beside in _attributes(tables, conditions):
+    named = shortnames(tables, (condition.field for condition in conditions))
+    if spec is None or spec.beside is None or spec.beside in named:
         return conditions
     return [*conditions, Condition(_field(tables, spec.beside), (), "0", None)]
 
@@ -125,11 +126,6 @@ def _ends(condition: Condition) -> tuple[str | None, str | None]:
         raise errors.BadRequest(f"{condition.field} is a range: give one number, or a range like [-40 TO 85]")
     # Overlap with a single number: the range contains it.
     return condition.values[0], condition.values[0]
-
-
-def _attributes(tables: Tables, conditions: Iterable[Condition]) -> set[str]:
-    """Return the shortnames that conditions on specs refer to."""
-    return set(shortnames(tables, (condition.field for condition in conditions)))
 
 
 def _field(tables: Tables, shortname: str) -> str:

@@ -1,5 +1,4 @@
-"""v3's wildcard: `*` matches any text (contract v3-rest.md §1.1, §4). Used wherever this service compares texts
-itself.
+"""v3's wildcard: `*` matches any text (contract v3-rest.md §1.1, §4).
 
 Matching takes linear time for any pattern, unlike a regular expression: each piece is searched for once, from the left.
 """

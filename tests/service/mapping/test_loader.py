@@ -18,7 +18,7 @@ def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappi
     book = load(HEAD + "    offers: {from: offers, each: Offer, include: true}\n" + OFFER)
     assert list(book.rules) == ["Part", "Offer"]
     assert book.includable("Part") == {"offers"}
-    assert book.place("Part", "offers").startswith("part.yaml:6")
+    assert book.places["Part", "offers"].startswith("part.yaml:6")
 
 
 @cases.parametrize("rules, place, says")
