@@ -1,14 +1,12 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
-import socket
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from proxy import config, errors
-from proxy.kit import extras
+from proxy import config
 
 ENDLESS = 10**12  # parts
 
@@ -20,34 +18,19 @@ async def with_sandbox(
     settings: config.Config, stack: AsyncExitStack, chosen: "nexar_sandbox.SandboxSettings | None" = None
 ) -> "tuple[config.Config, nexar_sandbox.Sandbox]":
     """Start a sandbox; return the configuration with its addresses, and its default client credentials for
-    applications that have none. Raises StartError if the extra sandbox is not installed."""
-    upstream = await stack.enter_async_context(_sandbox("serve")(chosen or _sandbox("SandboxSettings")()))
+    applications that have none."""
+    import nexar_sandbox
+
+    upstream = await stack.enter_async_context(nexar_sandbox.serve(chosen or nexar_sandbox.SandboxSettings()))
     return connected(settings, upstream.url), upstream
-
-
-def running(opened: socket.socket) -> "AbstractContextManager[nexar_sandbox.Sandbox]":
-    """Run a sandbox on a socket. Raises StartError if the extra sandbox is not installed."""
-    started: AbstractContextManager[nexar_sandbox.Sandbox] = _sandbox("running")(opened=opened)
-    return started
-
-
-def _sandbox(name: str) -> Any:
-    """Return what the sandbox names so, which imports what it needs."""
-    try:
-        import nexar_sandbox
-
-        return getattr(nexar_sandbox, name)
-    except ModuleNotFoundError as error:
-        raise errors.StartError(
-            f"the sandbox needs {error.name}, which is not installed; {extras.install_line('sandbox')}\n"
-            "to use a Nexar account instead: v3bridge init"
-        ) from error
 
 
 def connected(settings: config.Config, url: str) -> config.Config:
     """Return the configuration with the addresses of a sandbox, and its default client credentials for applications
-    that have none. Raises StartError if the extra sandbox is not installed."""
-    account = _sandbox("DEFAULT_APPLICATION")
+    that have none."""
+    import nexar_sandbox
+
+    account = nexar_sandbox.DEFAULT_APPLICATION
     applications = {
         name: msgspec.structs.replace(
             entry,

@@ -2,7 +2,7 @@
 values of options that several commands have."""
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -42,24 +42,23 @@ def with_admin_port(settings: config.Config, port: int | None) -> config.Config:
     return msgspec.structs.replace(settings, admin=msgspec.structs.replace(settings.admin, port=port))
 
 
-def command(
-    options: type[T], run: Callable[[T], None], names: Collection[str] | None = None, **required: Any
-) -> Callable[..., None]:
-    """Make a typer command of `run`, whose parameters are the fields of the dataclass `options`, or those in `names`.
-
-    A field without a default is required. `required` are annotations of further fields that this command requires.
-    """
+def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
+    """Make a typer command of `run`, whose parameters are the fields of the dataclass `options`. One without a default
+    is required."""
 
     def invoke(**given: Any) -> None:
         run(options(**given))
 
-    hints = get_type_hints(options, include_extras=True) | required
+    hints = get_type_hints(options, include_extras=True)
     declared: tuple[Any, ...] = fields(options)  # type: ignore[arg-type]
-    defaults = {field.name: Parameter.empty if field.default is MISSING else field.default for field in declared}
-    defaults |= dict.fromkeys(required, Parameter.empty)
     parameters = [
-        Parameter(name, Parameter.KEYWORD_ONLY, default=defaults[name], annotation=hints[name])
-        for name in (names or defaults)
+        Parameter(
+            each.name,
+            Parameter.KEYWORD_ONLY,
+            default=Parameter.empty if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in declared
     ]
     # typer reads a command's signature, type hints and docstring.
     invoke.__doc__ = run.__doc__

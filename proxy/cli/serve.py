@@ -155,9 +155,10 @@ def _run_worker(parent: int, folder: Path, place: "worker.Place", settings: conf
 
 def _run_sandbox(place: "worker.Place", _: config.Config, pipe: socket.socket) -> None:
     """Serve the sandbox until the pipe ends."""
+    import nexar_sandbox
     from proxy import worker
 
-    with embedded.running(place.opened.public[0]):
+    with nexar_sandbox.running(opened=place.opened.public[0]):
         pipe.sendall(worker.report())
         pipe.recv(1)
 

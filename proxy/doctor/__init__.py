@@ -1,19 +1,19 @@
 """Twelve checks of an installation, from the configuration to the plan of each application. They cost no parts."""
 
 from proxy.doctor import machine, network, upstream
-from proxy.doctor.check import Checks
+from proxy.doctor.check import Check
 
-CHECKS: Checks = {
-    "configuration": ("", machine.configuration),
-    "dns": ("configuration", network.dns),
-    "tls": ("dns", network.tls),
-    "token": ("tls", upstream.token),
-    "scope": ("token", upstream.scope),
-    "plan": ("scope", upstream.plan),
-    "schema": ("scope", upstream.schema),
-    "order": ("scope", upstream.order),
-    "store": ("configuration", machine.store),
-    "clock": ("tls", network.clock),
-    "ports": ("configuration", machine.listening),
-    "disk": ("configuration", machine.disk),
+CHECKS = {
+    "configuration": Check("", machine.configuration),
+    "dns": Check("configuration", network.dns),
+    "tls": Check("dns", network.tls),
+    "token": Check("tls", upstream.token, each=True),
+    "scope": Check("token", upstream.scope, each=True),
+    "plan": Check("scope", upstream.plan, each=True),
+    "schema": Check("scope", upstream.schema, each=True),
+    "order": Check("scope", upstream.order, each=True),
+    "store": Check("configuration", machine.store),
+    "clock": Check("tls", network.clock),
+    "ports": Check("configuration", machine.listening),
+    "disk": Check("configuration", machine.disk),
 }

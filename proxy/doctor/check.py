@@ -4,13 +4,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
 from proxy import config
 from proxy.gateway.core import Gateway
 from proxy.kit import clock as clocks
+
+Outcome = Literal["passed", "warning", "failed", "skipped"]
 
 
 class Problem(Exception):  # noqa: N818 - what a check has found is no error of the program
@@ -26,14 +28,14 @@ class CheckResult(msgspec.Struct, frozen=True):
     """Result of one check: what it found, and what to do, which is empty for a check that passed."""
 
     name: str
-    outcome: Literal["passed", "warning", "failed", "skipped"]
+    outcome: Outcome
     text: str
     advice: str = ""
 
 
 @dataclass(slots=True)
 class Subject:
-    """What is checked, and what checks leave for later ones. `ready` has the names of those that left it.
+    """What is checked, and what checks leave for later ones.
 
     `start_sandbox` starts the embedded sandbox, and returns the settings with its addresses first; `resources` closes
     what checks open.
@@ -44,34 +46,49 @@ class Subject:
     clock: clocks.Clock
     start_sandbox: Callable[[config.Config, AsyncExitStack], Awaitable[tuple[config.Config, object]]]
     resources: AsyncExitStack
-    ready: set[str] = field(default_factory=set)
     settings: config.Config = field(init=False)  # by configuration: as the service would use it
     gateway: Gateway = field(init=False)  # by configuration: on the store, or on one in memory if it cannot be used
+    store_failure: str = ""  # by configuration: why the store cannot be used
     dates: dict[str, str] = field(default_factory=dict)  # by tls: the Date header of each host
-    tokens: list[str] = field(default_factory=list)  # by token: applications that have one
-    accepted: list[str] = field(default_factory=list)  # by scope: applications whose token is accepted
 
 
-Checks = Mapping[str, tuple[str, Callable[[Subject], Awaitable[str]]]]
-"""Checks by name, in their order, each with the name of the one that it needs, or ""."""
+class Check(NamedTuple):
+    """A check, and the one that it needs, or "". One of `each` application runs for those for which the other has not
+    failed."""
+
+    needs: str
+    run: Callable[[Subject, str], Awaitable[str]]
+    each: bool = False
 
 
-async def run(subject: Subject, checks: Checks, only: str | None = None) -> AsyncIterator[CheckResult]:
+async def run(subject: Subject, checks: Mapping[str, Check], only: str | None = None) -> AsyncIterator[CheckResult]:
     """Run the checks, or `only` one and those that it needs; yields each result when it is there."""
     wanted = set(checks if only is None else ())
     while only:
         wanted.add(only)
-        only = checks[only][0]
-    for name, (needed, check) in checks.items():
+        only = checks[only].needs
+    done: dict[str, list[str]] = {"": [""]}  # by check: the applications for which it has not failed
+    for name, check in checks.items():
         if name not in wanted:
             continue
-        if needed and needed not in subject.ready:
-            yield CheckResult(name, "skipped", f"needs {needed}")
-            continue
-        try:
-            result = CheckResult(name, "passed", await check(subject))
-        except Problem as problem:
-            result = CheckResult(name, "warning" if problem.is_warning else "failed", str(problem), problem.advice)
-        if result.outcome != "failed":
-            subject.ready.add(name)
-        yield result
+        applications, done[name] = done[check.needs], []
+        if check.each and applications == [""]:
+            applications = [*subject.settings.applications]
+        passed: list[str] = []
+        problems: list[Problem] = []
+        for application in applications:
+            shown = f"{application}: " if check.each else ""
+            try:
+                passed.append(f"{shown}{await check.run(subject, application)}")
+                done[name].append(application)
+            except Problem as problem:
+                problems.append(Problem(f"{shown}{problem}", problem.advice, is_warning=problem.is_warning))
+                done[name] += [application] if problem.is_warning else []
+        if not applications:
+            yield CheckResult(name, "skipped", f"needs {check.needs}")
+        elif problems:
+            outcome: Outcome = "warning" if all(each.is_warning for each in problems) else "failed"
+            advice = "; ".join(dict.fromkeys(each.advice for each in problems))
+            yield CheckResult(name, outcome, "; ".join(map(str, problems)), advice)
+        else:
+            yield CheckResult(name, "passed", "; ".join(passed))

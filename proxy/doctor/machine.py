@@ -1,7 +1,6 @@
 """Checks of this machine: configuration, store, ports and disk."""
 
 import asyncio
-import contextlib
 import errno
 import os
 import shutil
@@ -21,12 +20,12 @@ SLOW_SECONDS = 0.25  # of a transaction
 SPACE_ADVICE = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
 
 
-async def configuration(subject: Subject) -> str:
+async def configuration(subject: Subject, _: str) -> str:
     """Read everything that `serve` reads at its start, and start the embedded sandbox where it is the upstream."""
     try:
         settings = loader.load(subject.file, subject.environ)
         if settings.upstream == "sandbox":
-            settings, _ = await subject.start_sandbox(settings, subject.resources)
+            settings = (await subject.start_sandbox(settings, subject.resources))[0]
         opened = settings
         if not await _is_there(settings, subject):
             opened = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
@@ -43,34 +42,34 @@ async def configuration(subject: Subject) -> str:
 async def _is_there(settings: config.Config, subject: Subject) -> bool:
     """Return whether the store can be used as it is. One that does not exist is not made: it would belong to whoever
     runs the check."""
-    with contextlib.suppress(errors.StoreUnavailable, errors.ConfigError, ModuleNotFoundError):
-        if state := await StoredState.open_existing(settings, subject.clock):
-            await state.aclose()
-            return True
-    return False
+    try:
+        store_place.usable_file(settings.store)
+        state = await StoredState.open_existing(settings, subject.clock)
+    except (errors.ConfigError, errors.StoreUnavailable) as error:
+        subject.store_failure = error.message
+        return False
+    if state is not None:
+        await state.aclose()
+    return state is not None
 
 
-async def store(subject: Subject) -> str:
+async def store(subject: Subject, _: str) -> str:
     """Try the store out, and say which client ids have their usage in it."""
     url = subject.settings.store
+    file, clients = store_place.file_of(url), f"usage of {', '.join(_client_ids(subject.settings))}"
     if url.reveal() == "memory:":
         text = "in memory: usage and tokens are lost when the service stops"
         raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
-    file, clients = store_place.file_of(url), f"usage of {', '.join(_client_ids(subject.settings))}"
-    try:
-        store_place.usable_file(url)
-        state = await StoredState.open_existing(subject.settings, subject.clock)
-        seconds = 0.0 if state is None else await state.seconds()
-    except (errors.ConfigError, errors.StoreUnavailable) as error:
+    if subject.store_failure:
         advice = "check user, password and number in the address, that it is the primary: redis-cli -u ADDRESS ping"
         if file is not None:
             advice = "look at its owner, its disk and who uses it (ls -l, df, fuser); replace a damaged one by a backup"
-        raise Problem(error.message, advice) from error
-    if state is None:
+        raise Problem(subject.store_failure, advice)
+    if subject.gateway.settings.store != url:
         if file and not os.access(file.parent, os.W_OK | os.X_OK):
             raise Problem(f"{file} cannot be made", "let the user that runs v3bridge write to its folder (chown)")
         return f"{file} does not exist yet, the service will make it; {clients}"
-    await state.aclose()
+    seconds = await subject.gateway.state.seconds()
     text = f"{file or url.shown}, writable, {seconds * 1000:.1f} ms a transaction; {clients}"
     if seconds > SLOW_SECONDS:
         raise Problem(text, "move it nearer: a local disk, or Redis in the same data center", is_warning=True)
@@ -86,7 +85,7 @@ def _client_ids(settings: config.Config) -> Iterator[str]:
         yield f"{' and '.join(applications)} (client id …{client_id[-4:]})"
 
 
-async def listening(subject: Subject) -> str:
+async def listening(subject: Subject, _: str) -> str:
     """Bind the ports of clients and operators; they are free again at once."""
     settings = subject.settings
     places = {"listen": (settings.listen.host, settings.listen.port)}
@@ -102,7 +101,7 @@ async def listening(subject: Subject) -> str:
     return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
 
 
-async def disk(subject: Subject) -> str:
+async def disk(subject: Subject, _: str) -> str:
     """Compare the free space with what the store may grow by."""
     file = store_place.file_of(subject.settings.store)
     if file is None:

@@ -20,7 +20,7 @@ CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
-async def dns(subject: Subject) -> str:
+async def dns(subject: Subject, _: str) -> str:
     """Resolve the names of the upstream's hosts, or of the proxy that leads to them."""
     settings, resolved = subject.gateway.services.settings, []
     urls = [settings.proxy.reveal()] if settings.proxy else [settings.graphql_url, settings.token_url]
@@ -38,7 +38,7 @@ async def dns(subject: Subject) -> str:
     return f"{' and '.join(dict.fromkeys(resolved))} resolved"
 
 
-async def tls(subject: Subject) -> str:
+async def tls(subject: Subject, _: str) -> str:
     """Reach the upstream's services, with TLS. Leaves their Date headers."""
     services, reached = subject.gateway.services, []
     limits = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_read=config.CONNECT_SECONDS)
@@ -87,7 +87,7 @@ def _proxy(subject: Subject) -> str:
     return f"set upstream.proxy {shown}"
 
 
-async def clock(subject: Subject) -> str:
+async def clock(subject: Subject, _: str) -> str:
     """Compare this machine's clock with the Date header of each host, whose unit is a second."""
     for host, date in subject.dates.items():
         try:

@@ -5,8 +5,8 @@ in the error of a search for a part that nobody has; only the portal shows what 
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
 
 from proxy import errors, model
 from proxy.doctor.check import Problem, Subject
@@ -15,6 +15,8 @@ from proxy.kit.wording import counted
 from proxy.planning import documents, fetches, queries
 from proxy.planning.operations import Document, EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
+
+R = TypeVar("R")
 
 SECONDS = 30.0  # that an operation may take, or a token request
 LOW_PERCENT = 90.0
@@ -39,49 +41,30 @@ ADVICE: dict[type[errors.BridgeError], str] = {
     errors.UpstreamFault: "wait: nothing here is wrong; look at the status page of the service",
     errors.UpstreamUnreadable: "check the addresses under upstream, the clock, and any proxy or firewall on the way",
 }
+OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the way"
 
 
-async def _each(names: Iterable[str], check: Callable[[str], Awaitable[str]]) -> str:
-    """Check each application; return what was found, or raise one Problem of all."""
-    passed: list[str] = []
-    problems: list[Problem] = []
-    for name in names:
-        try:
-            passed.append(f"{name}: {await check(name)}")
-        except Problem as problem:
-            problems.append(Problem(f"{name}: {problem}", problem.advice, is_warning=problem.is_warning))
-        except errors.BridgeError as error:
-            advice = ADVICE.get(type(error), "try again in some minutes; then check firewall or proxy on the way")
-            problems.append(Problem(f"{name}: {error.message}", advice))
-    if problems:
-        advice = "; ".join(dict.fromkeys(each.advice for each in problems))
-        raise Problem("; ".join(map(str, problems)), advice, is_warning=all(each.is_warning for each in problems))
-    return "; ".join(passed)
+async def token(subject: Subject, name: str) -> str:
+    """Get the access token of an application, from the store or by a token request."""
+    gateway = subject.gateway
+    await _raised(gateway.services.tokens.get(gateway.applications.by_name[name].credentials, SECONDS))
+    return "the identity service gives a token"
 
 
-async def token(subject: Subject) -> str:
-    """Get an access token of each application, from the store or by a token request."""
-    tokens, applications = subject.gateway.services.tokens, subject.gateway.applications.by_name
-
-    async def check(name: str) -> str:
-        await tokens.get(applications[name].credentials, SECONDS)
-        subject.tokens.append(name)
-        subject.ready.add("token")
-        return "the identity service gives a token"
-
-    return await _each(applications, check)
+async def scope(subject: Subject, name: str) -> str:
+    """Try the token by a free operation; one from the store that is refused is replaced."""
+    await _sent(subject, name, FREE)
+    return "the GraphQL service accepts the token for supply data"
 
 
-async def scope(subject: Subject) -> str:
-    """Try every token by a free operation; one from the store that is refused is replaced."""
-
-    async def check(name: str) -> str:
-        await _sent(subject, name, FREE)
-        subject.accepted.append(name)
-        subject.ready.add("scope")
-        return "the GraphQL service accepts the token for supply data"
-
-    return await _each(subject.tokens, check)
+async def _raised(work: Awaitable[R]) -> R:
+    """Return what comes of some work. Raises Problem, and the errors of a refused query or quota."""
+    try:
+        return await work
+    except (errors.QueryRefused, errors.QuotaExhausted):
+        raise
+    except errors.BridgeError as error:
+        raise Problem(error.message, ADVICE.get(type(error), OTHER_ADVICE)) from error
 
 
 async def _sent(
@@ -92,7 +75,7 @@ async def _sent(
     gateway = subject.gateway
     application, deadline = gateway.applications.by_name[name], gateway.clock.monotonic() + SECONDS
     try:
-        data = await gateway.free.execute(application, operation, deadline)
+        data = await _raised(gateway.free.execute(application, operation, deadline))
     except errors.QueryRefused as error:
         return None, error, [*error.reported]
     except errors.QuotaExhausted as error:
@@ -100,22 +83,17 @@ async def _sent(
     return data, None, [*data.reported] if isinstance(data, PartialData) else []
 
 
-async def plan(subject: Subject) -> str:
-    """Compare part limit and features of each plan with what is configured and used."""
-    rows = {row.application: row for row in await subject.gateway.state.usage() if row.key is None}
-
-    async def check(name: str) -> str:
-        _, refusal, reported = await _sent(subject, name, PLAN)
-        if isinstance(refusal, errors.QuotaExhausted):
-            advice = "upgrade the plan, or wait for the 1st of the month; an evaluation has no reset"
-            raise Problem(refusal.message, advice)
-        lacks, application = any(map(_is_about_specs, reported)), subject.settings.applications[name]
-        if lacks == (TECH_SPECS in application.allowed_features) and application.features != "unknown":
-            text = f"the plan {'lacks' if lacks else 'has'} {TECH_SPECS}, and `features` say otherwise"
-            raise Problem(text, "correct `features` of the application", is_warning=not lacks)
-        return f"{_left(name, rows[name])}, {'without' if lacks else 'with'} {TECH_SPECS}"
-
-    return await _each(subject.accepted, check)
+async def plan(subject: Subject, name: str) -> str:
+    """Compare part limit and features of a plan with what is configured and used."""
+    _, refusal, reported = await _sent(subject, name, PLAN)
+    if isinstance(refusal, errors.QuotaExhausted):
+        raise Problem(refusal.message, "upgrade the plan, or wait for the 1st of the month; an evaluation has no reset")
+    lacks, application = any(map(_is_about_specs, reported)), subject.settings.applications[name]
+    if lacks == (TECH_SPECS in application.allowed_features) and application.features != "unknown":
+        text = f"the plan {'lacks' if lacks else 'has'} {TECH_SPECS}, and `features` say otherwise"
+        raise Problem(text, "correct `features` of the application", is_warning=not lacks)
+    (row,) = (row for row in await subject.gateway.state.usage() if row.name == name)
+    return f"{_left(row)}, {'without' if lacks else 'with'} {TECH_SPECS}"
 
 
 def _is_about_specs(error: model.GraphQLError) -> bool:
@@ -124,12 +102,12 @@ def _is_about_specs(error: model.GraphQLError) -> bool:
     return in_path or bool(re.search(rf"{TECH_SPECS}|\bfeature\b", error.message))
 
 
-def _left(name: str, row: UsageRow) -> str:
+def _left(row: UsageRow) -> str:
     """Return what is left of the configured limit. Raises Problem."""
     spent = row.used + row.uncertain
     if row.exhausted_until is not None:
         text = "the store has the quota as exhausted, but the upstream accepts requests"
-        raise Problem(text, f"run `v3bridge usage --set {name}=PARTS` with the parts that the portal shows as used")
+        raise Problem(text, f"run `v3bridge usage --set {row.name}=PARTS` with the parts that the portal shows as used")
     if row.limit is None:
         return f"{counted(spent, 'part')} used, no limit"
     text = f"{row.remaining:,} of {counted(row.limit, 'part')} left until {(row.resets_at or 'for ever')[:10]}"
@@ -139,34 +117,26 @@ def _left(name: str, row: UsageRow) -> str:
     return text
 
 
-async def schema(subject: Subject) -> str:
+async def schema(subject: Subject, name: str) -> str:
     """Have the upstream validate the documents by which parts are fetched, for parts that nobody has."""
     projections = ProjectionCache(subject.gateway.mappings)
     whole = fetches.Documents(projections.whole(projections.features).selection)
     sought = [queries.matching(0, 1, mpn=NOBODYS), queries.part("0" * 16)]
     sought += [queries.search(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
-
-    async def check(name: str) -> str:
-        operations = [whole.operation([fetches.Fetch(query, None)], **MARKET) for query in sought]
-        refusals = [(await _sent(subject, name, operation))[1] for operation in operations]
-        if refused := dict.fromkeys(each.message for each in refusals if isinstance(each, errors.QueryRefused)):
-            advice = "correct upstream.site, if the field has its name; else update v3bridge, or report this text"
-            raise Problem("; ".join(refused), advice)
-        return f"the upstream knows all fields of {', '.join(query.root for query in sought)}"
-
-    return await _each(subject.accepted[:1], check)
+    operations = [whole.operation([fetches.Fetch(query, None)], **MARKET) for query in sought]
+    refusals = [(await _sent(subject, name, operation))[1] for operation in operations]
+    if refused := dict.fromkeys(each.message for each in refusals if isinstance(each, errors.QueryRefused)):
+        advice = "correct upstream.site, if the field has its name; else update v3bridge, or report this text"
+        raise Problem("; ".join(refused), advice)
+    return f"the upstream knows all fields of {', '.join(query.root for query in sought)}"
 
 
-async def order(subject: Subject) -> str:
+async def order(subject: Subject, name: str) -> str:
     """Check that a supMultiMatch has its results in the order of its queries, by which they are told apart."""
-
-    async def check(name: str) -> str:
-        data, refusal, _ = await _sent(subject, name, ORDER)
-        if refusal is not None:
-            return f"not checked: {refusal.message}"
-        if [each["reference"] for each in data["supMultiMatch"]] != REFERENCES:
-            text = "results of supMultiMatch do not come in the order of its queries"
-            raise Problem(text, "do not use the proxy: parts would be mixed up; report this text")
-        return "results of supMultiMatch come in the order of the queries"
-
-    return await _each(subject.accepted[:1], check)
+    data, refusal, _ = await _sent(subject, name, ORDER)
+    if refusal is not None:
+        return f"not checked: {refusal.message}"
+    if [each["reference"] for each in data["supMultiMatch"]] != REFERENCES:
+        text = "results of supMultiMatch do not come in the order of its queries"
+        raise Problem(text, "do not use the proxy: parts would be mixed up; report this text")
+    return "results of supMultiMatch come in the order of the queries"
