@@ -13,6 +13,7 @@ import structlog
 from proxy import config, redaction, sockets
 from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState
+from proxy.gateway.readiness import Readiness
 from proxy.gateway.recording import Recorder
 from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
@@ -76,7 +77,9 @@ class Service:
             before = None if previous is None else previous.gateway
             gateway = await gateways.build(settings, self._core, resources, before)
             self._api_keys |= gateway.applications.clients.keys()
-            state = operators.ServiceState(gateway, gateway.readiness(), self._started)
+            readiness = Readiness(gateway)
+            resources.push_async_callback(readiness.aclose)
+            state = operators.ServiceState(gateway, readiness.checks, self._started)
             clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)
@@ -87,7 +90,7 @@ class Service:
     def activate(self, app: App) -> None:
         """Begin to serve an App, with its metrics and records."""
         self.app = app
-        app.gateway.activate()
+        app.gateway.metrics.stored = app.gateway.stored_metrics
         app.gateway.metrics.caches["responses"] = app.clients.responses.usage
         self.recorder.days = app.gateway.settings.clients.days
 

@@ -22,7 +22,7 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY
 
 async def dns(subject: Subject, _: str) -> str:
     """Resolve the names of the upstream's hosts, or of the proxy that leads to them."""
-    settings, resolved = subject.gateway.services.settings, []
+    settings, resolved = subject.gateway.upstream, []
     urls = [settings.proxy.reveal()] if settings.proxy else [settings.graphql_url, settings.token_url]
     for url in map(yarl.URL, urls):
         place = url.host or "", url.port or 0
@@ -40,13 +40,13 @@ async def dns(subject: Subject, _: str) -> str:
 
 async def tls(subject: Subject, _: str) -> str:
     """Reach the upstream's services, with TLS. Leaves their Date headers."""
-    services, reached = subject.gateway.services, []
+    gateway, reached = subject.gateway, []
     limits = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_read=config.CONNECT_SECONDS)
-    urls = {yarl.URL(url).origin(): url for url in (services.settings.token_url, services.settings.graphql_url)}
+    urls = {yarl.URL(url).origin(): url for url in (gateway.upstream.token_url, gateway.upstream.graphql_url)}
     for origin, url in urls.items():
         reached.append(f"{origin.host}:{origin.port} {'with' if origin.scheme == 'https' else 'without'} TLS")
         try:
-            async with services.http.head(url, timeout=limits, allow_redirects=False) as response:
+            async with gateway.http.head(url, timeout=limits, allow_redirects=False) as response:
                 status, date = response.status, response.headers.get("Date")
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             if problem := _of_route(subject, origin, error):
@@ -63,7 +63,7 @@ async def tls(subject: Subject, _: str) -> str:
 
 def _of_route(subject: Subject, origin: yarl.URL, error: Exception) -> Problem | None:
     """Return the problem of the step at which a request has failed; None if it was sent."""
-    host, proxy = origin.host, subject.gateway.services.settings.proxy
+    host, proxy = origin.host, subject.gateway.upstream.proxy
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = getattr(error.certificate_error, "verify_message", "it is refused")
         advice = "where a device inspects TLS, set upstream.ca_file to its root certificate; else check the clock"

@@ -47,7 +47,7 @@ OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the w
 async def token(subject: Subject, name: str) -> str:
     """Get the access token of an application, from the store or by a token request."""
     gateway = subject.gateway
-    await _raised(gateway.services.tokens.get(gateway.applications.by_name[name].credentials, SECONDS))
+    await _raised(gateway.tokens.get(gateway.applications.by_name[name].credentials, SECONDS))
     return "the identity service gives a token"
 
 

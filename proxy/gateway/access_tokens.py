@@ -6,9 +6,11 @@ and machines accept it; each signs for a week.
 
 import base64
 import secrets
+from typing import Any
 
 import jwt
 
+from proxy import errors
 from proxy.gateway.applications import Applications, Client
 from proxy.kit.clock import Clock
 from proxy.store.store import Store
@@ -17,16 +19,8 @@ LIFETIME = 86_400  # seconds of a token, as of the upstream's (contract graphql.
 PERIOD = 604_800  # seconds for which a key signs
 ALGORITHM = "HS256"
 ISSUER = "v3bridge"
-
-
-class _SigningKey:
-    """Key of a period, and the clients by the subjects of the tokens that it signs: of their API keys, which nobody
-    can guess from them without it."""
-
-    def __init__(self, secret: bytes, applications: Applications) -> None:
-        self.secret = secret
-        self.clients = {digest.keyed(secret): client for digest, client in applications.clients.items()}
-        self.subjects = {client.name: subject for subject, client in self.clients.items()}
+# The times are checked by the service's clock.
+CHECKED: Any = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
 
 
 class AccessTokens:
@@ -38,20 +32,25 @@ class AccessTokens:
         self._store = store
         self._applications = applications
         self._clock = clock
-        self._keys: dict[int, _SigningKey] = {}
+        # Of a period: the signing key, and the clients by the subjects of its tokens, which are made of their API keys,
+        # so that nobody can guess them without it.
+        self._keys: dict[int, tuple[bytes, dict[str, Client]]] = {}
 
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
         now = int(self._clock.now())
         period = now // PERIOD
-        key = await self._key(period) or await self._create_key(period)
-        claims = {
-            "iss": ISSUER,
-            "sub": key.subjects[client.name],
-            "iat": now,
-            "exp": now + LIFETIME,
-        }
-        return jwt.encode(claims, key.secret, ALGORITHM, headers={"kid": str(period)})
+        found = await self._key(period)
+        if found is None:  # create it, or take that of another process that was faster
+            text, seconds = base64.b64encode(secrets.token_bytes(32)).decode(), (period + 1) * PERIOD + LIFETIME - now
+            await self._store.put_value(_name(period), text, seconds, absent=True)
+            found = await self._key(period)
+        if found is None:
+            raise errors.StoreUnavailable("a signing key was lost")
+        secret, clients = found
+        subject = next(subject for subject, each in clients.items() if each.name == client.name)
+        claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + LIFETIME}
+        return jwt.encode(claims, secret, ALGORITHM, headers={"kid": str(period)})
 
     async def client(self, token: str) -> Client | None:
         """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
@@ -59,41 +58,25 @@ class AccessTokens:
         now = self._clock.now()
         try:
             period = int(jwt.get_unverified_header(token)["kid"])
+            found = await self._key(period) if 0 <= now // PERIOD - period <= 1 else None
+            if found is None:
+                return None
+            claims = jwt.decode(token, found[0], [ALGORITHM], issuer=ISSUER, options=CHECKED)
         except (jwt.InvalidTokenError, KeyError, ValueError):
             return None
-        if not 0 <= now // PERIOD - period <= 1:
-            return None
-        key = await self._key(period)
-        if key is None:
-            return None
-        try:
-            # The times are checked by the service's clock.
-            checked = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
-            claims = jwt.decode(token, key.secret, [ALGORITHM], issuer=ISSUER, options=checked)  # type: ignore[arg-type]
-        except jwt.InvalidTokenError:
-            return None
-        return key.clients.get(claims["sub"]) if now < claims["exp"] else None
+        return found[1].get(claims["sub"]) if now < claims["exp"] else None
 
-    async def _key(self, period: int) -> _SigningKey | None:
+    async def _key(self, period: int) -> tuple[bytes, dict[str, Client]] | None:
         """Return the key of a period, from the store at its first use; None before it is created."""
-        key = self._keys.get(period)
-        if key is not None:
-            return key
-        stored = await self._store.value(_name(period))
-        return None if stored is None else self._remember(period, stored)
-
-    async def _create_key(self, period: int) -> _SigningKey:
-        """Create the key of a period, or take that of another process that was faster."""
-        text = base64.b64encode(secrets.token_bytes(32)).decode()
-        seconds = (period + 1) * PERIOD + LIFETIME - self._clock.now()
-        is_kept = await self._store.put_value(_name(period), text, seconds, absent=True)
-        other = None if is_kept else await self._key(period)
-        return other or self._remember(period, text)
-
-    def _remember(self, period: int, text: str) -> _SigningKey:
-        key = _SigningKey(base64.b64decode(text), self._applications)
-        self._keys = {each: known for each, known in self._keys.items() if each >= period - 1} | {period: key}
-        return key
+        if period not in self._keys:
+            text = await self._store.value(_name(period))
+            if text is None:
+                return None
+            secret = base64.b64decode(text)
+            clients = {digest.keyed(secret): client for digest, client in self._applications.clients.items()}
+            self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
+            self._keys[period] = secret, clients
+        return self._keys[period]
 
 
 def _name(period: int) -> str:

@@ -8,7 +8,7 @@ of an API key; names are labels, so that renaming loses no usage, and two applic
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 from typing import NamedTuple
@@ -73,18 +73,18 @@ class ChargedAccount(NamedTuple):
         return errors.seconds_to_next_month(now) if self.period == "month" else None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Application:
-    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known.
-    `account` is the digest of the client id, or of the name where there is none."""
+    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known."""
 
     credentials: Credentials
     context: model.MappingContext
     features: frozenset[str] | None = None
-    account: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "account", digest(self.credentials.client_id or self.credentials.name))
+    @functools.cached_property
+    def account(self) -> str:
+        """The digest of the client id, or of the name where there is none."""
+        return digest(self.credentials.client_id or self.credentials.name)
 
     @property
     def name(self) -> str:
@@ -96,11 +96,10 @@ class Application:
         return frozenset(config.FEATURES) if self.features is None else self.features
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Client:
     """Client of the service, known by an API key: its application, the accounts of application and key, the key's
-    name, the most requests a second (0: any number), its sunset if there is one, and the key's last day of service.
-    `end` is when its requests begin to be refused, in seconds since 1970."""
+    name, the most requests a second (0: any number), its sunset if there is one, and the key's last day of service."""
 
     application: Application
     charged: tuple[ChargedAccount, ...]
@@ -108,14 +107,14 @@ class Client:
     rate: int = 0
     sunset: Sunset | None = None
     expires: date | None = None
-    end: float = field(init=False)
 
-    def __post_init__(self) -> None:
+    @functools.cached_property
+    def end(self) -> float:
+        """When its requests begin to be refused, in seconds since 1970."""
         sunset = math.inf if self.sunset is None else self.sunset.end
-        expiry = math.inf if self.expires is None else _end_of(self.expires)
-        object.__setattr__(self, "end", min(sunset, expiry))
+        return min(sunset, math.inf if self.expires is None else _end_of(self.expires))
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """Name of application and key, such as `demo/erp`."""
         return f"{self.application.name}/{self.key}"
@@ -169,13 +168,26 @@ class Client:
 
 
 class Applications:
-    """Client of every API key, by its digest, in the order of the file; and applications by name."""
+    """Client of every API key, by its digest, in the order of the file; applications by name; and the accounts of
+    both, each once."""
 
     def __init__(self, configured: Mapping[str, config.ApplicationSettings]) -> None:
         self.clients: dict[config.Digest, Client] = {}
         for name, entry in configured.items():
-            self.clients |= _clients(name, entry)
+            credentials = Credentials(name, entry.client_id, entry.client_secret)
+            features = None if entry.features == "unknown" else entry.allowed_features
+            application = Application(credentials, model.MappingContext(entry.country, entry.currency), features)
+            limit = entry.parts if isinstance(entry.parts, int) else None
+            whole = ChargedAccount(application.account, name, limit, entry.period)
+            for key_name, key in entry.clients.items():
+                part_of = "" if key.share is None else f"its share of {key.share} % of {name}"
+                own = ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
+                # A key's own 0 switches the limit of its application off: only None inherits it.
+                rate = entry.rate if key.rate is None else key.rate
+                sunset = Sunset.of(key.sunset or entry.sunset)
+                self.clients[key.key] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
         self.by_name = {client.application.name: client.application for client in self.clients.values()}
+        self.charged = [*dict.fromkeys(each for client in self.clients.values() for each in client.charged)]
 
     def client(self, apikey: str | None) -> Client:
         """Return the client of a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""
@@ -202,32 +214,6 @@ def _in_periods(charged: tuple[ChargedAccount, ...], day: float) -> tuple[protoc
 def digest(text: str) -> str:
     """Return the digest of a client id, as of an API key."""
     return config.digest(text).reveal()
-
-
-def _clients(name: str, entry: config.ApplicationSettings) -> dict[config.Digest, Client]:
-    """Return the clients of one application by the digests of their keys."""
-    credentials = Credentials(name, entry.client_id, entry.client_secret)
-    features = None if entry.features == "unknown" else entry.allowed_features
-    application = Application(credentials, model.MappingContext(entry.country, entry.currency), features)
-    limit = entry.parts if isinstance(entry.parts, int) else None
-    whole = ChargedAccount(application.account, name, limit, entry.period)
-    return {
-        key.key: Client(
-            application,
-            (whole, _account(name, key_name, entry, key)),
-            key_name,
-            # A key's own 0 switches the limit of its application off: only None inherits it.
-            entry.rate if key.rate is None else key.rate,
-            Sunset.of(key.sunset or entry.sunset),
-            key.expires,
-        )
-        for key_name, key in entry.clients.items()
-    }
-
-
-def _account(name: str, key_name: str, entry: config.ApplicationSettings, key: config.ApiKeySettings) -> ChargedAccount:
-    part_of = "" if key.share is None else f"its share of {key.share} % of {name}"
-    return ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
 
 
 def _end_of(day: date) -> float:

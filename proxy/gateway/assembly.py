@@ -7,36 +7,33 @@ stored results.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_hex
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from proxy import config, errors, model
-from proxy.gateway import readiness, services, usage
+from proxy import config, errors
 from proxy.gateway.access_tokens import AccessTokens
-from proxy.gateway.applications import Applications, Client
+from proxy.gateway.applications import Applications
 from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
-from proxy.gateway.lists import Lists
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
-from proxy.gateway.readiness import FailureReason
 from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import V3Objects
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
-from proxy.mapping import loader, tables
-from proxy.planning import listing
+from proxy.mapping import loader
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream import http_post, policies
+from proxy.upstream import classify, http_post, policies, session
+from proxy.upstream.sending import Sender
+from proxy.upstream.tokens import Tokens
 
 SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
 REFRESH_SECONDS = 1.0  # between two looks for what other processes know
@@ -52,67 +49,54 @@ class Translation(NamedTuple):
     projections: ProjectionCache
 
 
-class Refreshing:
-    """Learns once a second what other processes know. `on_forgotten` is called when results were forgotten."""
-
-    def __init__(self, process: ProcessState, pipeline: Pipeline, applications: Applications) -> None:
-        self.on_forgotten: Callable[[], None] = lambda: None
-        self._process = process
-        self._pipeline = pipeline
-        self._applications = applications
-        self._charged = usage.charged(applications)
-        self._forgotten: str | None = None
-        self._is_available = True
-
-    async def refresh(self) -> None:
-        process = self._process
-        try:
-            await self._pipeline.refresh(self._applications.by_name.values())
-            await process.usage.refresh(self._charged, process.clock.now())
-            forgotten = await process.store.value("forgotten")
-            if self._pipeline.has_failed:
-                await self.check()
-                self._pipeline.has_failed = False
-        except errors.StoreUnavailable as error:
-            self._note(str(error))
-            return
-        self._note("")
-        if forgotten != self._forgotten:
-            self._forgotten = forgotten
-            self.on_forgotten()
-
-    async def check(self) -> None:
-        """Raise StoreUnavailable where nothing can be begun that costs parts."""
-        await self._process.store.put_value("writable", "", 1.0)
-        if not self._pipeline.is_ready:
-            raise errors.StoreUnavailable("usage of parts is not written yet")
-
-    def _note(self, failure: str) -> None:
-        """Log that the store cannot be used, or can be again, once."""
-        self._process.metrics.store_unavailable.set(bool(failure))
-        if failure and self._is_available:
-            log.error("store unavailable", reason=failure)
-        elif not failure and not self._is_available:
-            log.info("store available")
-        self._is_available = not failure
-
-
-@dataclass(frozen=True, slots=True)
 class Gateway:
-    """Pipeline, and the parts of it that its users need, too."""
+    """Pipeline of a configuration, and the parts of it that its users need, too; `state` is what the store has.
+    `on_forgotten` is called when results were forgotten."""
 
-    settings: config.Config
-    process: ProcessState
-    applications: Applications
-    translation: Translation
-    features: Features
-    services: services.UpstreamServices
-    lists: Lists
-    free: FreeOperations
-    pipeline: Pipeline
-    objects: V3Objects
-    access_tokens: AccessTokens
-    refreshing: Refreshing
+    def __init__(
+        self,
+        settings: config.Config,
+        upstream: config.UpstreamSettings,
+        process: ProcessState,
+        translation: Translation,
+        previous: "Gateway | None",
+    ) -> None:
+        """Build it; sends nothing. Raises ConfigError."""
+        self.settings, self.upstream, self.process, self.translation = settings, upstream, process, translation
+        self.clock, self.metrics, self.mappings = process.clock, process.metrics, translation.mappings
+        self.projections = translation.projections
+        self.admit, self.quota_status = process.admit, process.usage.status
+        self.applications = Applications(settings.applications)
+        self.state = StoredState(process.store, settings, process.clock)
+        self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
+        shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
+        self.http = session.open_session(upstream)
+        self.breaker: policies.CircuitBreaker
+        if previous is not None and previous.upstream == upstream:
+            self.breaker = previous.breaker
+        else:
+            self.breaker = policies.CircuitBreaker("graphql", classify.SERVICE, **shared)
+        self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
+        self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
+        send, seconds = self.sender.send, upstream.total_seconds
+        self.free = FreeOperations(send, process.clock, seconds, self.projections.list_definitions())
+        lists_of = translation, upstream.graphql_url
+        if previous is not None and lists_of == (previous.translation, previous.upstream.graphql_url):
+            self.free.adopt(previous.free)
+        self.features = Features(self.projections, process.store, process.clock)
+        self.pipeline = Pipeline(
+            process,
+            send,
+            self.features,
+            address=upstream.graphql_url,
+            seconds=seconds,
+            connections=config.UPSTREAM_CONNECTIONS,
+        )
+        single_query = settings.translation.single_query
+        self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, seconds, process.metrics)
+        self.on_forgotten: Callable[[], None] = lambda: None
+        self._forgotten: str | None = None
+        self._failure = ""  # why the store could not be used
 
     @classmethod
     async def open(cls, settings: config.Config, clock: Clock, resources: AsyncExitStack) -> "Gateway":
@@ -120,76 +104,66 @@ class Gateway:
         process = await resources.enter_async_context(opened_process(settings, clock, Metrics(clock)))
         return await build(settings, process, resources)
 
-    @property
-    def clock(self) -> Clock:
-        return self.process.clock
+    async def refresh(self) -> None:
+        """Learn what other processes know. Once a second."""
+        failure = ""
+        try:
+            await self.pipeline.refresh(self.applications.by_name.values())
+            await self.process.usage.refresh(self.applications.charged)
+            forgotten = await self.process.store.value("forgotten")
+            if self.pipeline.has_failed:
+                await self.check_store()
+                self.pipeline.has_failed = False
+        except errors.StoreUnavailable as error:
+            failure, forgotten = str(error), self._forgotten
+        self.metrics.store_unavailable.set(bool(failure))
+        if failure and not self._failure:
+            log.error("store unavailable", reason=failure)
+        elif self._failure and not failure:
+            log.info("store available")
+        self._failure = failure
+        if forgotten != self._forgotten:
+            self._forgotten = forgotten
+            self.on_forgotten()
 
-    @property
-    def metrics(self) -> Metrics:
-        return self.process.metrics
-
-    @property
-    def mappings(self) -> loader.Mappings:
-        return self.translation.mappings
-
-    @property
-    def state(self) -> StoredState:
-        """What the store has."""
-        return StoredState(self.process.store, self.settings, self.clock)
-
-    def admit(self, client: Client) -> None:
-        """Count a request against the rate limit of its API key. Raises TooManyRequests."""
-        self.process.rate_limits.admit(client)
-
-    def quota_status(self, client: Client) -> model.QuotaStatus:
-        """Return how many parts are used, and how many may be."""
-        return self.process.usage.status(client, self.clock.now())
-
-    def activate(self) -> None:
-        """Let the metrics of the process show its accounts and tokens."""
-        self.metrics.stored = self.stored_metrics
+    async def check_store(self) -> None:
+        """Raise StoreUnavailable where nothing can be begun that costs parts."""
+        await self.process.store.put_value("writable", "", 1.0)
+        if not self.pipeline.is_ready:
+            raise errors.StoreUnavailable("usage of parts is not written yet")
 
     def stored_metrics(self) -> Iterator[Metric]:
         """Yield the metrics of what every process reads from the store: usage, and access tokens."""
-        yield from self.process.usage.gauges(usage.charged(self.applications), self.clock.now())
+        yield from self.process.usage.gauges(self.applications.charged)
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )
-        for name, age, _ in self.tokens():
+        for name, age, _ in self.token_states():
             if age is not None:
                 ages.add_metric((name,), age)
         yield ages
 
-    def readiness(self) -> dict[str, FailureReason]:
-        """Return the conditions of readiness by name, as functions that return why one is not met."""
-        owners = [application.credentials for application in self.applications.by_name.values()]
-        return readiness.checks(owners, self.refreshing.check, self.services, self.clock)
-
     def breakers(self) -> dict[str, str]:
         """Return the state of each circuit breaker."""
-        return {"graphql": policies.STATES[self.services.breaker.state]}
+        return {"graphql": policies.STATES[self.breaker.state]}
 
-    def tokens(self) -> Iterator[tuple[str, float | None, errors.CredentialsRefused | None]]:
+    def token_states(self) -> Iterator[tuple[str, float | None, errors.CredentialsRefused | None]]:
         """Yield each application with the age of its access token, None before the first, and why it is refused."""
-        tokens = self.services.tokens
         for name, application in self.applications.by_name.items():
-            yield name, tokens.age(application.credentials), tokens.refusal(application.credentials)
-
-    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
-        """Send a GraphQL request of a caller with the caller's own access token. Raises BridgeErrors."""
-        return await self.services.pass_on(body, authorization)
-
-    async def listed(self, name: str, client: Client) -> listing.Listing:
-        """Return the list of brands, sellers or categories. Raises BridgeErrors."""
-        return await self.lists.listing(name, client.application.credentials, self.deadline(self.clock.monotonic()))
-
-    async def specs(self, client: Client) -> tables.Tables:
-        """Return the tables with all specs of the upstream. Raises BridgeErrors."""
-        return await self.lists.specs(client.application.credentials, self.deadline(self.clock.monotonic()))
+            yield name, self.tokens.age(application.credentials), self.tokens.refusal(application.credentials)
 
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
-        return since + self.services.settings.total_seconds
+        return since + self.upstream.total_seconds
+
+    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
+        """Send a GraphQL request of a caller as it is, with the caller's own access token, unmetered; nothing of it is
+        kept. Raises BridgeErrors."""
+        headers = http_post.JSON | {"Authorization": authorization}
+        request = http_post.HttpRequest(
+            self.upstream.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=http_post.LONGEST
+        )
+        return await http_post.post(self.http, request)
 
 
 @asynccontextmanager
@@ -227,54 +201,14 @@ async def build(
     # In a thread whatever reads files or compiles mappings: the event loop may be serving requests.
     before = None if previous is None else previous.translation
     translation = await asyncio.to_thread(translate, settings, upstream, before)
-    projections = translation.projections
-    applications = Applications(settings.applications)
-    connected = services.connect(upstream, process, resources, None if previous is None else previous.services)
-    send, seconds = connected.sender.send, upstream.total_seconds
-    free = FreeOperations(send, process.clock, seconds)
-    resources.push_async_callback(free.aclose)
-    lists = Lists(projections.list_definitions(), send, process.clock, seconds)
-    resources.push_async_callback(lists.aclose)
-    lists_of = translation, upstream.graphql_url
-    if previous is not None and lists_of == (previous.translation, previous.services.settings.graphql_url):
-        lists.adopt(previous.lists)
-    features = Features(projections, process.store, process.clock)
-    pipeline = Pipeline(
-        process,
-        send,
-        features,
-        address=upstream.graphql_url,
-        seconds=seconds,
-        connections=config.UPSTREAM_CONNECTIONS,
-    )
-    resources.push_async_callback(pipeline.aclose)
-    refreshing = Refreshing(process, pipeline, applications)
-    refresh = PeriodicTask("refresh", refreshing.refresh, REFRESH_SECONDS, delay=REFRESH_SECONDS)
+    gateway = Gateway(settings, upstream, process, translation, previous)
+    for close in (gateway.http.close, gateway.tokens.close, gateway.free.aclose, gateway.pipeline.aclose):
+        resources.push_async_callback(close)
+    refresh = PeriodicTask("refresh", gateway.refresh, REFRESH_SECONDS, delay=REFRESH_SECONDS)
     await refresh.call()
     resources.push_async_callback(refresh.close)
     refresh.start()
-    return Gateway(
-        settings=settings,
-        process=process,
-        applications=applications,
-        translation=translation,
-        features=features,
-        services=connected,
-        lists=lists,
-        free=free,
-        pipeline=pipeline,
-        objects=V3Objects(
-            pipeline,
-            free,
-            projections,
-            lists=lists,
-            single_query=settings.translation.single_query,
-            seconds=seconds,
-            metrics=process.metrics,
-        ),
-        access_tokens=AccessTokens(process.store, applications, process.clock),
-        refreshing=refreshing,
-    )
+    return gateway
 
 
 def translate(

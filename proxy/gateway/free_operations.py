@@ -1,24 +1,35 @@
-"""Operations that cost no parts: lists, specs, counts. Equal ones under way are one, and what they return lives in
-memory for five minutes.
+"""Operations that cost no parts: counts, and the lists of brands, sellers, categories and specs.
 
-They are never reserved, and sent without parts left, too.
+They are never reserved, and sent without parts left, too. Equal ones under way are one. A response lives in memory for
+five minutes. A list is fetched whole and searched here; it is refreshed in the background when it is older than a day,
+and where that fails the old list stays: it is better than none.
 """
 
+import asyncio
+import gc
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple
 
 import cachetools
 import msgspec
+import structlog
 
 from proxy import errors
 from proxy.gateway.applications import Application
 from proxy.gateway.batches import Send
 from proxy.kit.clock import Clock
 from proxy.kit.single_flight import SingleFlight
-from proxy.planning.operations import EncodedOperation
+from proxy.planning.listing import FRESH_SECONDS, Listing
+from proxy.planning.operations import EncodedOperation, PartialData
+from proxy.planning.projection_cache import ListDefinition
+from proxy.upstream.identity import Credentials
 
-FRESH_SECONDS = 300.0
+RESPONSE_SECONDS = 300.0
 BYTES = 4_194_304  # of all responses that are kept; their data takes some times as much
 RESPONSE_BYTES = 262_144  # of one
+PAUSE_SECONDS = 60.0  # until the next refresh of a list, after one that failed or was incomplete
+
+log = structlog.get_logger()
 
 
 class _Kept(NamedTuple):
@@ -27,48 +38,96 @@ class _Kept(NamedTuple):
 
 
 class FreeOperations:
-    """Executes operations that cost no parts, each within `seconds`."""
+    """Executes operations, each within `seconds`. Lists are by the name of their v3 object.
 
-    def __init__(self, send: Send, clock: Clock, seconds: float) -> None:
+    A caller waits until its `deadline`, in monotonic seconds. Each raises the errors of Sender.send.
+    """
+
+    def __init__(self, send: Send, clock: Clock, seconds: float, definitions: Mapping[str, ListDefinition]) -> None:
         self._send = send
         self._clock = clock
         self._seconds = seconds
+        self._definitions = definitions
         self._kept: cachetools.TTLCache[tuple[str, bytes], _Kept] = cachetools.TTLCache(
-            BYTES, FRESH_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept.size
+            BYTES, RESPONSE_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept.size
         )
-        self._flights: SingleFlight[tuple[str, bytes], Any] = SingleFlight("free operation")
+        self._lists: dict[str, tuple[Any, float]] = {}  # each with when it is to be refreshed, in monotonic seconds
+        self._flights: SingleFlight[tuple[object, ...], Any] = SingleFlight("free operation")
+
+    def adopt(self, replaced: "FreeOperations") -> None:
+        """Take over the lists of what this replaces: of the same upstream, and the same mappings."""
+        self._lists |= replaced._lists
 
     async def execute(self, application: Application, operation: EncodedOperation, deadline: float) -> Any:
-        """Return the data of an operation, which the caller waits for until `deadline` (monotonic seconds).
-
-        Raises the errors of Sender.send.
-        """
+        """Return the data of an operation."""
         key = application.account, operation.payload
         if kept := self._kept.get(key):
             return kept.data
-        seconds = deadline - self._clock.monotonic()
-        try:
-            return await self._flights.run(key, lambda: self._fetch(key, application, operation), seconds)
-        except TimeoutError:
-            raise errors.DeadlineExceeded("the time limit of the request has passed") from None
-        except errors.BridgeError as error:
-            raise error.shared() from None
+        return await self._landed(key, lambda: self._fetch(key, application.credentials, operation), deadline)
+
+    async def listed(self, name: str, application: Application, deadline: float) -> Any:
+        """Return a list: a Listing, or the Tables with all specs that the upstream has."""
+        credentials = application.credentials
+        if name not in self._lists:
+            return await self._landed((name, credentials), lambda: self._fetch_list(name, credentials), deadline)
+        listing, due = self._lists[name]
+        if self._clock.monotonic() >= due:
+            # The request gets the old list meanwhile: brands and categories change slowly.
+            self._flights.start((name, credentials), lambda: self._refresh(name, credentials))
+        return listing
 
     async def aclose(self) -> None:
         """Cancel what is under way."""
         await self._flights.close()
 
-    async def _fetch(self, key: tuple[str, bytes], application: Application, operation: EncodedOperation) -> Any:
-        size, is_partial = 0, False
+    async def _landed(
+        self, key: tuple[object, ...], work: Callable[[], Coroutine[Any, Any, Any]], deadline: float
+    ) -> Any:
+        try:
+            return await self._flights.run(key, work, deadline - self._clock.monotonic())
+        except TimeoutError:
+            raise errors.DeadlineExceeded("the time limit of the request has passed") from None
+        except errors.BridgeError as error:
+            raise error.shared() from None
+
+    async def _fetch(self, key: tuple[str, bytes], credentials: Credentials, operation: EncodedOperation) -> Any:
+        size = 0
 
         def decode(body: bytes) -> Any:
-            nonlocal size, is_partial
-            envelope = operation.decode(body)
-            size, is_partial = len(body), bool(envelope.errors)
-            return envelope
+            nonlocal size
+            size = len(body)
+            return operation.decode(body)
 
-        watched = msgspec.structs.replace(operation, decode=decode)
-        data = await self._send(watched, application.credentials, self._seconds)
-        if size <= RESPONSE_BYTES and not is_partial:
+        data = await self._send(msgspec.structs.replace(operation, decode=decode), credentials, self._seconds)
+        if size <= RESPONSE_BYTES and not isinstance(data, PartialData):
             self._kept[key] = _Kept(data, size)
         return data
+
+    async def _refresh(self, name: str, credentials: Credentials) -> None:
+        try:
+            await self._fetch_list(name, credentials)
+        except Exception as error:  # whatever it is, the list at hand is better than none
+            log.warning("list refresh failed", list=name, exc_info=error)
+            self._lists[name] = self._lists[name][0], self._clock.monotonic() + PAUSE_SECONDS
+
+    async def _fetch_list(self, name: str, credentials: Credentials) -> Any:
+        """Fetch a list, and return the one to use: where errors come with it, or it is empty, that before."""
+        definition = self._definitions[name]
+        data = await self._send(definition.document.operation({}, 0), credentials, self._seconds)
+        data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
+        try:
+            # In a thread: tens of thousands of entries would block the event loop.
+            listing = await asyncio.to_thread(definition.build, data)
+        except ValueError as error:
+            raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
+        # A list lives for a day: without this every full collection would walk through it.
+        gc.freeze()
+        if isinstance(listing, Listing) and listing.skipped:
+            log.warning("list entries skipped", list=name, entries=listing.skipped)
+        seconds = FRESH_SECONDS
+        if reported or not len(listing):
+            log.warning("incomplete list received", list=name, entries=len(listing), errors=len(reported))
+            before, seconds = self._lists.get(name, ((), 0.0))[0], PAUSE_SECONDS
+            listing = before if len(before) else listing
+        self._lists[name] = listing, self._clock.monotonic() + seconds
+        return listing

@@ -1,13 +1,17 @@
 """What outlives the configuration of a process, so that a reload loses none of it."""
 
+import math
 import random
 
+from proxy import errors
+from proxy.gateway.applications import Client
 from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
 from proxy.gateway.quota import ExhaustedQuotas
-from proxy.gateway.rate_limit import RateLimits
 from proxy.gateway.usage import KnownUsage
 from proxy.kit.clock import Clock
+from proxy.kit.windows import SlidingWindow, Window
+from proxy.kit.wording import counted
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
 
@@ -21,8 +25,24 @@ class ProcessState:
         self.clock = clock
         self.rng = rng
         self.metrics = metrics
-        self.rate_limits = RateLimits(workers, clock)
+        self.workers = workers
         self.flights = Flights()
         self.exhausted = ExhaustedQuotas(store, clock)
-        self.usage = KnownUsage(store)
+        self.usage = KnownUsage(store, clock)
         self.bookings = Bookings(store, self.flights, self.usage, clock)
+        self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
+
+    def admit(self, client: Client) -> None:
+        """Count a request against the rate of its API key, of which each worker admits its part. Raises
+        TooManyRequests. v3 limited its free tier to 3 a second (contract v3-rest.md §5)."""
+        if not client.rate:
+            return
+        key = client.name, client.rate
+        if key not in self._rates:
+            own = Window(math.ceil(client.rate / self.workers), 1.0)
+            self._rates[key] = SlidingWindow(own, self.clock)
+        if wait := self._rates[key].try_take():
+            raise errors.TooManyRequests(
+                f"{client.name} may make no more than {counted(client.rate, 'request')} in a second",
+                retry_after=max(1, math.ceil(wait)),
+            )

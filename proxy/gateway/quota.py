@@ -1,7 +1,7 @@
 """Quotas that the upstream refuses as exhausted: nothing more is sent for one until it is reset, by any process."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -45,27 +45,27 @@ class ExhaustedQuotas:
         if exhausted is None or exhausted.until <= self._clock.now():
             return None
         wait = max(1, math.ceil(exhausted.until - self._clock.now()))
-        return errors.QuotaExhausted(
-            exhausted.message, retry_after=None if classify.part_limit(exhausted.message) == 0 else wait
-        )
+        has_no_parts = classify.part_limit(exhausted.message) == 0
+        return errors.QuotaExhausted(exhausted.message, retry_after=None if has_no_parts else wait)
 
     async def mark(self, client: Client, error: errors.QuotaExhausted) -> None:
         """Keep a refusal, for all processes. Raises StoreUnavailable; then it is kept with the next refresh."""
         if self.error(client.application) is not None:
             return  # by several requests in flight
-        now, account = self._clock.now(), client.application.account
-        refused = Exhausted(error.message, now + _seconds(client, error, now))
-        self._exhausted[account] = self._unsaved[account] = refused
-        until = datetime.fromtimestamp(refused.until, UTC).isoformat()
-        log.warning(
-            "quota exhausted",
-            application=client.application.name,
-            part_limit=classify.part_limit(error.message),
-            until=until,
-        )
+        now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
+        date = datetime.fromtimestamp(now, UTC)
+        # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented:
+        # a refusal on the 1st may be about the month before.
+        if limit == 0 or (client.charged[0].period == "month" and date.day == 1):
+            seconds = RETRY_SECONDS
+        else:
+            seconds = client.charged[0].reset_seconds(now) or NEVER_SECONDS
+        self._exhausted[account] = self._unsaved[account] = Exhausted(error.message, now + seconds)
+        until = datetime.fromtimestamp(now + seconds, UTC).isoformat()
+        log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=until)
         await self._save()
 
-    async def refresh(self, accounts: list[str]) -> None:
+    async def refresh(self, accounts: Sequence[str]) -> None:
         """Learn what other processes have marked, and what was cleared. Raises StoreUnavailable."""
         await self._save()
         marked = await stored(self._store, accounts)
@@ -80,7 +80,7 @@ class ExhaustedQuotas:
             del self._unsaved[account]
 
 
-async def stored(store: Store, accounts: list[str]) -> Mapping[str, Exhausted]:
+async def stored(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
     """Return the quotas of accounts that are marked as exhausted. Raises StoreUnavailable."""
     texts = await store.values([f"{EXHAUSTED}{account}" for account in accounts])
     return {account: _decode(text) for account, text in zip(accounts, texts, strict=True) if text is not None}
@@ -89,13 +89,3 @@ async def stored(store: Store, accounts: list[str]) -> Mapping[str, Exhausted]:
 async def clear(store: Store, account: str) -> None:
     """Have requests of an account sent again. Raises StoreUnavailable."""
     await store.drop_value(f"{EXHAUSTED}{account}")
-
-
-def _seconds(client: Client, error: errors.QuotaExhausted, now: float) -> float:
-    # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented: a
-    # refusal on the 1st may be about the month before.
-    if classify.part_limit(error.message) == 0:
-        return RETRY_SECONDS
-    if any(each.period == "lifetime" for each in client.charged[:1]):
-        return NEVER_SECONDS
-    return RETRY_SECONDS if datetime.fromtimestamp(now, UTC).day == 1 else errors.seconds_to_next_month(now)

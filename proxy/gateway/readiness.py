@@ -1,113 +1,77 @@
 """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from proxy import errors
-from proxy.gateway.services import UpstreamServices
-from proxy.kit.clock import Clock
-from proxy.upstream import sending
+from proxy.gateway.assembly import Gateway
+from proxy.kit.single_flight import SingleFlight
 from proxy.upstream.identity import Credentials
+from proxy.upstream.sending import PROBE
 
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
-
-FailureReason = Callable[[], Awaitable[str | None]]  # None: the condition is met
-
-
-def checks(
-    credentials: Sequence[Credentials], write: Callable[[], Awaitable[object]], services: UpstreamServices, clock: Clock
-) -> dict[str, FailureReason]:
-    """Return the checks of all conditions by name. `write` raises StoreUnavailable if the store cannot be written."""
-    tokens = {f"token {owner.name}": _token_check(services, owner) for owner in credentials}
-    return {"store": _failure_of(write), "graphql": _GraphQLProbe(services, credentials, clock).failure, **tokens}
+Check = Callable[[], Coroutine[Any, Any, None]]  # raises the BridgeError for which the service is not ready
 
 
-class _GraphQLProbe:
-    """Check that a GraphQL service responds at the configured address.
+class Readiness:
+    """Checks by name. Balancers check often: equal checks under way are one."""
 
-    Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
-    again after a response that was not GraphQL. The check fails, too, while the circuit breaker is open.
-    """
-
-    def __init__(self, services: UpstreamServices, credentials: Sequence[Credentials], clock: Clock) -> None:
-        self._services = services
-        self._credentials = credentials
-        self._clock = clock
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._flights: SingleFlight[str, None] = SingleFlight("readiness")
         self._next = 0.0  # by the monotonic clock
-        self._reason: str | None = None
-        self._probing = asyncio.Lock()
+        self._failure: errors.ServerError | None = None  # of the last probe
+        self._owners = {name: each.credentials for name, each in gateway.applications.by_name.items()}
+        tokens = {f"token {name}": partial(self._check_token, owner) for name, owner in self._owners.items()}
+        works: dict[str, Check] = {"store": gateway.check_store, "graphql": self._check_graphql, **tokens}
+        self.checks: dict[str, Check] = {name: partial(self._flights.run, name, work) for name, work in works.items()}
 
-    async def failure(self) -> str | None:
-        """Return why no operation can be sent; None if one can, or if a token is missing, which is a check of its
-        own."""
-        if error := self._services.breaker.refusal():
-            return error.message
-        # Balancers check often: one probe at a time, and the others get its result.
-        async with self._probing:
-            if self._services.sender.proven:
-                self._reason = None
-            elif self._clock.monotonic() >= self._next and (usable := await self._with_token()) is not None:
-                self._next = self._clock.monotonic() + PROBE_SECONDS
-                # Stands if the probe is cancelled by the time limit of the check.
-                self._reason = "the GraphQL service did not respond to the last probe"
-                self._reason = await self._probe(usable)
-            return self._reason
+    async def aclose(self) -> None:
+        """Cancel what is under way."""
+        await self._flights.close()
 
-    async def _with_token(self) -> Credentials | None:
+    async def _check_graphql(self) -> None:
+        """Check that a GraphQL service responds at the configured address, and that the circuit breaker is not open.
+
+        Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
+        again after a response that was not GraphQL. A token that is missing is a check of its own.
+        """
+        gateway = self._gateway
+        if refusal := gateway.breaker.refusal():
+            raise refusal
+        if gateway.sender.proven:
+            self._failure = None
+        elif gateway.clock.monotonic() >= self._next and (owner := await self._owner_of_token()):
+            self._next = gateway.clock.monotonic() + PROBE_SECONDS
+            self._failure = None
+            try:
+                await gateway.sender.send(PROBE, owner, PROBE_SECONDS)
+            except (errors.CredentialsRefused, errors.ClientError):  # the service is there
+                pass
+            except errors.ServerError as error:
+                self._failure = None if gateway.sender.proven else error
+        if self._failure is not None:
+            raise self._failure.shared()
+
+    async def _owner_of_token(self) -> Credentials | None:
         """Return the first application with a token that the service has not refused."""
-        for credentials in self._credentials:
-            try:
-                await self._services.tokens.get(credentials)
-            except errors.ServerError:
-                continue
-            if self._services.tokens.refusal(credentials) is None:
-                return credentials
+        tokens = self._gateway.tokens
+        for owner in self._owners.values():
+            with suppress(errors.ServerError):
+                await tokens.get(owner)
+                if tokens.refusal(owner) is None:
+                    return owner
         return None
 
-    async def _probe(self, credentials: Credentials) -> str | None:
-        try:
-            await self._services.sender.send(sending.PROBE, credentials, PROBE_SECONDS)
-        except errors.CredentialsRefused:  # the token's own check reports it
-            return None
-        except errors.ServerError as error:
-            return None if self._services.sender.proven else error.message
-        except errors.ClientError:  # a rate limit: the service is there
-            return None
-        return None
-
-
-def _token_check(services: UpstreamServices, credentials: Credentials) -> FailureReason:
-    """Check that there is a token, and that it works if the previous one was refused.
-
-    One check at a time tries it; after a refusal the token cache's back-off delays the next.
-    """
-    trying = asyncio.Lock()
-    no_token = _failure_of(lambda: services.tokens.get(credentials))
-
-    async def failure() -> str | None:
-        async with trying:
-            reason = await no_token()
-            refusal = services.tokens.refusal(credentials)
-            if reason is not None or refusal is None:
-                return reason
+    async def _check_token(self, owner: Credentials) -> None:
+        """Check that there is a token, and that it works if the previous one was refused. After a refusal the token
+        cache's back-off delays the next try."""
+        await self._gateway.tokens.get(owner)
+        if refusal := self._gateway.tokens.refusal(owner):
             try:
-                await services.sender.send(sending.PROBE, credentials, PROBE_SECONDS)
+                await self._gateway.sender.send(PROBE, owner, PROBE_SECONDS)
             except errors.BridgeError:
-                return refusal.message
-            return None
-
-    return failure
-
-
-def _failure_of(attempt: Callable[[], Awaitable[object]]) -> FailureReason:
-    """Check that runs `attempt`; the reason is the message of its ServerError."""
-
-    async def failure() -> str | None:
-        try:
-            await attempt()
-        except errors.ServerError as error:
-            return error.message
-        return None
-
-    return failure
+                raise refusal.shared() from None

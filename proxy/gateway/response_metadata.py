@@ -1,6 +1,7 @@
 """Metadata of a response, for its headers and its log line."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from math import inf
 
 from proxy.gateway.results import Answer
@@ -11,41 +12,21 @@ from proxy.store import protocol
 _RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
 
 
+@dataclass(slots=True, eq=False)
 class ResponseMetadata:
-    """Metadata of one response: made when the request arrives, filled in from the answers to its queries.
+    """Metadata of one response: made when the request arrives, filled in from the answers to its queries. Times are in
+    the clock's monotonic seconds."""
 
-    `since` is when the request's time began, `stored` when the oldest of its results was fetched, `until` how long its
-    response may be reused, in the clock's monotonic seconds. `cost` is parts used or uncertain. `source` is where the
-    results came from (`hit`, `shared`, `miss` or `stale`), the last of these where they differ; None where no part was
-    requested. `results` is how many there were; a stale one is counted as what it replaces. `unsupported` are the
-    parameters that the response ignores, `unknown` those of them that v3 never had, `sourceless` the fields without
-    source that the request names. `lacking` are features that the request asks for, and parts were fetched without.
-    """
-
-    __slots__ = (
-        "cost",
-        "lacking",
-        "results",
-        "since",
-        "source",
-        "sourceless",
-        "stored",
-        "unknown",
-        "unsupported",
-        "until",
-    )
-
-    def __init__(self, since: float) -> None:
-        self.since = since
-        self.sourceless: tuple[str, ...] = ()
-        self.unknown: tuple[str, ...] = ()
-        self.lacking: frozenset[str] = frozenset()
-        self.cost = 0
-        self.results = 0
-        self.source: str | None = None
-        self.unsupported: tuple[str, ...] = ()
-        self.stored = inf
-        self.until = inf
+    since: float  # when the request's time began
+    sourceless: tuple[str, ...] = ()  # fields without source that the request names
+    unknown: tuple[str, ...] = ()  # ignored parameters that v3 never had
+    unsupported: tuple[str, ...] = ()  # all parameters that the response ignores
+    lacking: frozenset[str] = frozenset()  # features that the request asks for, and parts were fetched without
+    cost: int = 0  # parts used or uncertain
+    results: int = 0  # of which a stale one is counted as what it replaces
+    source: str | None = None  # hit, shared, miss or stale: the last of these of all results; None without any
+    stored: float = inf  # when the oldest result was fetched
+    until: float = inf  # until when the response may be reused
 
     def add(self, answers: Iterable[Answer], clock: Clock, asked: frozenset[str] = frozenset()) -> None:
         """Note where answers come from, and how long they are fresh. `asked` are features that the request asks for."""

@@ -1,6 +1,6 @@
 """Usage of accounts: as responses show it, as metrics, and as rows of `v3bridge usage` and of the status."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -9,68 +9,62 @@ from proxy import model
 from proxy.gateway.applications import Applications, ChargedAccount, Client
 from proxy.gateway.quota import Exhausted
 from proxy.kit import wording
+from proxy.kit.clock import Clock
 from proxy.store.protocol import Account, Usage
 from proxy.store.store import Store
 from proxy.upstream import classify
 
-Pair = tuple[str, str]  # account and period
+Used = Mapping[tuple[str, str], Usage]  # by account and period
 
 
 class KnownUsage:
     """Usage of accounts in their present periods, as this process knows it: read from the store once a second, and
     exact for what the process itself books."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
-        self._usage: dict[Pair, Usage] = {}
-        self._statuses: dict[str, model.QuotaStatus] = {}  # of API keys, in this second
-        self._second = 0
+        self._clock = clock
+        self._usage: dict[tuple[str, str], Usage] = {}
+        self._statuses: dict[tuple[str, int], model.QuotaStatus] = {}  # of API keys, in a second
 
-    async def refresh(self, charged: Iterable[ChargedAccount], now: float) -> None:
+    async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
         """Read the usage of accounts. Raises StoreUnavailable."""
-        self._usage = await stored(self._store, charged, now)
+        self._usage = await stored(self._store, charged, self._clock.now())
         self._statuses.clear()
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
         """Add what was booked."""
         self._statuses.clear()
         for pair in {account[:2] for account in accounts}:
-            old = self._usage.get(pair) or Usage(*pair, 0, 0, 0)
-            self._usage[pair] = Usage(*pair, old.used + used, old.uncertain + uncertain, old.reserved)
+            old = self._usage.get(pair) or Usage(*pair)
+            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
 
-    def status(self, client: Client, now: float) -> model.QuotaStatus:
+    def status(self, client: Client) -> model.QuotaStatus:
         """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
-        if int(now) != self._second:
-            self._second = int(now)
-            self._statuses.clear()
-        status = self._statuses.get(client.charged[-1].id)
-        if status is None:
+        now = self._clock.now()
+        key = client.charged[-1].id, int(now)
+        if key not in self._statuses:
             limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
-            used, charged = min(
-                ((self._counted(each, now), each) for each in limited), key=lambda both: (both[1].limit or 0) - both[0]
-            )
-            status = model.QuotaStatus(used, charged.limit, charged.reset_seconds(now))
-            self._statuses[client.charged[-1].id] = status
-        return status
+            rows = [(each, _of(self._usage, each, now)) for each in limited]
+            charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
+            status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
+            self._statuses[key] = status
+        return self._statuses[key]
 
-    def gauges(self, charged: Iterable[ChargedAccount], now: float) -> list[Metric]:
+    def gauges(self, charged: Iterable[ChargedAccount]) -> list[Metric]:
         """Return the metrics of accounts."""
         used = _gauge("v3bridge_parts_used", "Parts used in the period")
         uncertain = _gauge("v3bridge_parts_uncertain", "Parts that may have been billed")
         reserved = _gauge("v3bridge_parts_reserved", "Parts reserved by requests in flight")
         remaining = _gauge("v3bridge_parts_remaining", "Parts remaining of the limit")
         for each in charged:
-            usage = _of(self._usage, each, now)
+            usage = _of(self._usage, each, self._clock.now())
             used.add_metric((each.name,), usage.used)
             uncertain.add_metric((each.name,), usage.uncertain)
             reserved.add_metric((each.name,), usage.reserved)
             if each.limit is not None:
                 remaining.add_metric((each.name,), max(0, each.limit - usage.used - usage.uncertain))
         return [used, uncertain, reserved, remaining]
-
-    def _counted(self, charged: ChargedAccount, now: float) -> int:
-        usage = _of(self._usage, charged, now)
-        return usage.used + usage.uncertain
 
 
 class UsageRow(msgspec.Struct, frozen=True):
@@ -101,59 +95,38 @@ class UsageRow(msgspec.Struct, frozen=True):
         return self.application if self.key is None else f"{self.application}/{self.key}"
 
 
-def rows(
-    applications: Applications, usage: Mapping[Pair, Usage], exhausted: Mapping[str, Exhausted], now: float
-) -> list[UsageRow]:
+def rows(applications: Applications, usages: Used, exhausted: Mapping[str, Exhausted], now: float) -> list[UsageRow]:
     """Make a row for each application and one for each of its API keys, in the order of the configuration."""
-    made: list[UsageRow] = []
+    made: dict[tuple[str, str | None], UsageRow] = {}
     for client in applications.clients.values():
-        whole, key = client.charged
-        name = client.application.name
-        if not made or made[-1].application != name:
-            made.append(_row((name, None), whole, _of(usage, whole, now), exhausted.get(whole.id), now))
-        made.append(_row((name, client.key), key, _of(usage, key, now), None, now))
-    return made
+        for charged, key in zip(client.charged, (None, client.key), strict=True):
+            usage, refusal = _of(usages, charged, now), exhausted.get(charged.id) if key is None else None
+            part_limit = classify.part_limit(refusal.message) if refusal else None
+            # What the upstream says holds for the running period: it knows its plan, and who else uses it.
+            limit = min((each for each in (charged.limit, part_limit) if each is not None), default=None)
+            counted, reset = usage.used + usage.uncertain, charged.reset_seconds(now)
+            made[client.application.name, key] = UsageRow(
+                client.application.name,
+                key,
+                *usage[1:],
+                limit,
+                remaining=None if limit is None else max(0, limit - counted),
+                percent=None if not limit else round(100 * counted / limit, 1),
+                resets_at=None if reset is None else wording.rfc3339(now + reset),
+                exhausted_until=None if refusal is None else wording.rfc3339(refusal.until),
+                part_limit=part_limit,
+            )
+    return [*made.values()]
 
 
-async def stored(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[Pair, Usage]:
-    """Return the usage of accounts in their present periods. Raises StoreUnavailable."""
-    pairs = {each.in_period(now)[:2] for each in charged}
-    return {pair: Usage(*pair, 0, 0, 0) for pair in pairs} | {row[:2]: row for row in await store.usage(pairs)}
+async def stored(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[tuple[str, str], Usage]:
+    """Return the usage of accounts in their present periods, where there is any. Raises StoreUnavailable."""
+    return {row[:2]: row for row in await store.usage({each.in_period(now)[:2] for each in charged})}
 
 
-def charged(applications: Applications) -> Sequence[ChargedAccount]:
-    """Return the accounts of applications and API keys, each once."""
-    return [*dict.fromkeys(each for client in applications.clients.values() for each in client.charged)]
-
-
-def _row(
-    names: tuple[str, str | None], charged: ChargedAccount, usage: Usage, exhausted: Exhausted | None, now: float
-) -> UsageRow:
-    application, key = names
-    counted = usage.used + usage.uncertain
-    reset = charged.reset_seconds(now)
-    part_limit = classify.part_limit(exhausted.message) if exhausted else None
-    # What the upstream says holds for the running period: it knows its plan, and who else uses it.
-    limit = min((each for each in (charged.limit, part_limit) if each is not None), default=None)
-    return UsageRow(
-        application=application,
-        key=key,
-        period=usage.period,
-        used=usage.used,
-        uncertain=usage.uncertain,
-        reserved=usage.reserved,
-        limit=limit,
-        remaining=None if limit is None else max(0, limit - counted),
-        percent=None if not limit else round(100 * counted / limit, 1),
-        resets_at=None if reset is None else wording.rfc3339(now + reset),
-        exhausted_until=None if exhausted is None else wording.rfc3339(exhausted.until),
-        part_limit=part_limit,
-    )
-
-
-def _of(usages: Mapping[Pair, Usage], charged: ChargedAccount, now: float) -> Usage:
+def _of(usages: Used, charged: ChargedAccount, now: float) -> Usage:
     pair = charged.in_period(now)[:2]
-    return usages.get(pair) or Usage(*pair, 0, 0, 0)
+    return usages.get(pair) or Usage(*pair)
 
 
 def _gauge(name: str, meaning: str) -> GaugeMetricFamily:

@@ -5,6 +5,7 @@ Every part is decoded and mapped on its own: one that cannot be is left out alon
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,7 +15,6 @@ from msgspec.structs import replace
 from proxy import errors, model
 from proxy.gateway.applications import Client
 from proxy.gateway.free_operations import FreeOperations
-from proxy.gateway.lists import Lists
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.results import Answer
@@ -24,11 +24,9 @@ from proxy.planning import exact_match, fetches, match, queries, search, search_
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
 from proxy.planning.operations import EncodedOperation, PartialData
-from proxy.planning.projection_cache import ATTRIBUTES, ProjectionCache
+from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
 from proxy.telemetry.metrics import Metrics
-
-NO_NEEDS: tuple[str, ...] = ()
 
 log = structlog.get_logger()
 
@@ -53,27 +51,16 @@ class Rendered(msgspec.Struct, frozen=True):
     details: Any = None
 
 
+@dataclass(frozen=True, slots=True)
 class V3Objects:
     """Resolves v3 requests, each within `seconds`. `single_query` is where a number goes that is asked for alone."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        free: FreeOperations,
-        projections: ProjectionCache,
-        *,
-        lists: Lists,
-        single_query: SingleQuery,
-        seconds: float,
-        metrics: Metrics,
-    ) -> None:
-        self._pipeline = pipeline
-        self._free = free
-        self._projections = projections
-        self._lists = lists
-        self._single_query = single_query
-        self._seconds = seconds
-        self._metrics = metrics
+    pipeline: Pipeline
+    free: FreeOperations
+    projections: ProjectionCache
+    single_query: SingleQuery
+    seconds: float
+    metrics: Metrics
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
@@ -81,28 +68,28 @@ class V3Objects:
         # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
         uses_skus = exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if uses_skus else ()))
-        planned = match.of_request(parameters, self._single_query)
+        planned = match.of_request(parameters, self.single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
         compiled = self._compiled(request, answers, needs)
         rendered = []
         for (query, asked), answer in zip(planned, answers, strict=True):
-            if answer.result is None:
-                rendered.append(_failed(answer))
+            if answer.error is not None:  # a refusal by the upstream is the query's own
+                failure = None if isinstance(answer.error, errors.QueryRefused) else answer.error
+                rendered.append(Rendered((), 0, answer.error.message, failure))
                 continue
             reader = _Reader(compiled, request.context)
-            elements = await _in_turns(reader.elements(asked, answer))
-            matches = match.shown(query, exact_only, answer.result.hits, elements)
+            page = await reader.page(asked, answer)
+            matches = match.shown(query, exact_only, page.hits, page.elements)
             hits = matches.hits
             if match.needs_count(query, asked, matches):
                 hits = await self._count(request, query, hits)
             if answer.source == "miss":
-                unmatched = len(elements) - len(matches.elements)
-                self._metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
-            items = await _in_turns(reader.items(matches.elements))
+                unmatched = len(page.elements) - len(matches.elements)
+                self.metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
+            items = [item for _, item in await reader.mapped(matches.elements)]
             # `hits` is never less than what the client has been shown, whatever the count says.
             shown = query.start + len(matches.elements) if matches.elements else 0
-            error = "; ".join(reader.unreadable) or None
-            rendered.append(Rendered([item for item in items if item is not None], max(hits, shown), error))
+            rendered.append(Rendered(items, max(hits, shown), "; ".join(reader.unreadable) or None))
         failures = [each.failure for each in rendered if each.failure is not None]
         if failures and len(failures) == len(rendered):
             raise failures[0].shared()
@@ -114,16 +101,14 @@ class V3Objects:
         valid = queries.valid_uids(uids)
         asked = [queries.part(uid) for uid in valid]
         answers = await self._resolve(request, asked)
-        compiled = self._compiled(request, answers, NO_NEEDS)
+        compiled = self._compiled(request, answers)
         found: dict[str, msgspec.Raw] = {}
         unreadable: list[str] = []
         for uid, query, answer in zip(valid, asked, answers, strict=True):
-            _require(answer)
             # A mapping reads the uid: a redirected part lists that by which it was requested.
             reader = _Reader(compiled, replace(request.context, requested_uid=uid))
-            elements = await _in_turns(reader.elements(query, answer))
-            items = await _in_turns(reader.items(elements))
-            found.update((uid, item) for item in items if item is not None)
+            page = await reader.page(query, answer)
+            found.update((uid, item) for _, item in await reader.mapped(page.elements))
             unreadable += reader.unreadable
         _require_any(found, unreadable)
         return found
@@ -135,28 +120,21 @@ class V3Objects:
         asked = plan.queries()
         try:
             answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
-            for answer in answers:
-                _require(answer)
+            needs = self.projections.number_needs() if plan.reads_numbers else ()
+            reader = _Reader(self._compiled(request, answers, needs), request.context)
+            pages = [await reader.page(query, answer) for query, answer in zip(asked, answers, strict=True)]
         except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec
             raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
-        needs = self._projections.number_needs() if plan.reads_numbers else NO_NEEDS
-        reader = _Reader(self._compiled(request, answers, needs), request.context)
-        found = [
-            Page(await _in_turns(reader.elements(query, answer)), answer.result.hits)
-            for query, answer in zip(asked, answers, strict=True)
-            if answer.result is not None
-        ]
-        page = plan.page(found)
-        items = await _in_turns(reader.items(page.elements))
-        shown = [(each, item) for each, item in zip(page.elements, items, strict=True) if item is not None]
+        page = plan.page(pages)
+        shown = await reader.mapped(page.elements)
         _require_any(shown, reader.unreadable)
         details = plan.details(page._replace(elements=[each for each, _ in shown]), counted)
         return Rendered([item for _, item in shown], page.hits, details=details)
 
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
-        listing = await self._listing(request, name)
-        compiled = self._projections.list_item(name, request.projection)
+        listing: Listing = await self._list(request, name)
+        compiled = self.projections.list_item(name, request.projection)
         records = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, request.context) for uid, record in records if record is not None}
 
@@ -164,20 +142,20 @@ class V3Objects:
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
-        listing = await self._listing(request, name)
+        listing: Listing = await self._list(request, name)
         filters = await _in_turns(search_support.parse_filters(parameters))
         result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
-        compiled = self._projections.list_item(name, request.projection)
+        compiled = self.projections.list_item(name, request.projection)
         return [compiled.map(record, request.context) for record in result.records], result
 
-    async def _listing(self, request: GatewayRequest, name: str) -> Listing:
-        return await self._lists.listing(name, request.client.application.credentials, self._deadline(request))
+    async def _list(self, request: GatewayRequest, name: str) -> Any:
+        return await self.free.listed(name, request.client.application, self._deadline(request))
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
         filters = await _in_turns(search_support.parse_filters(parameters))
-        steps = search.plan_with_lists(parameters, filters, self._projections.tables, request.projection.features)
+        steps = search.plan_with_lists(parameters, filters, self.projections.tables, request.projection.features)
         fetched: Any = None
         while True:
             try:
@@ -185,21 +163,17 @@ class V3Objects:
             except StopIteration as done:
                 plan: search.Plan = done.value
                 return plan
-            if name == ATTRIBUTES:
-                credentials = request.client.application.credentials
-                fetched = await self._lists.specs(credentials, self._deadline(request))
-                continue
-            fetched = await self._listing(request, name)
+            fetched = await self._list(request, name)
 
     def _deadline(self, request: GatewayRequest) -> float:
-        return request.metadata.since + self._seconds
+        return request.metadata.since + self.seconds
 
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
         """Resolve queries, and note in the metadata where their answers come from."""
-        answers = await self._pipeline.resolve(request.client, asked, self._deadline(request))
-        request.metadata.add(answers, self._metrics.clock, request.projection.features & self._projections.features)
+        answers = await self.pipeline.resolve(request.client, asked, self._deadline(request))
+        request.metadata.add(answers, self.metrics.clock, request.projection.features & self.projections.features)
         for answer in answers:
-            self._metrics.queries.labels(answer.source if answer.error is None else "miss").inc()
+            self.metrics.queries.labels(answer.source if answer.error is None else "miss").inc()
         return answers
 
     async def _count(self, request: GatewayRequest, query: model.PartsMatchQuery, at_most: int) -> int:
@@ -213,84 +187,78 @@ class V3Objects:
 
     async def _counts(self, request: GatewayRequest, plan: search.Plan) -> dict[int, Any]:
         """Return the result sets of the operations that count for a search, by their positions."""
-        planned = plan.count_operations(self._projections.count, request.context)
+        planned = plan.count_operations(self.projections.count, request.context)
         data = await asyncio.gather(*(self._execute(request, operation) for operation in planned.values()))
         return {position: each.supSearch for position, each in zip(planned, data, strict=True)}
 
     async def _execute(self, request: GatewayRequest, operation: EncodedOperation) -> Any:
         """Return the data of an operation without parts."""
-        data = await self._free.execute(request.client.application, operation, self._deadline(request))
+        data = await self.free.execute(request.client.application, operation, self._deadline(request))
         return data.data if isinstance(data, PartialData) else data
 
-    def _compiled(self, request: GatewayRequest, answers: Iterable[Answer], needs: tuple[str, ...]) -> CompiledObject:
+    def _compiled(
+        self, request: GatewayRequest, answers: Iterable[Answer], needs: tuple[str, ...] = ()
+    ) -> CompiledObject:
         """Return the mapping of parts, without features that these were fetched without."""
         projection = request.projection
-        asked = projection.features & self._projections.features
+        asked = projection.features & self.projections.features
         for answer in answers:
             if answer.result is not None and not asked <= answer.features:
                 asked &= answer.features
                 projection = replace(projection, features=asked)
-        return self._projections.part(projection, needs)
+        return self.projections.part(projection, needs)
 
 
 class _Reader:
-    """Reads and maps parts in a projection. `unreadable` says which could not be, and why."""
+    """Reads and maps parts in a projection; other tasks run between the slices of large ones. `unreadable` says which
+    could not be, and why."""
 
     def __init__(self, compiled: CompiledObject, context: model.MappingContext) -> None:
         self._compiled = compiled
         self._context = context
+        self._size = 0  # of the parts since other tasks ran
         self.unreadable: list[str] = []
 
-    def elements(self, asked: Query, answer: Answer) -> Slices[list[Element]]:
-        """Return the elements of an answer that a query has asked for."""
+    async def page(self, asked: Query, answer: Answer) -> Page:
+        """Return the elements of an answer that a query has asked for. Raises the error of an answer without result."""
         result = answer.result
-        assert result is not None  # noqa: S101 - the caller has looked
-        page = slice(asked.start - answer.first, asked.end - answer.first)
-        elements, size = [], 0
-        for hit, body in zip(result.items[page], result.bodies[page], strict=True):
-            if size > SLICE_BYTES:
-                size = 0
-                yield
-            size += len(body)
+        if result is None:
+            assert answer.error is not None  # noqa: S101 - of an answer without a result
+            raise answer.error.shared()
+        place = slice(asked.start - answer.first, asked.end - answer.first)
+        elements = []
+        for hit, body in zip(result.items[place], result.bodies[place], strict=True):
+            if self._size > SLICE_BYTES:
+                await self._pause()
+            self._size += len(body)
             try:
                 elements.append(Element(self._compiled.decode(body), body, hit))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 self._leave_out(body, error)
-        return elements
+        return Page(elements, result.hits)
 
-    def items(self, elements: Iterable[Element]) -> Slices[list[msgspec.Raw | None]]:
-        """Return parts as v3 objects; None for one that cannot be mapped."""
-        items: list[msgspec.Raw | None] = []
-        size = 0
-        for part, body, _ in elements:
-            if size > SLICE_BYTES:
-                size = 0
-                yield
-            size += len(body)
+    async def mapped(self, elements: Iterable[Element]) -> list[tuple[Element, msgspec.Raw]]:
+        """Return elements with their parts as v3 objects, without those that cannot be mapped."""
+        mapped = []
+        for element in elements:
+            if self._size > SLICE_BYTES:
+                await self._pause()
+            self._size += len(element.body)
             try:
-                items.append(msgspec.Raw(msgspec.json.encode(self._compiled.map(part, self._context))))
+                item = msgspec.json.encode(self._compiled.map(element.part, self._context))
+                mapped.append((element, msgspec.Raw(item)))
             except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
-                items.append(None)
-                self._leave_out(body, error)
-        return items
+                self._leave_out(element.body, error)
+        return mapped
+
+    async def _pause(self) -> None:
+        self._size = 0
+        await asyncio.sleep(0)
 
     def _leave_out(self, body: bytes, error: Exception) -> None:
         text = f"the upstream sent part {fetches.uid(body)} in a form that cannot be read: {error}"
         log.warning("part left out", reason=text)
         self.unreadable.append(text)
-
-
-def _failed(answer: Answer) -> Rendered:
-    """Return the result of a query without one: a refusal by the upstream is the query's own error."""
-    error = answer.error
-    assert error is not None  # noqa: S101 - of an answer without a result
-    return Rendered((), 0, error.message, None if isinstance(error, errors.QueryRefused) else error)
-
-
-def _require(answer: Answer) -> None:
-    """Raise the error of an answer without a result."""
-    if answer.error is not None:
-        raise answer.error.shared()
 
 
 def _require_any(found: Any, unreadable: Sequence[str]) -> None:

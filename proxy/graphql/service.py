@@ -48,7 +48,7 @@ class GraphQLService:
 
     def __init__(self, gateway: Gateway, schema: graphql.GraphQLSchema) -> None:
         self.documents = DocumentReader(schema)
-        self._preparation = Preparation(schema, gateway.translation.projections)
+        self._preparation = Preparation(schema, gateway.projections)
         self._gateway = gateway
 
     async def execute(self, request: DocumentRequest, client: Client, deadline: float) -> GraphQLResponse:

@@ -106,6 +106,11 @@ class Tokens:
             with contextlib.suppress(errors.StoreUnavailable):
                 await self._stored.drop(credentials, token)
 
+    async def forget(self, credentials: Credentials) -> None:
+        """Delete the token that is stored. Raises StoreUnavailable."""
+        if (token := await self._stored.token(credentials)) is not None:
+            await self._stored.drop(credentials, token.token)
+
     def mark_accepted(self, credentials: Credentials, token: str) -> None:
         """Record that the upstream accepted this token."""
         known = self._of(credentials)

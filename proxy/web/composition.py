@@ -29,7 +29,7 @@ def compose(state: operators.ServiceState, ids: RequestIds, seen: SeenRequests |
     authenticator = authentication.Authenticator(gateway.applications, limit, metrics, seen)
     # New with every reload: a cached response knows its client, and is made again from stored results.
     cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
-    gateway.refreshing.on_forgotten = cache.clear
+    gateway.on_forgotten = cache.clear
     paths = routing.Routes()
     v3 = v3_routes.V3Routes(gateway, authenticator, cache)
     v3.add_to(paths)

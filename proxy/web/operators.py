@@ -30,7 +30,7 @@ CHECK_SECONDS = 5.0  # after which a check of readiness has failed
 CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
 # The version of the text format: Prometheus chooses its parser by it.
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-FailureReason = Callable[[], Awaitable[str | None]]  # why the service is not ready; None: the check passes
+Check = Callable[[], Awaitable[None]]  # raises the BridgeError for which the service is not ready
 
 _decode_detail = msgspec.json.Decoder(FailureDetail).decode
 
@@ -110,7 +110,7 @@ class ServiceState(NamedTuple):
     started."""
 
     gateway: Gateway
-    checks: Mapping[str, FailureReason]
+    checks: Mapping[str, Check]
     started: float
 
 
@@ -160,13 +160,16 @@ def add_monitoring(routes: routing.Routes, service: ServiceState, *, everything:
         routes.add("/metrics", metrics, *routing.READ)
 
 
-async def failed_checks(checks: Mapping[str, FailureReason]) -> list[FailedCheck]:
-    async def failure(check: FailureReason) -> str | None:
+async def failed_checks(checks: Mapping[str, Check]) -> list[FailedCheck]:
+    async def failure(check: Check) -> str | None:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
-                return await check()
+                await check()
         except TimeoutError:
             return f"no result after {CHECK_SECONDS:.0f} seconds"
+        except errors.BridgeError as error:
+            return error.message
+        return None
 
     failures = await asyncio.gather(*map(failure, checks.values()))
     return [FailedCheck(name, each) for name, each in zip(checks, failures, strict=True) if each is not None]
@@ -189,7 +192,7 @@ async def read(service: ServiceState) -> Status:
         breakers=gateway.breakers(),
         tokens=[
             Token(name, None if age is None else round(age, 1), refusal.message if refusal else None)
-            for name, age, refusal in gateway.tokens()
+            for name, age, refusal in gateway.token_states()
         ],
         store_failure=store_failure,
     )

@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -162,7 +162,7 @@ class _Run:
             raise typer.Abort
         async with _booked(settings, configured.name, selection.at_worst) as book, open_session(upstream) as http:
             observed = await self._observe(configured.target, http, selection)
-            await book(observed)
+            book(observed)
         return self._document(configured.service, configured.plan, observed, observed.cost)
 
     def _selection(self, target: "probes.Target") -> "Selection":
@@ -228,10 +228,8 @@ def conformance_target(upstream: "nexar_sandbox.Sandbox") -> "probes.Target":
 
 
 @asynccontextmanager
-async def _booked(
-    settings: config.Config, name: str, at_worst: int
-) -> "AsyncIterator[Callable[[Observations], Awaitable[None]]]":
-    """Reserve the worst case of a run; yields the function that books what it cost. A run that fails is booked as
+async def _booked(settings: config.Config, name: str, at_worst: int) -> "AsyncIterator[Callable[[Observations], None]]":
+    """Reserve the worst case of a run; yields the function that takes what it cost. A run that fails is booked as
     uncertain usage."""
     from proxy.gateway.core import StoredState
 

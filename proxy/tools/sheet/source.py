@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
@@ -23,6 +23,7 @@ from proxy.kit import clock as clocks
 from proxy.kit.wording import counted
 from proxy.model import PARTS_MAX
 from proxy.planning import queries as of_core
+from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Query
 from proxy.tools.sheet import part_queries
 from proxy.tools.sheet.offers import is_named
@@ -83,7 +84,7 @@ class PartSource:
         """Return those names and ids that no distributor has, with the names nearest to them. Costs nothing."""
         if not names:
             return {}
-        listed = (await self.gateway.listed("Seller", self.client)).ids
+        listed = (await self._list("Seller")).ids
         sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
         unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
         return {name: difflib.get_close_matches(name, listed) for name in unknown}
@@ -92,11 +93,15 @@ class PartSource:
         """Return those names that no spec has, with the names nearest to them. Costs nothing."""
         if not names:
             return {}
-        known = (await self.gateway.specs(self.client)).specs
+        known = (await self._list(ATTRIBUTES)).specs
         keys = [entry.key for entry in known.names.values()]
         spelled = {name: (plain(name), known.key("", name)) for name in names}
         unknown = sorted(name for name, both in spelled.items() if not any(map(known.source, both)))
         return {name: difflib.get_close_matches(spelled[name][1], keys) for name in unknown}
+
+    async def _list(self, name: str) -> Any:
+        deadline = self.gateway.deadline(self.gateway.clock.monotonic())
+        return await self.gateway.free.listed(name, self.client.application, deadline)
 
     async def fetch(
         self, queries: Sequence[PartQuery], *, budget: int | None = None, anew: bool = False
@@ -150,7 +155,7 @@ class PartSource:
 
     async def _resolve(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
         # Twice: the first operation of an application is sent alone, before others.
-        seconds = 2 * self.gateway.services.settings.total_seconds
+        seconds = 2 * self.gateway.upstream.total_seconds
         deadline = self.gateway.clock.monotonic() + seconds
         answers = await self._by_market(queries, partial(self.gateway.pipeline.resolve, deadline=deadline, anew=anew))
         self.parts_spent += sum(answer.parts for answer in answers.values())
@@ -173,7 +178,7 @@ class PartSource:
         return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
 
     def _result(self, query: PartQuery, answer: Answer) -> PartResult:
-        projections = self.gateway.translation.projections
+        projections = self.gateway.projections
         return part_queries.result(query, answer, projections, self._country, self.gateway.clock.now())
 
 
@@ -289,8 +294,8 @@ async def open_source(
     async with AsyncExitStack() as resources:
         gateway = await Gateway.open(_patient(settings), clock, resources)
         client = gateway.applications.clients[key]
-        if refresh_login and (stored := await gateway.state.token(client.application.name)) is not None:
-            await gateway.state.drop_token(client.application.name, stored[0])
+        if refresh_login:
+            await gateway.tokens.forget(client.application.credentials)
         yield PartSource(gateway, client, [NOT_KEPT] if settings.store.reveal() == "memory:" else [])
 
 

@@ -28,15 +28,15 @@ async def test_usage_that_is_set_and_results_that_are_forgotten_elsewhere_are_kn
         built = await gateway.build(configured, process, resources)
         client = built.applications.client(KEY)
         forgotten: list[bool] = []
-        built.refreshing.on_forgotten = lambda: forgotten.append(True)
-        await built.refreshing.refresh()
+        built.on_forgotten = lambda: forgotten.append(True)
+        await built.refresh()
         assert (built.quota_status(client).used, forgotten) == (0, [])
         other = await StoredState.open(configured, clock)
         resources.push_async_callback(other.aclose)
         await other.set_usage("demo", 70)
         await other.forget_results()
         for _ in range(2):
-            await built.refreshing.refresh()
+            await built.refresh()
             assert (built.quota_status(client).used, forgotten) == (70, [True])
 
 
@@ -46,4 +46,4 @@ async def test_another_configuration_keeps_mappings_and_circuit_breaker(tmp_path
         process = await resources.enter_async_context(gateway.opened_process(configured, clock, Metrics(clock)))
         before = await gateway.build(configured, process, resources)
         after = await gateway.build(configured, process, resources, before)
-        assert (after.translation, after.services.breaker) == (before.translation, before.services.breaker)
+        assert (after.translation, after.breaker) == (before.translation, before.breaker)

@@ -1,12 +1,15 @@
 """Tests of the rate limit of an API key: off by default, exact, and divided between workers."""
 
+import random
 from typing import Any
 
 import pytest
 
 from proxy import config, errors
-from proxy.gateway import applications, rate_limit
+from proxy.gateway import applications
+from proxy.gateway.process import ProcessState
 from proxy.kit import clock
+from proxy.telemetry.metrics import Metrics
 
 KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
 
@@ -16,6 +19,11 @@ def time() -> clock.ManualClock:
     return clock.ManualClock()
 
 
+def state(time: clock.ManualClock, workers: int = 1) -> ProcessState:
+    store: Any = None
+    return ProcessState(store, time, random.Random(1), Metrics(time), workers)
+
+
 @pytest.fixture
 def served() -> Any:
     apikeys = tuple(config.ApiKeySettings(config.digest(key), rate=rate) for key, rate in KEYS)
@@ -23,7 +31,7 @@ def served() -> Any:
 
 
 def test_api_key_is_limited_in_any_second(served: Any, time: clock.ManualClock) -> None:
-    limits, client = rate_limit.RateLimits(1, time), served.client("a")
+    limits, client = state(time), served.client("a")
     for _ in range(3):
         limits.admit(client)
         time.advance(0.2)
@@ -37,7 +45,7 @@ def test_api_key_is_limited_in_any_second(served: Any, time: clock.ManualClock) 
 
 @pytest.mark.parametrize("workers, admitted", [(2, 2), (3, 1), (9, 1)])
 def test_each_worker_admits_its_part(served: Any, time: clock.ManualClock, workers: int, admitted: int) -> None:
-    limits = rate_limit.RateLimits(workers, time)
+    limits = state(time, workers)
     for _ in range(admitted):
         limits.admit(served.client("a"))
     with pytest.raises(errors.TooManyRequests):
@@ -45,13 +53,13 @@ def test_each_worker_admits_its_part(served: Any, time: clock.ManualClock, worke
 
 
 def test_api_key_without_own_rate_has_that_of_its_application(served: Any, time: clock.ManualClock) -> None:
-    limits = rate_limit.RateLimits(1, time)
+    limits = state(time)
     limits.admit(served.client("c"))
     with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
         limits.admit(served.client("c"))
 
 
 def test_rate_limit_is_off_with_0(served: Any, time: clock.ManualClock) -> None:
-    limits = rate_limit.RateLimits(1, time)
+    limits = state(time)
     for _ in range(50):
         limits.admit(served.client("d"))

@@ -73,7 +73,7 @@ async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(sta
         with pytest.raises(errors.QuotaExhausted, match="demo has 80 of 200 parts left"):
             async with state.booked("demo", 81):
                 pass
-        await book(70, 5)
+        book(70, 5)
     with pytest.raises(RuntimeError):
         async with state.booked("demo", 100):
             raise RuntimeError

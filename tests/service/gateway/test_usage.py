@@ -63,11 +63,11 @@ def test_the_status_is_exact_for_what_the_process_booked_and_read_for_what_other
             await world.resolve(process, caller, [matching(0, 1, mpn=number)])
         assert used(own, erp) == used(another, other) == 1
         assert used(own, other) == 0
-        await own.usage.refresh([*erp.charged, *other.charged], START)
+        await own.usage.refresh([*erp.charged, *other.charged])
         assert used(own, other) == 1
-        assert own.usage.status(client(), START) == (2, None, 22 * 86_400)
+        assert own.usage.status(client()) == (2, None, 22 * 86_400)
 
     def used(state: ProcessState, caller: Client) -> int:
-        return state.usage.status(caller, START).used
+        return state.usage.status(caller).used
 
     runs(Upstream({"A": [uid(1)], "B": [uid(2)]}), main)

@@ -9,7 +9,6 @@ from service.gateway.world import ALL, HOUR, SECONDS, Runs, Upstream, World, cli
 
 from proxy import errors
 from proxy.gateway.free_operations import FreeOperations
-from proxy.gateway.lists import Lists
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
@@ -42,9 +41,8 @@ class Parts(Upstream):
 def objects(world: World) -> V3Objects:
     return V3Objects(
         world.process(),
-        FreeOperations(world.upstream.send, world.clock, SECONDS),
+        FreeOperations(world.upstream.send, world.clock, SECONDS, {}),
         world.projections,
-        lists=Lists({}, world.upstream.send, world.clock, SECONDS),
         single_query="supMultiMatch",
         seconds=SECONDS,
         metrics=Metrics(world.clock),
