@@ -161,7 +161,11 @@ def start_service(start_command: Start, tmp_path: Path, upstream: SlowUpstream, 
 async def test_killed_worker_is_restarted_without_outage_or_counter_reset(start_service: Any) -> None:
     service = await start_service(2)
     await service.answering()
-    await until(service.counted)
+
+    async def is_known_to_all() -> bool:
+        return all([await service.counted() for _ in range(10)])
+
+    await until(is_known_to_all)  # each process writes its counters once a second
     shown = [await service.counted()]
     os.kill(service.pids[0], signal.SIGKILL)
     await until(lambda: service.lines("worker exited"))
