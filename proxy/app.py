@@ -18,10 +18,9 @@ from proxy.gateway.recording import Recorder
 from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
 from proxy.telemetry import metrics as metering
-from proxy.telemetry import request_ids
 from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
-from proxy.web import composition, operators, routing, server
+from proxy.web import composition, middleware, operators, routing, server
 from proxy.web.connections import Limits
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -61,7 +60,7 @@ class Service:
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = SeenRequests(hidden), request_ids.RequestIds(hidden)
+        self._seen, self._ids = SeenRequests(hidden), middleware.RequestIds(hidden)
         self.recorder = Recorder(self._seen, core.store, days, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None

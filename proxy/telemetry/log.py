@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,8 +25,12 @@ from typing import Any, ClassVar, TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor
 
-from proxy import errors
-from proxy.telemetry.request_ids import REDACTION, REQUEST_ID
+from proxy import errors, redaction
+
+# Of the request that is being handled, also in the tasks that it starts: the id in its lines and in upstream requests
+# made for it, and what hides API keys in its lines.
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
+REDACTION: ContextVar[redaction.Redaction | None] = ContextVar("redaction", default=None)
 
 LEVELS = {"debug": 10, "info": 20, "warning": 30, "error": 40}
 LINES_MAX = 20_000  # queued lines: about 5 MB
@@ -224,13 +229,13 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
 
 def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Hide API keys in warnings and errors of the current request. Other events have no text of clients."""
-    redaction = REDACTION.get()
-    if redaction is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
+    hiding = REDACTION.get()
+    if hiding is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
         for name, value in event.items():
             if isinstance(value, str):
-                event[name] = redaction.text(value)
+                event[name] = hiding.text(value)
             elif isinstance(value, list):
-                event[name] = [redaction.text(str(each)) for each in value]
+                event[name] = [hiding.text(str(each)) for each in value]
     return event
 
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -115,7 +116,7 @@ class Metrics(Collector):
         self._metrics: dict[str, Metric] = {}
         self._add_request_metrics()
         self._add_upstream_metrics()
-        self._add_process_metrics()
+        self._add_gauges()
         for each in _written(file) if file is not None else ():
             self._metrics[each.metric].labels(*each.labels).numbers = each.numbers
 
@@ -123,60 +124,52 @@ class Metrics(Collector):
         metric = self._metrics[f"v3bridge_{name}"] = Metric(f"v3bridge_{name}", kind, meaning, *labels)
         return metric
 
-    def _add_one(self, kind: Kind, name: str, meaning: str) -> Value:
-        """Add a metric without labels."""
-        return self._add(kind, name, meaning).labels()
-
     def _add_request_metrics(self) -> None:
-        add, one = self._add, self._add_one
-        self.requests = add("counter", "requests", "HTTP requests by route and status", "route", "status")
-        self.request_seconds = add("histogram", "request_duration_seconds", "Duration of HTTP requests", "route")
-        self.parts = add("counter", "parts_returned", "Parts returned by the upstream, and billed", "application")
+        counter = partial(self._add, "counter")
+        seconds = partial(self._add, "histogram")
+        self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
+        self.request_seconds = seconds("request_duration_seconds", "Duration of HTTP requests", "route")
+        self.parts = counter("parts_returned", "Parts returned by the upstream, and billed", "application")
         unmatched = "Parts returned that are in no response: of other numbers, or behind the page"
-        self.parts_unmatched = add("counter", "parts_unmatched", unmatched, "application")
-        self.queries = add("counter", "queries", "Queries by source: hit, shared, miss or stale", "source")
+        self.parts_unmatched = counter("parts_unmatched", unmatched, "application")
+        self.queries = counter("queries", "Queries by source: hit, shared, miss or stale", "source")
         wrong = "Requests with a wrong API key: forbidden or throttled"
-        self.wrong_api_keys = add("counter", "wrong_api_keys", wrong, "outcome")
+        self.wrong_api_keys = counter("wrong_api_keys", wrong, "outcome")
         shared = "Requests that shared a GraphQL operation with others"
-        self.batched_requests = one("counter", "batched_requests", shared)
+        self.batched_requests = counter("batched_requests", shared).labels()
+        self.log_lines_dropped = counter("log_lines_dropped", "Log lines that could not be written").labels()
+        reloads = "Reloads of the configuration: reloaded or failed"
+        self.configuration_reloads = counter("configuration_reloads", reloads, "outcome")
 
     def _add_upstream_metrics(self) -> None:
-        add, one = self._add, self._add_one
-        self.upstream_requests = add(
-            "counter", "upstream_requests", "GraphQL requests by outcome", "operation", "outcome"
-        )
+        counter = partial(self._add, "counter")
+        self.upstream_requests = counter("upstream_requests", "GraphQL requests by outcome", "operation", "outcome")
         duration = "Duration of GraphQL requests"
-        self.upstream_seconds = add("histogram", "upstream_request_duration_seconds", duration, "operation")
-        self.upstream_errors = add(
-            "counter", "upstream_errors", "GraphQL errors in responses with usable data", "operation"
-        )
-        self.retries = add("counter", "upstream_retries", "Retries of GraphQL requests", "operation", "reason")
-        waiting = "GraphQL requests that wait for their response"
-        self.upstream_in_flight = one("sum gauge", "upstream_requests_in_flight", waiting)
-        queued = "Batches that wait for an upstream connection"
-        self.upstream_waiting = one("sum gauge", "upstream_batches_waiting", queued)
-        states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
-        self.circuit_breaker_state = add("max gauge", "circuit_breaker_state", states, "service")
+        self.upstream_seconds = self._add("histogram", "upstream_request_duration_seconds", duration, "operation")
+        self.upstream_errors = counter("upstream_errors", "GraphQL errors in responses with usable data", "operation")
+        self.retries = counter("upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         openings = "Times that a circuit breaker has opened"
-        self.circuit_breaker_openings = add("counter", "circuit_breaker_openings", openings, "service")
-        self.token_requests = add("counter", "token_requests", "Token requests by outcome", "application", "outcome")
+        self.circuit_breaker_openings = counter("circuit_breaker_openings", openings, "service")
+        self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
 
-    def _add_process_metrics(self) -> None:
-        add, one = self._add, self._add_one
-        self.event_loop_lag = one("max gauge", "event_loop_lag_seconds", "Lag of the event loop")
-        self.event_loop_tasks = one("sum gauge", "event_loop_tasks", "Unfinished tasks of the event loop")
-        self.cache_entries = add(
-            "sum gauge", "cache_entries", "Entries of the caches in memory: encoded responses", "cache"
-        )
-        self.cache_bytes = add("sum gauge", "cache_bytes", "Memory that these entries take", "cache")
-        self.log_lines_dropped = one("counter", "log_lines_dropped", "Log lines that could not be written")
-        self.store_unavailable = one("max gauge", "store_unavailable", "Whether the store cannot be used: 1, else 0")
-        reloads = "Reloads of the configuration: reloaded or failed"
-        self.configuration_reloads = add("counter", "configuration_reloads", reloads, "outcome")
+    def _add_gauges(self) -> None:
+        total, highest = partial(self._add, "sum gauge"), partial(self._add, "max gauge")
+        waiting = "GraphQL requests that wait for their response"
+        self.upstream_in_flight = total("upstream_requests_in_flight", waiting).labels()
+        queued = "Batches that wait for an upstream connection"
+        self.upstream_waiting = total("upstream_batches_waiting", queued).labels()
+        self.event_loop_tasks = total("event_loop_tasks", "Unfinished tasks of the event loop").labels()
+        self.cache_entries = total("cache_entries", "Entries of the caches in memory: encoded responses", "cache")
+        self.cache_bytes = total("cache_bytes", "Memory that these entries take", "cache")
+        states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
+        self.circuit_breaker_state = highest("circuit_breaker_state", states, "service")
+        self.event_loop_lag = highest("event_loop_lag_seconds", "Lag of the event loop").labels()
+        unavailable = "Whether the store cannot be used: 1, else 0"
+        self.store_unavailable = highest("store_unavailable", unavailable).labels()
         succeeded = "1 if the last reload succeeded, else 0"
-        self.last_reload_successful = one("max gauge", "configuration_last_reload_successful", succeeded)
+        self.last_reload_successful = highest("configuration_last_reload_successful", succeeded).labels()
         loaded = "Time at which the running configuration was loaded, in seconds since 1970"
-        self.last_reload_success = one("max gauge", "configuration_last_success_timestamp_seconds", loaded)
+        self.last_reload_success = highest("configuration_last_success_timestamp_seconds", loaded).labels()
 
     def record_configuration(self, is_loaded: bool) -> None:
         """Show whether the last configuration, of the start or of a reload, is served."""

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
-from proxy.telemetry.request_ids import RequestIds
 from proxy.telemetry.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, client_address, graphql, middleware, operators, responses, routing, v3_routes
@@ -20,7 +19,7 @@ class ClientHandler(NamedTuple):
     responses: responses.EncodedResponses
 
 
-def compose(state: operators.ServiceState, ids: RequestIds, seen: SeenRequests | None) -> ClientHandler:
+def compose(state: operators.ServiceState, ids: middleware.RequestIds, seen: SeenRequests | None) -> ClientHandler:
     """Build the parts in the order in which they use each other. `seen` is None where nobody is recorded."""
     gateway = state.gateway
     settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream

@@ -18,7 +18,7 @@ from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.redaction import Redaction
-from proxy.telemetry.request_ids import REDACTION
+from proxy.telemetry.log import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator

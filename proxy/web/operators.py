@@ -9,7 +9,7 @@ import asyncio
 import hmac
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,9 +19,8 @@ import proxy
 from proxy import errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.gateway.core import Gateway, StoredState, UsageRow
+from proxy.gateway.core import Gateway, StoredState
 from proxy.kit.wording import rfc3339
-from proxy.telemetry.seen import FailureDetail
 from proxy.web import routing
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
@@ -31,78 +30,6 @@ CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
 # The version of the text format: Prometheus chooses its parser by it.
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 Check = Callable[[], Awaitable[None]]  # raises the BridgeError for which the service is not ready
-
-_decode_detail = msgspec.json.Decoder(FailureDetail).decode
-
-
-class FailedCheck(msgspec.Struct, frozen=True):
-    """Why the service is not ready."""
-
-    check: str
-    reason: str
-
-
-class Token(msgspec.Struct, frozen=True):
-    """Access token of an application: its age, null before the first; and why the upstream refuses it."""
-
-    application: str
-    age_seconds: float | None
-    refusal: str | None
-
-
-class ClientSeen(msgspec.Struct, frozen=True):
-    """Last request of an API key to one endpoint from one program on one day, with what it lost; both names are empty
-    without a valid API key."""
-
-    application: str
-    key: str
-    endpoint: str
-    user_agent: str
-    unsupported: str
-    last_seen: str
-
-
-class UnknownApiKey(msgspec.Struct, frozen=True):
-    """API key that programs send and no application has, by the first hex digits of its SHA-256; `address` and
-    `user_agent` are those of its last request."""
-
-    fingerprint: str
-    address: str
-    user_agent: str
-    last_seen: str
-    requests: int
-
-
-class Failure(FailureDetail, frozen=True):
-    """Request whose response was an error, and when; application and key are empty without a valid API key."""
-
-    at: str
-    route: str
-    application: str
-    key: str
-
-
-class Stored(msgspec.Struct, frozen=True):
-    """What the store has: usage by application and API key, the clients that called last, unknown API keys, the last
-    failures."""
-
-    usage: list[UsageRow] = []
-    clients: list[ClientSeen] = []
-    unknown_keys: list[UnknownApiKey] = []
-    failures: list[Failure] = []
-
-
-class Status(Stored, frozen=True, kw_only=True):
-    """State of the service. Times are RFC 3339 in UTC; `store_failure` says why nothing is known from the store."""
-
-    ready: bool
-    reasons: list[FailedCheck]
-    version: str
-    pid: int
-    uptime_seconds: float
-    breakers: dict[str, str]
-    tokens: list[Token]
-    store_failure: str | None
 
 
 class ServiceState(NamedTuple):
@@ -119,7 +46,7 @@ def create(service: ServiceState, host: str) -> routing.Handler:
 
     async def status(request: web.BaseRequest) -> web.Response:
         _authenticate(request, service, host)
-        return web.Response(body=msgspec.json.encode(await read(service)), content_type="application/json")
+        return web.Response(body=msgspec.json.encode(await _read(service)), content_type="application/json")
 
     routes = routing.Routes()
     add_monitoring(routes, service, everything=True)
@@ -147,8 +74,7 @@ def add_monitoring(routes: routing.Routes, service: ServiceState, *, everything:
 
     async def readiness(_: web.BaseRequest) -> web.Response:
         if reasons := await failed_checks(service.checks):
-            failed = {"status": "not ready", "reasons": msgspec.to_builtins(reasons)}
-            return web.json_response(failed, status=503)
+            return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
         return web.json_response({"status": "ready"})
 
     async def metrics(_: web.BaseRequest) -> web.Response:
@@ -160,7 +86,9 @@ def add_monitoring(routes: routing.Routes, service: ServiceState, *, everything:
         routes.add("/metrics", metrics, *routing.READ)
 
 
-async def failed_checks(checks: Mapping[str, Check]) -> list[FailedCheck]:
+async def failed_checks(checks: Mapping[str, Check]) -> list[dict[str, str]]:
+    """Return `check` and `reason` of each check that fails."""
+
     async def failure(check: Check) -> str | None:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
@@ -172,50 +100,63 @@ async def failed_checks(checks: Mapping[str, Check]) -> list[FailedCheck]:
         return None
 
     failures = await asyncio.gather(*map(failure, checks.values()))
-    return [FailedCheck(name, each) for name, each in zip(checks, failures, strict=True) if each is not None]
+    return [{"check": name, "reason": each} for name, each in zip(checks, failures, strict=True) if each is not None]
 
 
-async def read(service: ServiceState) -> Status:
-    gateway, stored, store_failure = service.gateway, Stored(), None
+async def _read(service: ServiceState) -> dict[str, object]:
+    """Return the state of the service. `store_failure` says why nothing is known from the store."""
+    gateway, store_failure = service.gateway, None
+    stored: dict[str, list[Any]] = {"usage": [], "clients": [], "unknown_keys": [], "failures": []}
     reasons = await failed_checks(service.checks)
     try:
         stored = await read_stored(gateway.state)
     except errors.StoreUnavailable as error:
         store_failure = error.message
-    return Status(
-        **{name: getattr(stored, name) for name in Stored.__struct_fields__},
-        ready=not reasons,
-        reasons=reasons,
-        version=proxy.__version__,
-        pid=os.getpid(),
-        uptime_seconds=round(gateway.clock.now() - service.started, 1),
-        breakers=gateway.breakers(),
-        tokens=[
-            Token(name, None if age is None else round(age, 1), refusal.message if refusal else None)
-            for name, age, refusal in gateway.token_states()
+    tokens = [
+        {
+            "application": name,
+            "age_seconds": None if age is None else round(age, 1),  # null before the first
+            "refusal": refusal.message if refusal else None,
+        }
+        for name, age, refusal in gateway.token_states()
+    ]
+    return stored | {
+        "ready": not reasons,
+        "reasons": reasons,
+        "version": proxy.__version__,
+        "pid": os.getpid(),
+        "uptime_seconds": round(gateway.clock.now() - service.started, 1),
+        "breakers": gateway.breakers(),
+        "tokens": tokens,
+        "store_failure": store_failure,
+    }
+
+
+async def read_stored(state: StoredState) -> dict[str, list[Any]]:
+    """Return what the store has: usage by application and API key, the clients that called last, with what they lost,
+    API keys that no application has, by the first hex digits of their SHA-256, and the last failures. Names are empty
+    without a valid API key; times are RFC 3339 in UTC. Raises StoreUnavailable."""
+    clients = (await state.clients(CLIENT_DAYS))[:CLIENTS_MAX]
+    names = "application", "key", "endpoint", "user_agent", "unsupported"
+    return {
+        "usage": await state.usage(),
+        "clients": [dict(zip(names, each[2:7], strict=True), last_seen=rfc3339(each.last)) for each in clients],
+        "unknown_keys": [
+            {
+                "fingerprint": each.key[:FINGERPRINT],
+                "address": each.endpoint,
+                "user_agent": each.user_agent,
+                "last_seen": rfc3339(each.last),
+                "requests": each.requests,
+            }
+            for each in await state.unknown_keys()
         ],
-        store_failure=store_failure,
-    )
-
-
-async def read_stored(state: StoredState) -> Stored:
-    """Read the store. Raises StoreUnavailable."""
-    clients = [ClientSeen(*each[2:7], rfc3339(each.last)) for each in (await state.clients(CLIENT_DAYS))[:CLIENTS_MAX]]
-    unknown = [
-        UnknownApiKey(each.key[:FINGERPRINT], each.endpoint, each.user_agent, rfc3339(each.last), each.requests)
-        for each in await state.unknown_keys()
-    ]
-    failures = [
-        Failure(
-            **msgspec.to_builtins(_decode_detail(each.detail)),
-            at=rfc3339(each.last),
-            route=each.endpoint,
-            application=each.application,
-            key=each.key,
-        )
-        for each in await state.failures()
-    ]
-    return Stored(await state.usage(), clients, unknown, failures)
+        "failures": [
+            msgspec.json.decode(each.detail)
+            | {"at": rfc3339(each.last), "route": each.endpoint, "application": each.application, "key": each.key}
+            for each in await state.failures()
+        ],
+    }
 
 
 def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 import structlog
 
 from proxy import errors
-from proxy.telemetry import log, request_ids
+from proxy.telemetry import log
 
 KEY = "s3cret-apikey"
 
@@ -133,10 +133,10 @@ def test_libraries_log_nothing_below_info_even_at_debug(configure_log: Any) -> N
 
 def test_lines_have_the_id_of_the_current_request_only(configure_log: Any) -> None:
     stream = configure_log()
-    request_ids.REQUEST_ID.set("the-one")
+    log.REQUEST_ID.set("the-one")
     logging.getLogger("aiohttp.web").warning("one")
     structlog.get_logger().info("two")
-    request_ids.REQUEST_ID.set("")
+    log.REQUEST_ID.set("")
     structlog.get_logger().info("three")
     assert [line.get("request") for line in lines(stream)] == ["the-one", "the-one", None]
 

@@ -15,7 +15,7 @@ from service.upstream import graphql_responses
 from proxy import errors
 from proxy.kit import clock as clocks
 from proxy.telemetry import metrics as metering
-from proxy.telemetry.request_ids import REQUEST_ID
+from proxy.telemetry.log import REQUEST_ID
 from proxy.upstream import http_post, identity, policies
 from proxy.upstream import tokens as tokens_
 from proxy.upstream.sending import Sender

@@ -5,7 +5,7 @@ import string
 import pytest
 
 from proxy.redaction import Redaction
-from proxy.telemetry.request_ids import RequestIds
+from proxy.web.middleware import RequestIds
 
 KEY = "0af7651916cd43dd8448eb211c80319c"  # which a trace's id could be, too
 REDACTION = Redaction(is_key=lambda text: text == "OURS")
