@@ -123,7 +123,7 @@ $(RUN): pyproject.toml sandbox/pyproject.toml constraints.txt
 	@$(PYTHON) -m venv $(VENV)
 	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
 	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' constraints.txt > $(PINS)
-	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,conform,sheet]' -e ./sandbox
+	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,sheet]' -e ./sandbox
 	@touch $@
 
 $(TEST): $(RUN)

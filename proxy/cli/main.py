@@ -30,7 +30,7 @@ COMMANDS = {
 """Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
 the call of one."""
 
-EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "jmespath": "conform", "openpyxl": "sheet"}
+EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "openpyxl": "sheet"}
 """Extra of pyproject.toml by the package that it installs."""
 
 

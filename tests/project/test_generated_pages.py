@@ -6,24 +6,15 @@ from pathlib import Path
 import pytest
 
 from docs import (
-    citations,
     command_line,
+    compatibility,
     first_minute,
     json_schema,
     man_page,
     v3_surface,
 )
-from proxy.tools.conform import evidence, page, reading
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = ROOT / "docs/reference"
-CONFORM = "docs/reference/compatibility.yaml"
-
-
-def _compatibility() -> str:
-    return citations.linked(page.render(reading.load(), evidence.load(ROOT / CONFORM)), REFERENCE)
-
-
 PAGES: dict[str, tuple[Callable[[], str], str]] = {
     "docs/reference/command-line.md": (command_line.page, "python -m docs.command_line > {name}"),
     "docs/reference/compare.schema.json": (json_schema.page, "python -m docs.json_schema > {name}"),
@@ -33,10 +24,7 @@ PAGES: dict[str, tuple[Callable[[], str], str]] = {
         "python -m docs.man_page nexar-sandbox > {name}",
     ),
     "docs/reference/v3-surface.md": (v3_surface.page, "python -m docs.v3_surface > {name}"),
-    "docs/reference/compatibility.md": (
-        _compatibility,
-        f"v3bridge conform --against sandbox --update {CONFORM}; python -m docs.citations {{name}}",
-    ),
+    "docs/reference/compatibility.md": (compatibility.page, "python -m docs.compatibility > {name}"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Conformance: what the proxy and the sandbox assume about the Nexar services, as data, and probes that test it.
+"""Conformance: the assumptions about the Nexar services that change a value or a bill, and a command that tests them.
 
 Independent of the code under test: it sends its own requests and reads raw responses.
 """

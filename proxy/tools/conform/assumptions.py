@@ -1,76 +1,625 @@
-"""Assumptions and probe requests, read from the YAML files beside this module.
+"""Assumptions about the Nexar services that change a value or a bill, as functions of the answers to probes.
 
-A probe request is sent at most once in a run; any number of assumptions observe its response.
+The docstring of each is the question, its decorator has the evidence (section and mark of contract/graphql.md; OWN: no
+public source) and the probes, which say what it costs. It returns True where the assumption holds, else what was
+observed.
 """
 
-from typing import Any, Literal
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple
 
-import msgspec
+from proxy.tools.conform.service import NO_PARTS, NO_SPECS, Answer, Probe
 
-Evidence = Literal["SDL", "DOC", "REC", "CLI", "SRC", "INF", "OWN"]  # marks of the contract; OWN: no public source
-Kind = Literal["graphql", "token", "http"]
-Tier = Literal["core", "complete", "strict"]
-
-
-class ProbeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One HTTP request. `parts` is the most that it can cost.
-
-    `graphql` posts `document` and `variables` with the application's token; `token` posts the fields of `form` to the
-    token endpoint; `http` sends `method` and `body` to `url`, both as given. In texts `{client_id}`, `{client_secret}`,
-    `{basic_credentials}` (both of them, encoded for a Basic header), `{token}`, `{earlier_token}`,
-    `{graphql_url}`, `{token_url}` and `{identity_url}` are replaced. `headers` replace those that would be sent; null
-    omits one. With `renews_token` the token of the response becomes `{token}`, and the one before it
-    `{earlier_token}`. `needs` names a condition that not every account meets, such as an application without parts,
-    and `features` are the plan features that the selection needs: where one is not met, the assumptions that observe
-    the request are not tested. `subjects` are numbers of the parts that it is about: where the service lacks one of
-    them, they are not tested either.
-    """
-
-    kind: Kind = "graphql"
-    document: str = ""
-    variables: dict[str, Any] | None = None
-    form: dict[str, str] = {}
-    method: str = "POST"
-    url: str = ""
-    body: str | None = None
-    headers: dict[str, str | None] = {}
-    parts: int = 0
-    needs: str | None = None
-    features: tuple[str, ...] = ()
-    subjects: tuple[str, ...] = ()
-    renews_token: bool = False
+Check = Callable[..., Any]
+NESTED_MAX = 5  # most parts within a part that are asked for
 
 
-class Assumption(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One assumption.
-
-    `observe` is a JMESPath expression over an object with a key for each of `requests`, whose values have `status`,
-    `headers` (names in lower case), `body` (decoded JSON, or text) and `text` (as received); what it yields is the
-    observed value. The assumption holds if that equals `expected`, or is a text that `pattern` matches whole.
-    `used_by` says what depends on it.
-    """
-
-    id: str
-    statement: str
-    source: str
-    evidence: Evidence
-    tier: Tier
-    requests: tuple[str, ...]
-    observe: str
-    expected: Any = msgspec.UNSET
-    pattern: str | None = None
-    used_by: str = ""
+class NotTested(Exception):  # noqa: N818 (named by what has happened)
+    """The answers say nothing about the assumption, for this reason."""
 
 
-class AssumptionFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One YAML file: probe requests by name, in the order in which they are sent, and assumptions."""
+class Assumption(NamedTuple):
+    """Assumption: its name, the question, the evidence, what depends on it, its probes, and the function that checks
+    it."""
 
-    requests: dict[str, ProbeRequest]
-    assumptions: tuple[Assumption, ...]
+    name: str
+    question: str
+    evidence: str
+    matters: str
+    probes: tuple[Probe, ...]
+    check: Check
+
+    @property
+    def parts(self) -> int:
+        """The most that its probes can cost."""
+        return sum(probe.parts for probe in self.probes)
 
 
-CONDITIONS = {
-    "no_parts": "an application without parts (`parts: 0`)",
-    "feature_missing": "an application whose plan lacks TECH_SPECS (`features`)",
-}
-"""What a request may need beside the application under test: `needs` by name, in words for people."""
+ALL: list[Assumption] = []
+
+
+def assumed(evidence: str, matters: str, *probes: Probe) -> Callable[[Check], Check]:
+    """Declare a function as the check of an assumption."""
+
+    def declare(check: Check) -> Check:
+        name = check.__name__.replace("_", "-")
+        ALL.append(Assumption(name, " ".join((check.__doc__ or "").split()), evidence, matters, probes, check))
+        return check
+
+    return declare
+
+
+def matches(**queries: Mapping[str, Any]) -> Probe:
+    """Return a probe that counts the hits of queries to supMultiMatch, by alias. `limit: 0` returns no part."""
+    variables = {alias: [{**query, "limit": 0}] for alias, query in queries.items()}
+    declared = ", ".join(f"${alias}: [SupPartMatchQuery!]!" for alias in queries)
+    fields = " ".join(f"{alias}: supMultiMatch(queries: ${alias}) {{ hits }}" for alias in queries)
+    return Probe(f"query ({declared}) {{ {fields} }}", variables)
+
+
+def searches(**arguments: Mapping[str, Any]) -> Probe:
+    """Return a probe that counts the hits of searches, by alias. `limit: 0` returns no part."""
+    variables, fields = {}, []
+    for alias, given in arguments.items():
+        words = ", ".join(f"{key}: {json.dumps(value)}" for key, value in given.items() if key != "filters")
+        if "filters" in given:
+            variables[alias] = given["filters"]
+            words += f", filters: ${alias}"
+        fields.append(f"{alias}: supSearch({words}, limit: 0) {{ hits }}")
+    declared = ", ".join(f"${alias}: Map" for alias in variables)
+    return Probe(f"query {declared and f'({declared})'} {{ {' '.join(fields)} }}", variables)
+
+
+def hits(answer: Answer, *needed: str) -> dict[str, int]:
+    """Return the hits by alias. Raises NotTested where the service has none for those that are needed."""
+    found = {alias: (root[0] if isinstance(root, list) else root)["hits"] for alias, root in answer.data.items()}
+    if missing := [alias for alias in needed if not found[alias]]:
+        raise NotTested(f"the service finds nothing for {', '.join(missing)}")
+    return found
+
+
+def existing(found: list[Any]) -> list[Any]:
+    """Return what there is of hits or parts. Raises NotTested if there is nothing: the service has other parts."""
+    if not any(found):
+        raise NotTested("the service does not have the parts that are asked for")
+    return [each for each in found if each]
+
+
+def refused(answer: Answer) -> Any:
+    """Return True for an answer with errors and without data."""
+    return bool(answer.errors and not answer.body.get("data")) or answer.body
+
+
+NUMBER, SHARED = {"mpn": "SN74S74N"}, {"mpn": "MBR1020VL"}
+TEXAS = "Texas Instruments"
+NUMBERS = matches(
+    plain=NUMBER,
+    punctuated={"mpn": "SN-74S.74 N"},
+    lower={"mpn": "sn74s74n"},
+    piece={"mpn": "MBR1020V"},
+    shared=SHARED,
+    one={**SHARED, "manufacturer": "onsemi"},
+    same={**NUMBER, "manufacturer": TEXAS},
+    case={**NUMBER, "manufacturer": "TEXAS instruments"},
+    unknown={**NUMBER, "manufacturer": "Texas Instrumentos"},
+    alias={"mpn": "BU2032SM-BT-GTR", "manufacturer": "MPD"},
+)
+SKU = {"sku": "754-1972-1-ND"}
+ORDER_CODES = matches(
+    sku=SKU,
+    seller={**SKU, "seller": "Digi-Key"},
+    other={**SKU, "seller": "Mouser"},
+    either_sku={"mpnOrSku": SKU["sku"]},
+    either_mpn={"mpnOrSku": NUMBER["mpn"]},
+)
+
+
+@assumed("§2.3 INF", "v3 matched part numbers in any case; stored results are found in any", NUMBERS)
+def match_case(answer: Answer) -> Any:
+    """A match ignores the case of letters in part numbers."""
+    found = hits(answer, "plain")
+    return found["lower"] == found["plain"] or found
+
+
+@assumed("§2.3 DOC", "v3 matched part numbers without their punctuation", NUMBERS)
+def match_punctuation(answer: Answer) -> Any:
+    """A match ignores punctuation and blanks in part numbers."""
+    found = hits(answer, "plain")
+    return found["punctuated"] == found["plain"] or found
+
+
+@assumed("§2.3 INF", "no part is paid for and left out", NUMBERS)
+def match_whole_number(answer: Answer) -> Any:
+    """A match finds whole part numbers only, not longer ones."""
+    found = hits(answer, "shared")
+    return found["piece"] == 0 or found
+
+
+@assumed("§2.3 REC", "v3 returned the parts of all makers", NUMBERS)
+def match_several_makers(answer: Answer) -> Any:
+    """A match without a maker finds the parts of all makers of a number."""
+    found = hits(answer, "shared")
+    return found["shared"] > 1 or found
+
+
+@assumed("§1.3 REC", "the answer without a maker serves those with one where it has a single hit", NUMBERS)
+def maker_only_narrows(answer: Answer) -> Any:
+    """A maker only narrows a match: it adds no part, and takes those of other makers away."""
+    found = hits(answer, "shared", "plain")
+    return (0 < found["one"] < found["shared"] and 0 < found["same"] <= found["plain"]) or found
+
+
+@assumed("§2.3 INF", "brands are passed on as clients write them", NUMBERS)
+def maker_spelling(answer: Answer) -> Any:
+    """The name of a maker may be in another case, or a known short form such as MPD."""
+    found = hits(answer, "same")
+    return (found["case"] == found["same"] and found["alias"] > 0) or found
+
+
+@assumed("§2.3 REC", "a filter must not be ignored", NUMBERS)
+def unknown_maker(answer: Answer) -> Any:
+    """A match with an unknown maker finds nothing."""
+    found = hits(answer, "plain")
+    return found["unknown"] == 0 or found
+
+
+@assumed("§2.3 SDL", "v3's sku and seller of a query", ORDER_CODES)
+def order_code_of_seller(answer: Answer) -> Any:
+    """A match finds parts by an order code, and beside a seller by that seller's only."""
+    found = hits(answer, "sku")
+    return (found["seller"] > 0 and found["other"] == 0) or found
+
+
+@assumed("§2.3 SDL", "v3's mpn_or_sku of a query", ORDER_CODES)
+def mpn_or_sku(answer: Answer) -> Any:
+    """MpnOrSku finds part numbers and order codes."""
+    found = hits(answer, "sku")
+    return (found["either_mpn"] > 0 and found["either_sku"] == found["sku"]) or found
+
+
+MATCH = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits error parts { id mpn } } }"
+MATCH_HITS = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits error } }"
+NOBODY = {"mpn": "no-such-part-number-0", "limit": 1}
+SEVERAL = Probe(MATCH_HITS, {"queries": [{**each, "limit": 0} for each in (NOBODY, SHARED, {}, SHARED, NUMBER)]})
+HUNDRED = Probe(MATCH_HITS, {"queries": [{"mpn": f"no-such-part-{n}", "limit": 1} for n in range(100)]})
+OPTIONS = Probe(
+    """query ($filters: Map, $gone: [SupPartMatchQuery!]!) {
+        all: supMultiMatch(queries: [{mpn: "MBR1020VL", limit: 0}]) { hits }
+        filtered: supMultiMatch(queries: [{mpn: "MBR1020VL", limit: 0}], options: {filters: $filters}) { hits }
+        abroad: supMultiMatch(queries: [{mpn: "MBR1020VL", limit: 0}], country: "JP", currency: "JPY") { hits }
+        gone: supMultiMatch(queries: $gone) { hits }
+        stocked: supMultiMatch(queries: $gone, options: {requireStockAvailable: true}) { hits }
+    }""",
+    {"filters": {"manufacturer_id": ["370"]}, "gone": [{**NUMBER, "manufacturer": "AMD", "limit": 0}]},
+)
+
+
+@assumed("§2.3 REC", "queries of several clients share a request, without references", SEVERAL)
+def match_order(answer: Answer) -> Any:
+    """SupMultiMatch has one result for each query, in their order, also of equal ones."""
+    found = [each["hits"] > 0 for each in answer.data["supMultiMatch"]]
+    return (bool(existing(found)) and found == [False, True, False, True, True]) or found
+
+
+@assumed("§1.2, §11 no. 4 OWN", "the error of a query becomes that of its v3 result", SEVERAL)
+def match_error(answer: Answer) -> Any:
+    """A query that names nothing has an error in the words of v3, and leaves the others alone."""
+    found = [each["error"] for each in answer.data["supMultiMatch"]]
+    return found == [None, None, "Missing search filters", None, None] or found
+
+
+@assumed(
+    "§2.3 REC", "an unknown part number is a v3 result without items", Probe(MATCH, {"queries": [NOBODY]}, parts=1)
+)
+def match_without_hits(answer: Answer) -> Any:
+    """A query that matches nothing has no hits, no parts and no error."""
+    found = answer.data["supMultiMatch"]
+    return found == [{"hits": 0, "error": None, "parts": []}] or found
+
+
+@assumed("§2.1 DOC", "queries of several clients share a request", HUNDRED)
+def hundred_queries(answer: Answer) -> Any:
+    """SupMultiMatch takes 100 queries of one part each."""
+    return len(answer.data["supMultiMatch"]) == 100 or len(answer.data["supMultiMatch"])
+
+
+@assumed("§2.3 DOC", "searches filtered by part number become matches with options", OPTIONS)
+def match_filters(answer: Answer) -> Any:
+    """Filters and stock among the options of supMultiMatch leave out parts."""
+    found = hits(answer, "all", "gone")
+    return found["filtered"] == found["stocked"] == 0 or found
+
+
+@assumed("§2.1 DOC", "the country of an application concerns offers only", OPTIONS)
+def match_abroad(answer: Answer) -> Any:
+    """Country and currency do not change which parts match."""
+    found = hits(answer, "all")
+    return found["abroad"] == found["all"] or found
+
+
+PAGES = Probe(
+    """{
+        first: supMultiMatch(queries: [{mpn: "MBR1020VL", start: 0, limit: 1}]) { hits parts { id mpn akaMpns } }
+        second: supMultiMatch(queries: [{mpn: "MBR1020VL", start: 1, limit: 1}]) { hits parts { id mpn akaMpns } }
+    }""",
+    parts=2,
+)
+
+
+@assumed("§2.3 REC", "v3's start, limit and hits of a query", PAGES)
+def match_pages(answer: Answer) -> Any:
+    """Start and limit of a query select parts of its result, and hits counts all."""
+    first, second = answer.data["first"][0], answer.data["second"][0]
+    ids = [part["id"] for part in existing([*first["parts"], *second["parts"]])]
+    return (first["hits"] == second["hits"] and len(set(ids)) == 2) or [first["hits"], second["hits"], len(ids)]
+
+
+@assumed("§2.3 REC", "parts of other numbers are left out, and paid for", PAGES)
+def match_numbers(answer: Answer) -> Any:
+    """Parts that match have the number that was asked for, the first as it is spelled, or as an alternate one."""
+    parts = existing([part for root in answer.data.values() for part in root[0]["parts"]])
+    others = [part["mpn"] for part in parts if "MBR1020VL" not in (part["mpn"], *part["akaMpns"])]
+    return (parts[0]["mpn"] == "MBR1020VL" and not others) or [part["mpn"] for part in parts]
+
+
+# What is billed.
+ZERO = Probe(MATCH, {"queries": [{"mpn": "APTF1616LSEEZGKQBKC", "limit": 0}]}, parts=1)
+RESULTS = Probe(
+    """{
+        zero: supSearch(q: "SN74S74N", limit: 0) { hits results { part { mpn } } }
+        none: supSearch(q: "no-such-part-number-0", limit: 0) { hits results { part { mpn } } }
+    }""",
+    parts=1,
+)
+BAD_CURRENCY = Probe(
+    '{ supSearch(q: "SN74S74N", limit: 1, currency: "XXX") { hits results { part { mpn } } } }', parts=1
+)
+BEST = Probe('{ supSearchMpn(q: "SN74S74N", limit: 1) { hits results { part { mpn counts } } } }', parts=1)
+
+
+def _few_similar(answer: Answer) -> bool:
+    counts = answer.data["supSearchMpn"]["results"][0]["part"]["counts"]
+    return bool(0 < counts["similar_parts"] <= NESTED_MAX)
+
+
+NESTED = Probe(
+    '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { mpn similarParts { mpn } } } }',
+    parts=1 + NESTED_MAX,
+    features=("SIMILAR_PARTS",),
+    after=BEST,
+    only_if=_few_similar,
+)
+
+
+@assumed("§11 no. 4 INF", "hits and facets are counted for no part", ZERO)
+def limit_zero_is_free(answer: Answer) -> Any:
+    """A query with limit 0 has its hits and no parts, and is not billed."""
+    found = answer.data["supMultiMatch"][0]
+    return (bool(existing([found["hits"]])) and not found["parts"] and not answer.billed) or [found, answer.billed]
+
+
+@assumed("§1.2 OWN", "a search whose results are null is taken as one that failed", RESULTS)
+def results_are_lists(answer: Answer) -> Any:
+    """The results of a search with limit 0, or without hits, are an empty list, and not null."""
+    found = answer.data
+    return (bool(existing([found["zero"]["hits"]])) and all(root["results"] == [] for root in found.values())) or found
+
+
+@assumed("§6 INF", "the parts of a refused request are released", BAD_CURRENCY)
+def refusal_is_free(answer: Answer) -> Any:
+    """A request that is refused, here for its currency, returns no part and is not billed."""
+    return refused(answer) if not answer.billed else answer.billed
+
+
+@assumed("§11 no. 8 OWN", "v3bridge refuses them under a limit, whether they count or not", BEST, NESTED)
+def nested_parts_are_free(_: Answer, answer: Answer) -> Any:
+    """Parts within parts do not count as parts."""
+    (part,) = existing(answer.data["supMultiMatch"][0]["parts"])
+    inner = len(part["similarParts"])
+    if answer.billed is None:
+        raise NotTested(f"see the portal: this request has 1 part if they do not count, {1 + inner} if they do")
+    return answer.billed == 1 or answer.billed
+
+
+@assumed("§2.3 INF", "the first part with another number ends the matches of a query", NUMBERS, BEST)
+def number_search_order(numbers: Answer, answer: Answer) -> Any:
+    """SupSearchMpn lists numbers that equal the query first."""
+    hits(numbers, "plain")
+    mpn = existing(answer.data["supSearchMpn"]["results"])[0]["part"]["mpn"]
+    return mpn == "SN74S74N" or mpn
+
+
+LIMITED = Probe('{ supSearchMpn(q: "SN74S74N", limit: 1) { results { part { id } } } }', parts=1, account=NO_PARTS)
+FEATURE = Probe(
+    '{ supSearchMpn(q: "SN74S74N", limit: 0) { hits specAggs(attributeNames: ["case_package"]) { valueType } } }',
+    account=NO_SPECS,
+)
+NO_TOKEN = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }', token="no.such.token")  # noqa: S106 - it is none
+
+
+@assumed("§3.2 DOC", "an exhausted quota is recognized by it, and nothing is sent until it ends", LIMITED)
+def part_limit_message(answer: Answer) -> Any:
+    """The message of an exhausted part limit begins as documented and has the limit."""
+    start = "You have exceeded your part limit of "
+    return (answer.messages[0].startswith(start) and answer.messages[0][len(start)].isdecimal()) or answer.messages
+
+
+@assumed("§3.2 INF", "the fields of a feature that a plan lacks are asked for once", FEATURE)
+def missing_feature_path(answer: Answer) -> Any:
+    """The error for a feature that the plan lacks has the path of a field of it."""
+    paths = [error.get("path") for error in answer.errors]
+    return any(path and path[-1] == "specAggs" for path in paths) or paths
+
+
+@assumed("§3.2 DOC", "a 401 makes v3bridge request a new token", NO_TOKEN)
+def invalid_token_status(answer: Answer) -> Any:
+    """A request with an invalid token gets the status 401."""
+    return answer.status == 401 or answer.status
+
+
+# Searches, filters and counts.
+TEXTS = searches(word={"q": "MBR1020VL"}, nonsense={"q": "MBR1020VL xqzvjkw"})
+FILTERS = searches(
+    id={"q": "diode", "filters": {"manufacturer_id": ["278"]}},
+    name={"q": "diode", "filters": {"manufacturer_id": ["onsemi"]}},
+    seller={"q": "diode", "filters": {"distributor_id": ["459"]}},
+    seller_name={"q": "diode", "filters": {"distributor_id": ["Digi-Key"]}},
+    other={"q": "diode", "filters": {"manufacturer_id": ["30"]}},
+    two={"q": "diode", "filters": {"manufacturer_id": ["278", "30"]}},
+    both={"q": "diode", "filters": {"manufacturer_id": ["278"], "distributor_id": ["459"]}},
+    unknown={"q": "diode", "filters": {"manufacturer_id": ["No Such Manufacturer 0"]}},
+    root={"q": "diode", "filters": {"category_id": ["4161"]}},
+)
+VALUES = searches(
+    closed={"q": "capacitor", "filters": {"capacitance": ["(0.0000001__0.0000001)"]}},
+    exponent={"q": "capacitor", "filters": {"capacitance": ["(9e-08__1.1e-07)"]}},
+    low={"q": "capacitor", "filters": {"capacitance": ["(0.00000009__)"]}},
+    wide={"q": "capacitor", "filters": {"capacitance": ["(0.00000009__0.00000011)"]}},
+    displayed={"q": "capacitor", "filters": {"capacitance": ["100 nF"]}},
+)
+UNKNOWN_FILTER = searches(unknown={"q": "diode", "filters": {"no_such_attribute_0": ["1"]}})
+AGGREGATIONS = Probe(
+    """query ($seller: Map) {
+        narrow: supSearch(q: "SN74S74N", limit: 0) {
+          hits manufacturerAgg(size: 1000) { count } inStockAgg { isInStock count }
+        }
+        stocked: supSearch(q: "SN74S74N", limit: 0, inStockOnly: true) { hits }
+        broad: supSearch(q: "capacitor", limit: 0) { hits distributorAgg(size: 1000) { company { id } count } }
+        seller: supSearch(q: "capacitor", limit: 0, filters: $seller) { hits }
+    }""",
+    {"seller": {"distributor_id": ["459"]}},
+)
+
+
+@assumed("§1.1 INF", "v3's q", TEXTS)
+def search_every_word(answer: Answer) -> Any:
+    """SupSearch finds parts that have every word of the query."""
+    return hits(answer, "word")["nonsense"] == 0 or hits(answer)
+
+
+@assumed("§2.4 DOC", "brands and sellers of v3 queries are sent as filters", FILTERS)
+def filter_by_name(answer: Answer) -> Any:
+    """Filters by a maker or a seller take its name in place of its id."""
+    found = hits(answer, "id", "seller")
+    return (found["name"] == found["id"] and found["seller_name"] == found["seller"]) or found
+
+
+@assumed("§2.4 INF", "a filter must not be ignored", FILTERS)
+def filter_by_unknown_name(answer: Answer) -> Any:
+    """A filter by an unknown name finds nothing."""
+    return hits(answer, "id")["unknown"] == 0 or hits(answer)
+
+
+@assumed("§2.4 INF", "all v3 filters must hold, and several values of one are alternatives", FILTERS)
+def filter_values(answer: Answer) -> Any:
+    """One of the values of a filter is enough, and all filters must hold."""
+    found = hits(answer, "id", "other")
+    return (found["two"] == found["id"] + found["other"] and found["both"] <= found["id"]) or found
+
+
+@assumed("§2.4 INF", "v3's category_uids were those of all ancestors", FILTERS)
+def category_filter(answer: Answer) -> Any:
+    """A filter by a category includes the categories below it."""
+    return hits(answer, "id")["root"] > 0 or hits(answer)
+
+
+@assumed("§2.4 INF", "v3's ranges of specs", VALUES)
+def range_ends(answer: Answer) -> Any:
+    """The ends of a range belong to it, are in SI base units, may have exponents, and may be absent."""
+    found = hits(answer, "wide")
+    return (found["closed"] > 0 and found["exponent"] == found["wide"] <= found["low"]) or found
+
+
+@assumed("§2.4 INF", "values of v3 filters are sent as they are", VALUES)
+def value_filter_displayed(answer: Answer) -> Any:
+    """A filter by an attribute takes a number as it is displayed, such as 100 nF."""
+    return hits(answer, "wide")["displayed"] > 0 or hits(answer)
+
+
+@assumed("§2.4 OWN", "a filter must not be ignored", UNKNOWN_FILTER)
+def unknown_filter(answer: Answer) -> Any:
+    """An unknown key of the filters is refused."""
+    return refused(answer)
+
+
+@assumed("§2.4 DOC", "v3's filter and facet of avg_avail", AGGREGATIONS)
+def in_stock(answer: Answer) -> Any:
+    """InStockOnly leaves what inStockAgg counts as in stock."""
+    narrow, stocked = answer.data["narrow"], answer.data["stocked"]["hits"]
+    counts = {each["isInStock"]: each["count"] for each in narrow["inStockAgg"]}
+    (hits,) = existing([narrow["hits"]])
+    return (stocked == counts[True] and sum(counts.values()) == hits) or [stocked, narrow]
+
+
+@assumed("§1.2 INF", "v3's facets", AGGREGATIONS)
+def maker_counts(answer: Answer) -> Any:
+    """ManufacturerAgg counts each hit once."""
+    narrow = answer.data["narrow"]
+    (hits,) = existing([narrow["hits"]])
+    return sum(each["count"] for each in narrow["manufacturerAgg"]) == hits or narrow
+
+
+@assumed("§1.2 INF", "v3's facets of sellers had up to 1000 values", AGGREGATIONS)
+def seller_counts(answer: Answer) -> Any:
+    """DistributorAgg has as many sellers as requested, and counts the hits that a filter by one finds."""
+    sellers = {each["company"]["id"]: each["count"] for each in answer.data["broad"]["distributorAgg"]}
+    (found,) = existing([answer.data["seller"]["hits"]])
+    return (len(sellers) > 10 and sellers["459"] == found > 0) or [len(sellers), sellers.get("459"), found]
+
+
+# Lists and parts.
+LISTS = Probe(
+    '{ supSellers { id } supCategories(ids: ["4161"]) { id ancestors { id } children { ancestors { id } } } }'
+)
+PARTS = Probe(
+    """query ($ids: [String!]!) {
+        supParts(ids: $ids, country: "US", currency: "JPY") {
+          mpn v3uid
+          sellers { ...seller }
+          all: sellers(includeBrokers: true) { ...seller }
+        }
+    }
+    fragment seller on SupPartSeller {
+        isBroker
+        offers {
+            inventoryLevel updated
+            prices { quantity price currency convertedPrice convertedCurrency conversionRate }
+        }
+    }""",
+    # FLUKE-424D by its uid, 206062-1 by one of its earlier uids, C0603C475K8PACTU by its id; and two unknown ids.
+    {"ids": ["eddc25bd5de8321b", "0", "103cdb613d20cffb", "ffffffffffffffff", "9145152"]},
+    parts=5,  # whether null counts is not known (§11 no. 8)
+)
+SPECS = Probe(
+    """query ($ids: [String!]!) {
+        supParts(ids: $ids) { mpn specs { attribute { shortname } value siValue valueType units displayValue } }
+    }""",
+    {"ids": ["71048703"]},
+    parts=1,
+    features=("TECH_SPECS", "LIFECYCLE"),
+)
+
+
+def _sellers(answer: Answer, name: str = "all") -> list[Any]:
+    return [seller for part in existing(answer.data["supParts"]) for seller in part[name]]
+
+
+def _offers(answer: Answer) -> list[Any]:
+    return [offer for seller in _sellers(answer) for offer in seller["offers"]]
+
+
+def _prices(answer: Answer) -> list[Any]:
+    return [price for offer in _offers(answer) for price in offer["prices"]]
+
+
+@assumed("§1.1 SDL", "v3's searches for brands, sellers and categories are made in lists", LISTS)
+def whole_lists(answer: Answer) -> Any:
+    """A list without arguments is whole, and has each entry once."""
+    ids = [each["id"] for each in answer.data["supSellers"]]
+    return (len(ids) > 100 and "11779" in ids and len(set(ids)) == len(ids)) or len(ids)
+
+
+@assumed("§1.2 SDL", "v3's root category has no parent, and its parent_uid is the last ancestor", LISTS)
+def root_category(answer: Answer) -> Any:
+    """The root category has the id 4161 and no ancestors, and is the first ancestor of the others."""
+    (root,) = answer.data["supCategories"]
+    above = Counter(str([each["id"] for each in child["ancestors"]]) for child in root["children"])
+    return (root["ancestors"] == [] and list(above) == ["['4161']"]) or dict(above)
+
+
+@assumed("§1.1 INF", "v3's get_multi finds each part by its place, and leaves out unknown uids", PARTS)
+def part_order(answer: Answer) -> Any:
+    """SupParts returns parts in the order of the ids, null for unknown ones, and the new uid for a redirected one."""
+    existing(answer.data["supParts"])
+    found = [part and part["mpn"] for part in answer.data["supParts"]]
+    uid = (answer.data["supParts"][2] or {}).get("v3uid")
+    return (found == ["FLUKE-424D", None, "206062-1", None, "C0603C475K8PACTU"] and uid == "bd4d768f82c5628a") or found
+
+
+@assumed("§2.5 SDL", "v3's offers and broker_listings: sellers are fetched once, with brokers", PARTS)
+def brokers(answer: Answer) -> Any:
+    """IncludeBrokers adds brokers, which are no sellers otherwise, and takes no offer of another seller away."""
+    added = [sum(seller["isBroker"] for seller in _sellers(answer, name)) for name in ("sellers", "all")]
+    offers = [
+        sum(len(seller["offers"]) for seller in _sellers(answer, name) if not seller["isBroker"])
+        for name in ("sellers", "all")
+    ]
+    return (added[0] == 0 < added[1] and 0 < offers[0] == offers[1]) or [added, offers]
+
+
+@assumed("§2.6 DOC", "v3's in_stock_quantity has the same codes", PARTS)
+def stock_codes(answer: Answer) -> Any:
+    """Stock is a number of pieces or one of the codes -1 to -4."""
+    levels = [offer["inventoryLevel"] for offer in _offers(answer)]
+    return (min(levels) >= -4 and max(levels) > 0) or [min(levels), max(levels)]
+
+
+@assumed("§1.4 REC", "v3's last_updated", PARTS)
+def times(answer: Answer) -> Any:
+    """Times are in UTC, end with Z, and have no fraction of a second."""
+    other = [
+        offer["updated"] for offer in _offers(answer) if not offer["updated"].endswith("Z") or "." in offer["updated"]
+    ]
+    return not other or other[:3]
+
+
+@assumed("§2.6 REC", "v3's price table", PARTS)
+def price_order(answer: Answer) -> Any:
+    """The prices of an offer ascend by quantity."""
+    tables = [[price["quantity"] for price in offer["prices"]] for offer in _offers(answer)]
+    wrong = [table for table in tables if any(later < earlier for earlier, later in pairwise(table))]
+    return (any(len(table) > 1 for table in tables) and not wrong) or wrong[:3]
+
+
+@assumed("§2.6 REC", "v3's prices by currency", PARTS)
+def price_currency(answer: Answer) -> Any:
+    """Prices are in the currency of the seller, whichever is requested, and converted ones in that of the request."""
+    found = {price["currency"] for price in _prices(answer)}, {price["convertedCurrency"] for price in _prices(answer)}
+    return ("USD" in found[0] and found[1] == {"JPY"}) or [sorted(each) for each in found]
+
+
+@assumed("§1.5 DOC", "prices in spreadsheets", PARTS)
+def converted_price(answer: Answer) -> Any:
+    """ConvertedPrice is the product of price and conversionRate, not rounded."""
+    prices = _prices(answer)
+    wrong = [each for each in prices if each["convertedPrice"] != each["price"] * each["conversionRate"]]
+    return (bool(prices) and not wrong) or wrong[:3]
+
+
+@assumed("§1.2, §2.6 SDL", "v3's values, datatypes and units of specs", SPECS)
+def spec_values(answer: Answer) -> Any:
+    """Specs are numbers, with siValue in SI base units, or texts without units."""
+    specs = existing(answer.data["supParts"])[0]["specs"]
+    lengths = [float(spec["siValue"]) for spec in specs if spec["units"] in ("nm", "mm", "µm")]
+    texts = [spec["units"] for spec in specs if spec["valueType"] == "text"]
+    types = sorted({spec["valueType"] for spec in specs})
+    return (types == ["number", "text"] and max(lengths) <= 0.01 and not any(texts)) or [types, lengths, texts]
+
+
+@assumed("§10.5 REC", "v3's lists of values, and lifecycle_status", SPECS)
+def spec_texts(answer: Answer) -> Any:
+    """Several values of a spec are one text with commas; the value of the life cycle is bare, the displayed one not."""
+    specs = {spec["attribute"]["shortname"]: spec for spec in existing(answer.data["supParts"])[0]["specs"]}
+    found = specs["color"]["displayValue"], specs["lifecyclestatus"]["value"], specs["lifecyclestatus"]["displayValue"]
+    is_bare = "Last Updated" in found[2] and "Last Updated" not in found[1]
+    return (found[0] == "Blue, Green, Red" and is_bare) or list(found)
+
+
+# Tokens: last, because an earlier token is used after a new one was requested.
+TOKEN = Probe()
+EARLIER = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }')
+
+
+@assumed("§4.1 DOC", "a token is kept for its lifetime; each request counts against four windows", TOKEN)
+def token_lifetime(answer: Answer) -> Any:
+    """An access token is valid for 24 hours by `expires_in`."""
+    return int(answer.body["expires_in"]) == 86_400 or answer.body["expires_in"]
+
+
+@assumed("§4.1 INF", "every process may use the token that another one got", TOKEN, EARLIER)
+def earlier_tokens(_: Answer, answer: Answer) -> Any:
+    """A new token leaves an earlier one of the same application valid."""
+    return hits(answer)["supSearchMpn"] > 0 or answer.messages
