@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from proxy.cli import embedded, option_fields, shown
 from proxy.kit import clock, shipped
@@ -18,8 +16,6 @@ from proxy.telemetry import log
 
 if TYPE_CHECKING:
     from proxy.doctor.check import CheckResult
-
-STYLES = {"passed": "green", "failed": "red", "warning": "yellow", "skipped": "dim"}
 
 
 def doctor(
@@ -45,16 +41,14 @@ async def examine(file: Path, only: str | None = None, *, quiet: bool = False) -
         raise typer.BadParameter(f"{only!r} is none of {', '.join(CHECKS)}", param_hint="--only")
     log.configure("error", "console", sys.stderr)  # what is worth a warning is a result
     results = []
-    console = Console(highlight=False, soft_wrap=True)
     async with AsyncExitStack() as resources:
         subject = check.Subject(file, os.environ, clock.SystemClock(), embedded.with_sandbox, resources)
         async for result in check.run(subject, CHECKS, only):
             results.append(result)
             if not quiet:
-                outcome = Text(f"{result.outcome:8}", STYLES[result.outcome])
-                console.print(Text.assemble(f"{result.name:14}", outcome, printable(result.text)))
+                typer.echo(printable(f"{result.name:14}{result.outcome:8}{result.text}"))
                 if result.advice:
-                    console.print(Text(f"{'':14}→ {printable(result.advice)}"))
+                    typer.echo(printable(f"{'':14}→ {result.advice}"))
     return results
 
 

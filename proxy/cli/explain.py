@@ -89,7 +89,7 @@ async def _explain_url(explainer: "Explainer", text: str, application: str | Non
         # The path, which may hold an API key, is not repeated.
         return Explained(request="", status=404, error=path_suggestions.message(path.partition("?")[0]))
     client = explainer.client(apikey, application)
-    return (await explainer.explain(V3Request(bare, query), client, apikey, method)).explained
+    return (await explainer.explain(V3Request(bare, query), client, apikey, method))[0]
 
 
 def _print_source(explainer: "Explainer", name: str) -> None:

@@ -114,18 +114,12 @@ def _root(
     version: bool = typer.Option(False, "--version", help=VERSION_HELP),
 ) -> None:
     if version:
-        typer.echo(_versions())
+        schema, mappings = shipped.versions()
+        typer.echo(f"v3bridge {__version__}\nschema   {schema}\nmappings {mappings}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
-
-
-def _versions() -> str:
-    """Return the versions of the program, and of the files that decide on v3 responses beside it."""
-    schema, mappings = shipped.versions()
-    lines = (("v3bridge", __version__), ("schema", schema), ("mappings", mappings))
-    return "\n".join(f"{name:<9}{value}" for name, value in lines)
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -19,22 +19,6 @@ def table_console() -> Console:
     """Return where tables are printed: the terminal, or standard output with a width for files and pipes."""
     terminal = Console()
     return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
-
-
-def plain_table(title: str) -> Table:
-    """Return a table without lines between its columns, for terminals that may be narrow."""
-    return Table(title=title, box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
-
-
-def add_columns(table: Table, *names: str, right: Collection[str] = (), fold: Collection[str] = ()) -> None:
-    """Add columns, whose cells stay in one line but for those of `fold`; those of `right` hold numbers."""
-    for name in names:
-        table.add_column(
-            name,
-            justify="right" if name in right else "left",
-            no_wrap=name not in fold,
-            overflow="fold" if name in fold else "ellipsis",
-        )
 
 
 Row = Mapping[str, Any]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress
 
 from proxy.cli import shown
 from proxy.kit.wording import counted
@@ -66,18 +66,7 @@ def _answer(question: str) -> bool:
 def progress_bar(description: str, total: int) -> Iterator[Callable[[int, str], None]]:
     """Show a progress bar while the block runs; yields the function that updates it, with the number done and a text
     beside it. Does nothing without a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[more]}"),
-        TimeRemainingColumn(),
-    )
     screen = console()
-    with Progress(*columns, console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task(description, total=total, more="")
-
-        def update(done: int, more: str) -> None:
-            progress.update(task, completed=done, more=more)
-
-        yield update
+    with Progress(console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda done, more: progress.update(task, completed=done, description=f"{description} {more}")

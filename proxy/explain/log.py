@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from proxy import errors
-from proxy.explain.request import Explainer, Outcome
+from proxy.explain.request import Explained, Explainer
 from proxy.gateway.core import Client
 from proxy.planning.queries import Query
 from proxy.store.protocol import FRESH_SECONDS
@@ -96,7 +96,7 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
     clients = Clients()
     skipped: reading.Skipped = {}
     requests = sorted(reading.read_requests(file, clients, skipped), key=lambda request: request.at or 0.0)
-    known: dict[str, tuple[Outcome, Client]] = {}
+    known: dict[str, tuple[Explained, list[Query], Client]] = {}
     programs: dict[str, Program] = {}
     kinds: dict[tuple[str, ...], Kind] = {}
     store, without_proxy = EmptyStore(), 0
@@ -104,14 +104,14 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
         apikey = clients.key(request.client, "baseline")
         if request.id not in known:
             client = explainer.client(apikey, application)
-            known[request.id] = await explainer.explain(request, client, apikey), client
-        outcome, client = known[request.id]
+            known[request.id] = *(await explainer.explain(request, client, apikey)), client
+        explained, asked, client = known[request.id]
         name = _program(explainer, request, apikey)
         program = programs.setdefault(name, Program(name))
-        verdict, reasons = _verdict(outcome)
+        verdict, reasons = _verdict(explained)
         setattr(program, verdict, getattr(program, verdict) + request.times)
-        program.parts += store.quote(client, outcome.queries, request.at or 0.0)
-        without_proxy += outcome.explained.parts_max * request.times
+        program.parts += store.quote(client, asked, request.at or 0.0)
+        without_proxy += explained.parts_max * request.times
         for reason in reasons:
             place = name, request.endpoint, verdict, _VALUE.sub("…", reason)
             kind = kinds.get(place) or Kind(name, request.endpoint, verdict, reason, 0, request.origin)
@@ -142,9 +142,8 @@ def _program(explainer: Explainer, request: V3Request, apikey: str | None) -> st
     return f"{name} {request.agent}".removeprefix(f"{NO_KEY} ").strip()
 
 
-def _verdict(outcome: Outcome) -> tuple[Verdict, list[str]]:
+def _verdict(explained: Explained) -> tuple[Verdict, list[str]]:
     """Return what becomes of a request, and the reasons."""
-    explained = outcome.explained
     if explained.error:
         return "refused", [f"{explained.status} {explained.error}"]
     if explained.mistakes and not explained.operations:

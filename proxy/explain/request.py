@@ -3,7 +3,8 @@
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import msgspec
 
@@ -59,13 +60,6 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     sourceless: list[str] = []
 
 
-class Outcome(NamedTuple):
-    """What explaining a request yields: the explanation, and the queries that a store would be asked for."""
-
-    explained: Explained
-    queries: list[Query]
-
-
 class Explainer:
     """Explains requests under one configuration. Sends nothing."""
 
@@ -91,8 +85,11 @@ class Explainer:
         except errors.ClientError:
             return clients[0]
 
-    async def explain(self, request: V3Request, client: Client, apikey: str | None, method: str = "GET") -> Outcome:
-        """Explain a request. Raises LookupError for a path that v3 never had."""
+    async def explain(
+        self, request: V3Request, client: Client, apikey: str | None, method: str = "GET"
+    ) -> tuple[Explained, list[Query]]:
+        """Explain a request, and return the queries that a store is asked for. Raises LookupError for a path that v3
+        never had."""
         endpoint = endpoints.of(request.path)
         if endpoint is None:
             raise LookupError(path_suggestions.message(request.path))
@@ -112,7 +109,7 @@ class Explainer:
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, 0.0, request.path, uid)
             await V3Actions(cast(Any, asked), self.mappings, clock.ManualClock()).execute(received)
         except errors.ClientError as error:
-            return Outcome(msgspec.structs.replace(explained, status=error.status, error=error.message), [])
+            return msgspec.structs.replace(explained, status=error.status, error=error.message), []
         application = client.application
         whole = self.projections.whole(self.projections.features & application.allowed_features)
         operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
@@ -128,7 +125,7 @@ class Explainer:
             sourceless=list(_sourceless(self.mappings, endpoint.object, projection, ())),
             mistakes=asked.mistakes,
         )
-        return Outcome(explained, asked.queries)
+        return explained, asked.queries
 
 
 class _AskedObjects:
@@ -167,7 +164,7 @@ class _AskedObjects:
                 plan: search.Plan = done.value
                 break
             self.free.append("supAttributes" if name == ATTRIBUTES else LISTS[name])
-            supplied = tables if name == ATTRIBUTES else _AnyList(any_name)
+            supplied = tables if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
         request.metadata.ignore(plan.unsupported)
         self.queries += plan.queries()
         counting = plan.count_operations(self._explainer.projections.count, request.context)
@@ -191,12 +188,6 @@ class _AnyName(dict[str, tuple[str, ...]]):
 
     def get(self, name: str, _default: Any = ()) -> Any:
         return (f"<id of {name}>",)
-
-
-class _AnyList(NamedTuple):
-    """Stands in for a Listing."""
-
-    ids: dict[str, tuple[str, ...]]
 
 
 def _operations(asked: list[Query], documents: fetches.Documents, market: model.MappingContext) -> Iterator[Operation]:

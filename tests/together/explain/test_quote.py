@@ -65,9 +65,9 @@ async def quoted_and_billed(
         quotes, bills = [], []
         for request, (seconds, target) in zip(read_requests(file, clients, {}), requests, strict=True):
             client = explainer.client(running_proxy.KEY)
-            outcome = await explainer.explain(request, client, running_proxy.KEY)
+            _, queries = await explainer.explain(request, client, running_proxy.KEY)
             assert request.at is not None
-            quotes.append(store.quote(client, outcome.queries, request.at))
+            quotes.append(store.quote(client, queries, request.at))
             time.advance(begun + seconds - time.now())
             before = environment.billed_parts
             await environment.get(target)
