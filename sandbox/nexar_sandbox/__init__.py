@@ -20,12 +20,12 @@ if TYPE_CHECKING:
         SandboxApplication,
         with_plan,
     )
-    from nexar_sandbox.catalog.currencies import exchange_rate
     from nexar_sandbox.catalog.loader import SHIPPED
     from nexar_sandbox.catalog.records import Part
     from nexar_sandbox.catalog.store import Catalog, open_catalog
+    from nexar_sandbox.catalog.units import exchange_rate
     from nexar_sandbox.faults import parse_faults
-    from nexar_sandbox.identity.keys import SigningKey, generate_key
+    from nexar_sandbox.identity.tokens import SigningKey, generate_key
     from nexar_sandbox.legacy_v3.service import LegacySettings
     from nexar_sandbox.settings import SandboxSettings
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
@@ -59,12 +59,12 @@ __all__ = [
 _NAMES_BY_MODULE = {
     "app": ("Sandbox", "running", "serve"),
     "applications": ("DEFAULT_APPLICATION", "DEFAULT_DESIGN_APPLICATION", "SandboxApplication", "with_plan"),
-    "catalog.currencies": ("exchange_rate",),
     "catalog.loader": ("SHIPPED",),
     "catalog.records": ("Part",),
     "catalog.store": ("Catalog", "open_catalog"),
+    "catalog.units": ("exchange_rate",),
     "faults": ("parse_faults",),
-    "identity.keys": ("SigningKey", "generate_key"),
+    "identity.tokens": ("SigningKey", "generate_key"),
     "legacy_v3.service": ("LegacySettings",),
     "settings": ("SandboxSettings",),
     "user_directory": ("DEFAULT_ORGANIZATION", "DEFAULT_PASSWORD", "DEFAULT_USERS", "SandboxUser"),

@@ -1,16 +1,14 @@
 """Admin interface: declare, list and remove faults; read and clear the journal.
 
-JSON, or HTML for browsers, whose forms need the session's CSRF token. No authentication, because the sandbox protects
-nothing. It therefore accepts only known host names: a web page could otherwise reach it by DNS rebinding. Invalid
-requests get a 400 with the reason.
+JSON, and for browsers the journal's page, whose form needs the session's CSRF token. No authentication, because the
+sandbox protects nothing. It therefore accepts only known host names: a web page could otherwise reach it by DNS
+rebinding. Invalid requests get a 400 with the reason.
 """
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
-from inspect import cleandoc
-from typing import Any
 
 import msgspec
 import orjson
@@ -28,7 +26,6 @@ ADMIN = "/admin"
 LAST = 100
 # Numbers of entries that the journal's page offers.
 CHOICES = (20, LAST, 500, 2_000)
-Figure = tuple[str, str, str]
 
 
 @web.middleware
@@ -79,19 +76,16 @@ class AdminEndpoints:
     browser_sessions: sessions.BrowserSessions
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        """Other methods are 405. POST is for the forms of the pages."""
+        """Other methods are 405. POST is for the form of the journal's page."""
         router.add_get(FAULTS_PATH, self.faults)
         router.add_put(FAULTS_PATH, self.replace)
         router.add_delete(FAULTS_PATH, self.lift)
-        router.add_post(FAULTS_PATH, self.change_faults)
         router.add_get(JOURNAL_PATH, self.entries)
         router.add_delete(JOURNAL_PATH, self.clear)
         router.add_post(JOURNAL_PATH, self.clear_by_form)
 
-    async def faults(self, request: web.Request) -> web.Response:
+    async def faults(self, _request: web.Request) -> web.Response:
         """List the faults with the number of requests left for each (null: unlimited)."""
-        if pages.prefers_html(request) and request.method == "GET":
-            return self._faults_page(request)
         listed = [
             {"fault": msgspec.to_builtins(fault), "left": left} for fault, left in self.fault_injector.remaining()
         ]
@@ -111,21 +105,6 @@ class AdminEndpoints:
         self.fault_injector.clear()
         return await self.faults(request)
 
-    async def change_faults(self, request: web.Request) -> web.Response:
-        """Form: add a fault, or remove all with `lift`. Mistakes are shown on the page."""
-        form = await forms.page_form(request)
-        typed = form.get("fault", "").strip()
-        if not self._is_own(request, form):
-            return self._faults_page(request, typed, login.STALE_FORM)
-        try:
-            if "lift" in form:
-                self.fault_injector.clear()
-            else:
-                self.fault_injector.add(faults.parse_faults(typed))
-        except ValueError as error:
-            return self._faults_page(request, typed, str(error))
-        return pages.redirect(FAULTS_PATH)
-
     async def entries(self, request: web.Request) -> web.Response:
         """Totals and the `last` entries: oldest first as JSON, newest first as HTML."""
         last = request.query.get("last", str(LAST))
@@ -142,38 +121,27 @@ class AdminEndpoints:
         return _reply({"totals": self.request_journal.totals, "entries": []})
 
     async def clear_by_form(self, request: web.Request) -> web.Response:
-        if not self._is_own(request, await forms.page_form(request)):
+        form = await forms.page_form(request)
+        if not self.browser_sessions.is_own(self.browser_sessions.of(request), form.get(sessions.CSRF_FIELD)):
             return self._journal_page(request, self.request_journal.last(LAST), str(LAST), login.STALE_FORM)
         self.request_journal.clear()
         return pages.redirect(JOURNAL_PATH)
 
-    def _faults_page(self, request: web.Request, typed: str = "", mistake: str = "") -> web.Response:
-        listed = [(faults.fault_text(fault), left) for fault, left in self.fault_injector.remaining()]
-        return self._page(request, "faults.html", mistake, listed=listed, kinds=list(_kinds()), typed=typed)
-
     def _journal_page(
         self, request: web.Request, entries: list[journal.JournalEntry], last: str, mistake: str = ""
     ) -> web.Response:
-        return self._page(
-            request,
+        session = self.browser_sessions.begin(request)
+        response = self.html_pages.render(
             "journal.html",
-            mistake,
+            status=400 if mistake else 200,
+            mistake=mistake,
+            path=request.path,
+            csrf=session.csrf_token,
             entries=entries[::-1],
             totals=self.request_journal.totals,
             names={application.application_id: application.name for application in self.registry.all},
             last=last,
             choices=CHOICES,
-        )
-
-    def _page(self, request: web.Request, template: str, mistake: str, **values: Any) -> web.Response:
-        session = self.browser_sessions.begin(request)
-        response = self.html_pages.render(
-            template,
-            status=400 if mistake else 200,
-            mistake=mistake,
-            path=request.path,
-            csrf=self.browser_sessions.csrf_token(session),
-            **values,
         )
         self.browser_sessions.keep(request, response, session)
         return response
@@ -182,19 +150,6 @@ class AdminEndpoints:
         if not pages.prefers_html(request):
             return _reply({"error": text}, 400)
         return self.html_pages.message("Bad request", text, status=400, link=JOURNAL_PATH, link_text="Journal")
-
-    def _is_own(self, request: web.Request, form: dict[str, str]) -> bool:
-        return self.browser_sessions.is_own(self.browser_sessions.of(request), form.get(sessions.CSRF_FIELD))
-
-
-def _kinds() -> Iterator[tuple[str, str, list[Figure]]]:
-    """Name, description and parameters of each kind; a parameter has name, accepted values and default."""
-    for name, kind in faults.KINDS.items():
-        figures = [
-            (field.name, faults.accepted_values(kind, field.name), str(field.default))
-            for field in msgspec.structs.fields(kind)
-        ]
-        yield name, cleandoc(kind.__doc__ or "").replace("`", ""), figures
 
 
 def _reply(body: object, status: int = 200) -> web.Response:

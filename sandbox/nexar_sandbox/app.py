@@ -33,8 +33,9 @@ from nexar_sandbox.catalog import store
 from nexar_sandbox.design import design_store, files
 from nexar_sandbox.design import services as design_services
 from nexar_sandbox.graphql import service, transport, websockets
-from nexar_sandbox.ide import assets, endpoints, tokens
-from nexar_sandbox.identity import discovery, keys, login
+from nexar_sandbox.ide import endpoints
+from nexar_sandbox.identity import endpoints as identity_endpoints
+from nexar_sandbox.identity import login, tokens
 from nexar_sandbox.identity import service as identities
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
@@ -91,7 +92,7 @@ class Sandbox:
 
     @property
     def token_url(self) -> str:
-        return self.url + discovery.TOKEN_PATH
+        return self.url + identity_endpoints.TOKEN_PATH
 
     @property
     def account_url(self) -> str:
@@ -108,13 +109,6 @@ class Sandbox:
         return tuple(self.request_counts.documents)
 
 
-def check_settings(settings: sandbox_settings.SandboxSettings, host: str, port: int) -> None:
-    """Raise the errors that `serve` would raise for these addresses and faults, without starting anything."""
-    design_services.check_port(host, port)
-    design_services.check(settings.design_port)
-    faults.FaultInjector(settings.faults, random.Random())  # noqa: S311 - draws nothing
-
-
 @asynccontextmanager
 async def serve(
     settings: sandbox_settings.SandboxSettings | None = None,
@@ -124,11 +118,11 @@ async def serve(
     clock: clocks.Clock | None = None,
     rng: random.Random | None = None,
     catalog: store.Catalog | None = None,
-    key: keys.SigningKey | None = None,
+    key: tokens.SigningKey | None = None,
     opened: socket.socket | None = None,
 ) -> AsyncIterator[Sandbox]:
     """Yield the sandbox on a socket, until the block ends: one that is `opened`, or its own (port 0: a free
-    one). OSError for a port that is taken; where it is a design service's, PortError."""
+    one). OSError for a port that is taken."""
     services = _Services(
         settings or sandbox_settings.SandboxSettings(),
         clock or clocks.SystemClock(),
@@ -164,7 +158,7 @@ def running(
     port: int = 0,
     *,
     catalog: store.Catalog | None = None,
-    key: keys.SigningKey | None = None,
+    key: tokens.SigningKey | None = None,
     opened: socket.socket | None = None,
 ) -> Iterator[Sandbox]:
     """Yield the sandbox, which serves until the block ends. Arguments and errors are those of `serve`."""
@@ -216,7 +210,7 @@ class _Services:
         clock: clocks.Clock,
         rng: random.Random,
         catalog: store.Catalog | None,
-        key: keys.SigningKey | None,
+        key: tokens.SigningKey | None,
     ) -> None:
         self._settings, self._clock, self._rng = settings, clock, rng
         self._request_counts, self._journal = journal.RequestCounts(), journal.RequestJournal(clock)
@@ -238,8 +232,9 @@ class _Services:
             clock=clock,
             rng=rng,
             record_request=self._request_counts.record_token,
+            exchange_middleware=self._exchanges,
         )
-        self._identity.add_routes(self.app.router, self._exchanges)
+        self._identity.add_routes(self.app.router)
         self._add_portal()
         self._add_design()
         self._add_queries()
@@ -248,7 +243,6 @@ class _Services:
         self._add_pages()
         # Inside the host checks, which therefore come first at unknown paths, too.
         self.app.middlewares.append(self._identity.pages.not_found)
-        transport.allow_cross_origin(self.app, (*transport.PATHS, *discovery.CROSS_ORIGIN_PATHS))
         if catalog is None:
             self.app.on_cleanup.append(self._close)
 
@@ -277,11 +271,10 @@ class _Services:
         portal_pages.ApplicationPages(
             self._applications, self._part_usage, identity.authorization_store, clock, rng
         ).add_routes(portal)
-        portal_pages.OrganizationPages(self._users, clock, rng).add_routes(portal)
 
     def _add_design(self) -> None:
-        design_data = design_store.DesignStore(self._catalog, self._clock, lambda: design_store.members_of(self._users))
-        self._design = design_services.DesignServices(design_data, self._journal, self._settings.design_port)
+        design_data = design_store.DesignStore(self._catalog, self._clock, design_store.members_of(self._users))
+        self._design = design_services.DesignServices(design_data, self._journal)
         self.app.cleanup_ctx.append(self._design.lifespan)
         files.FileService(design_data, self._identity.token_issuer).add_routes(self.app.router)
 
@@ -301,16 +294,14 @@ class _Services:
         websocket = websockets.WebSocketTransport(queries, self._exchanges)
         self.app.on_shutdown.append(websocket.close)
         ide = endpoints.Ide(
-            assets.Assets(self._identity.pages),
             self._identity,
-            tokens.IdeTokenClient(self._identity.token, self._exchanges, self._clock, random.SystemRandom()),
             self._applications,
             self._users,
             self._part_usage,
             token_required=not self._settings.no_auth,
         )
         ide.add_routes(self.app.router)
-        transport.HttpTransport(queries, ide.files.page).add_routes(self.app.router, self._exchanges, websocket)
+        transport.HttpTransport(queries, ide.page).add_routes(self.app.router, self._exchanges, websocket)
 
     def _add_pages(self) -> None:
         """Add the admin interface and the home page."""

@@ -1,7 +1,7 @@
 """Registry of applications (OAuth clients): credentials, domains, grant types, part limit and features; plans, which
 set the last two.
 
-The settings define the initial ones; the portal creates, changes and deletes applications at run time.
+The settings define the initial ones; the portal creates and changes applications at run time.
 """
 
 import tomllib
@@ -69,7 +69,6 @@ class SandboxApplication:
     organization: str = user_directory.DEFAULT_ORGANIZATION.id
     description: str | None = None
     created: float | None = None
-    deleted: bool = False
     plan: str | None = None
 
     def __post_init__(self) -> None:
@@ -110,7 +109,6 @@ class ApplicationRegistry:
         self._by_application: dict[str, SandboxApplication] = {}
         self._by_client: dict[str, SandboxApplication] = {}
         self._for_ide: dict[str, str] = {}
-        self._deleted: dict[str, SandboxApplication] = {}
         for application in applications:
             self.add(application)
         if not self._by_application:
@@ -125,9 +123,6 @@ class ApplicationRegistry:
         return tuple(
             application for application in self._by_application.values() if application.organization == organization
         )
-
-    def deleted_by(self, organization: str) -> tuple[SandboxApplication, ...]:
-        return tuple(application for application in self._deleted.values() if application.organization == organization)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
         return self._by_client.get(client_id)
@@ -148,14 +143,6 @@ class ApplicationRegistry:
         if application.application_id.lower() not in self._by_application:
             raise KeyError(application.application_id)
         self._put(application)
-
-    def remove(self, application_id: str) -> None:
-        """Delete the application, which invalidates its tokens. Raises KeyError if there is none."""
-        removed = self._by_application.pop(application_id.lower())
-        self._deleted[removed.application_id.lower()] = replace(removed, deleted=True)
-        del self._by_client[removed.client_id]
-        if self._for_ide.get(removed.organization) == removed.application_id:
-            del self._for_ide[removed.organization]
 
     def ide_application(self, organization: str) -> SandboxApplication | None:
         """Return the application that the IDE uses: the chosen one, else the organization's first."""

@@ -12,16 +12,10 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn
 
 import typer
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 from typer import core
 
 from nexar_sandbox import __version__, app, applications, faults, settings, user_directory
-from nexar_sandbox.design import services
 from nexar_sandbox.legacy_v3 import service as legacy
-
-DESIGN_PORTS = 4
 
 cli = typer.Typer(
     name="nexar-sandbox",
@@ -51,10 +45,6 @@ def sandbox(
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free port, printed.")] = 8081,
-    design_port: Annotated[
-        int,
-        typer.Option(min=0, max=65532, help="First of the four ports of the design services; 0: free ports."),
-    ] = 0,
     catalog: Annotated[Path | None, typer.Option(help="JSON Lines file with additional parts.")] = None,
     plan: Annotated[
         Literal["evaluation", "standard", "pro", "enterprise"] | None,
@@ -89,12 +79,9 @@ def sandbox(
     if version:
         typer.echo(f"nexar-sandbox {__version__}")
         raise typer.Exit
-    if port and design_port <= port < design_port + DESIGN_PORTS:
-        raise StartError(f"--port {port} is one of the design services' ports, --design-port {design_port}")
     with _start_errors(host, port):
         chosen = settings.SandboxSettings(
             catalog=catalog,
-            design_port=design_port,
             applications=(
                 _first_application(plan, add_on or [], part_limit),
                 applications.DEFAULT_DESIGN_APPLICATION,
@@ -105,7 +92,6 @@ def sandbox(
             faults=tuple(each for text in fault or () for each in faults.parse_faults(text)),
             legacy=legacy.LegacySettings(requests_per_second=legacy_rate or None),
         )
-        app.check_settings(chosen, host, port)
         asyncio.run(_serve(host, port, chosen, seed))
 
 
@@ -153,19 +139,13 @@ def _end(name: str, message: str, code: int) -> NoReturn:
 def _start_errors(host: str, port: int) -> Iterator[None]:
     try:
         yield
-    except services.PortError as error:
-        place = f"{services.HOST}:{error.port}"
-        raise StartError(_refused(f"the design service {error.service}", place, error, "--design-port")) from error
     except OSError as error:
-        raise StartError(_refused("the sandbox", f"{host}:{port}", error, "--host or --port")) from error
+        # The system's reason only: event loops repeat the address in theirs.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        place = f"the sandbox cannot listen on {host}:{port}: {reason}"
+        raise StartError(f"{place}; choose another with --host or --port") from error
     except ValueError as error:
         raise StartError(str(error)) from error
-
-
-def _refused(service: str, place: str, error: OSError, options: str) -> str:
-    # The system's reason only: event loops repeat the address in theirs.
-    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-    return f"{service} cannot listen on {place}: {reason}; choose another with {options}"
 
 
 async def _serve(host: str, port: int, chosen: settings.SandboxSettings, seed: int) -> None:
@@ -174,7 +154,8 @@ async def _serve(host: str, port: int, chosen: settings.SandboxSettings, seed: i
         asyncio.get_running_loop().add_signal_handler(name, stop.set)
     rng = random.Random(seed)  # noqa: S311 - reproducible by --seed
     async with app.serve(chosen, host, port, rng=rng) as running:
-        _print(_ways_in(running))
+        for label, value in _ways_in(running).items():
+            print(f"{label:<26}{value}", flush=True)  # noqa: T201 - one name and value a line, for people and programs
         await stop.wait()
 
 
@@ -197,21 +178,3 @@ def _ways_in(running: app.Sandbox) -> dict[str, str]:
         "design_client_id": design.client_id,
         "design_client_secret": design.client_secret,
     }
-
-
-def _print(ways: dict[str, str]) -> None:
-    """Print in a terminal two tables, else one name and value per line, for programs."""
-    console = Console(soft_wrap=True, highlight=False)
-    if not console.is_terminal:
-        console.print(_filled(Table(show_header=False, box=None, pad_edge=False), ways))
-        return
-    labels = {name.removesuffix("_url").replace("_", " "): value for name, value in ways.items()}
-    services_table, credentials = Table("service", "address"), Table("credential", "value")
-    console.print(_filled(services_table, {name: value for name, value in labels.items() if "://" in value}))
-    console.print(_filled(credentials, {name: value for name, value in labels.items() if "://" not in value}))
-
-
-def _filled(table: Table, rows: dict[str, str]) -> Table:
-    for name, value in rows.items():
-        table.add_row(Text(name, style="dim"), Text(value))
-    return table

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 import msgspec
 
-# The text of a Meta says what a parameter accepts: error messages and the page of faults are made of it.
+# The text of a Meta says what a parameter accepts: error messages are made of it.
 Both: TypeAlias = Annotated[Literal["graphql", "token", "both"], msgspec.Meta(description="graphql, token or both")]
 Queries: TypeAlias = Annotated[Literal["graphql"], msgspec.Meta(description="graphql")]
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=0, le=1, description="a share of requests, from 0 to 1")]
@@ -135,16 +135,6 @@ def read_faults(declared: object) -> tuple[Fault, ...]:
     return tuple(map(_read, declared))
 
 
-def fault_text(fault: Fault) -> str:
-    """Return a fault as text, without parameters at their defaults."""
-    changed = {
-        field.name: getattr(fault, field.name)
-        for field in msgspec.structs.fields(fault)
-        if getattr(fault, field.name) != field.default
-    }
-    return " ".join((kind_name(type(fault)), *(f"{name}={value}" for name, value in changed.items())))
-
-
 def _read(declaration: object) -> Fault:
     if isinstance(declaration, str):
         return parse_faults(declaration)[0]
@@ -207,12 +197,6 @@ class FaultInjector:
         # Numbers of requests left, None: unlimited.
         self._left = [getattr(fault, "count", None) for fault in self.declared]
         self.active = any(isinstance(fault, RandomFault) for fault in declared)
-
-    def add(self, more: Collection[Fault]) -> None:
-        """Add faults; counts of the others continue. Raises ValueError as `replace` does."""
-        left = self._left
-        self.replace((*self.declared, *more))
-        self._left[: len(left)] = left
 
     def clear(self) -> None:
         """Remove all faults. Revoked tokens stay revoked."""

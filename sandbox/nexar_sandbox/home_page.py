@@ -12,7 +12,8 @@ from aiohttp import web
 from nexar_sandbox import admin, applications, pages, settings, user_directory
 from nexar_sandbox.design import files
 from nexar_sandbox.graphql import transport
-from nexar_sandbox.identity import authorization_endpoint, discovery, login
+from nexar_sandbox.identity import authorization_endpoint, login
+from nexar_sandbox.identity import endpoints as identity_endpoints
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.portal import responder
 
@@ -21,13 +22,10 @@ PATHS = {
     "authorize": authorization_endpoint.AUTHORIZE_PATH,
     "account": login.ACCOUNT_PATH,
     "portal": responder.PATH,
-    "token": discovery.TOKEN_PATH,
-    "userinfo": discovery.USERINFO_PATH,
-    "revocation": discovery.REVOCATION_PATH,
-    "introspection": discovery.INTROSPECTION_PATH,
-    "end_session": login.END_SESSION_PATH,
-    "discovery": discovery.DISCOVERY_PATH,
-    "jwks": discovery.JWKS_PATH,
+    "token": identity_endpoints.TOKEN_PATH,
+    "userinfo": identity_endpoints.USERINFO_PATH,
+    "discovery": identity_endpoints.DISCOVERY_PATH,
+    "jwks": identity_endpoints.JWKS_PATH,
     "faults": admin.FAULTS_PATH,
     "journal": admin.JOURNAL_PATH,
     "files": files.PATH,

@@ -5,9 +5,8 @@ restricts the resources of a page and the targets of its forms.
 """
 
 import datetime
-import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,6 +19,7 @@ FOLDER = Path(__file__).parent / "templates"
 ASSETS = "/assets"
 # Files of FOLDER that pages load, and their types.
 FILES = {"sandbox.css": "text/css", "copy.js": "text/javascript"}
+NAVIGATION = (("/portal", "Portal"), ("/graphql", "IDE"), ("/admin/journal", "Journal"))
 HEADERS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -32,17 +32,17 @@ _GATEWAY_ERROR = (
 
 
 class Pages:
-    """Renders templates of `FOLDER`, and of further folders."""
+    """Renders templates of `FOLDER`."""
 
-    def __init__(self, *folders: Path) -> None:
+    def __init__(self) -> None:
         self._environment = jinja2.Environment(
-            loader=jinja2.FileSystemLoader([FOLDER, *folders]),
+            loader=jinja2.FileSystemLoader(FOLDER),
             autoescape=True,
             trim_blocks=True,
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        self._environment.globals["assets"] = ASSETS
+        self._environment.globals |= {"assets": ASSETS, "navigation": NAVIGATION, "path": ""}
         self._environment.filters |= {"grouped": format_number, "date": _date, "moment": _moment, "shell": shlex.quote}
         self._files = {name: (FOLDER / name).read_bytes() for name in FILES}
 
@@ -95,15 +95,6 @@ def gateway_error(status: int) -> str:
 
 def redirect(address: str, status: int = 303) -> web.Response:
     return web.Response(status=status, headers={"Location": address, **HEADERS})
-
-
-def tagged(request: web.Request, content: bytes, headers: Mapping[str, str], content_type: str) -> web.Response:
-    """Return UTF-8 content with its ETag; 304 if the client has it."""
-    tag = hashlib.sha256(content).hexdigest()[:32]
-    headers = {**headers, "ETag": f'"{tag}"'}
-    if any(etag.value in (tag, "*") for etag in request.if_none_match or ()):
-        return web.Response(status=304, headers=headers)
-    return web.Response(body=content, headers=headers, content_type=content_type, charset="utf-8")
 
 
 def format_number(number: int) -> str:

@@ -1,6 +1,6 @@
 """Directory of organizations and their users with password hashes.
 
-The identity service authenticates users; the portal and the `adm*` queries list and change them at run time.
+The identity service authenticates users; the `adm*` queries list them.
 Applications are in `applications.py`.
 """
 
@@ -29,8 +29,8 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class SandboxUser:
-    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by `hash_password`, `organization` an id,
-    `created` as of an organization."""
+    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by werkzeug, `organization` an id, `created` as
+    of an organization."""
 
     id: str
     email: str
@@ -62,10 +62,6 @@ DEFAULT_USERS = tuple(SandboxUser(**user, organization=DEFAULT_ORGANIZATION.id) 
 DEFAULT_PASSWORD: str = DEFAULT_PASSWORDS[DEFAULT_USERS[0].id]
 # Verified for unknown addresses, so that they take as long; no password matches it.
 UNKNOWN_USER_HASH = f"{METHOD}$unknown$none"
-
-
-def hash_password(password: str) -> str:
-    return security.generate_password_hash(password, METHOD)
 
 
 class UserDirectory:
@@ -100,12 +96,6 @@ class UserDirectory:
         first = {user.id: user.password for user in DEFAULT_USERS}
         return tuple((user, DEFAULT_PASSWORDS[user.id]) for user in self.all if user.password == first.get(user.id))
 
-    def replace_organization(self, organization: Organization) -> None:
-        """Replace the organization with this id. Raises KeyError if there is none."""
-        if organization.id not in self._organizations:
-            raise KeyError(organization.id)
-        self._organizations[organization.id] = organization
-
     def add(self, user: SandboxUser) -> None:
         """Add a user. Raises ValueError if the id or address is taken, or the organization does not exist."""
         if user.id in self._users:
@@ -115,10 +105,6 @@ class UserDirectory:
         if user.organization not in self._organizations:
             raise ValueError(f"user {user.email}: there is no organization {user.organization}")
         self._users[user.id] = user
-
-    def remove(self, id_: str) -> None:
-        """Remove the user. Raises KeyError if there is none."""
-        del self._users[id_]
 
     async def authenticate(self, email: str, password: str) -> SandboxUser | None:
         """Authenticate a user; None on failure. Takes as long for an unknown address."""

@@ -13,7 +13,7 @@ from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import app, applications, settings
 from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+from nexar_sandbox.identity import tokens
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from proxy.kit import clock
 from sandbox import code_flow as desks
@@ -31,8 +31,8 @@ def catalog() -> Iterator[store.Catalog]:
 
 
 @pytest.fixture(scope="session")
-def signing_key() -> keys.SigningKey:
-    return keys.generate_key()
+def signing_key() -> tokens.SigningKey:
+    return tokens.generate_key()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def manual_clock() -> clock.ManualClock:
 
 
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock) -> StartSandbox:
+def start(catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock) -> StartSandbox:
     """Starts a sandbox with the settings given, and logs in. `rng` is its random source."""
 
     @asynccontextmanager
@@ -67,7 +67,7 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
 
 @pytest.fixture
 def start_legacy(
-    catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock
+    catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock
 ) -> legacy_client.StartLegacy:
     """Starts a sandbox whose old v3 service has these settings; without a rate limit by default."""
 
@@ -115,7 +115,7 @@ async def flow(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
 
 @pytest.fixture
 def start_design(
-    catalog: store.Catalog, signing_key: keys.SigningKey, manual_clock: clock.ManualClock
+    catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock
 ) -> designers.StartDesignSandbox:
     """Starts a sandbox whose first application may use design data, and signs a user in."""
 

@@ -40,23 +40,8 @@ class IdePageClient:
             assert response.status == 200
             return await response.json()
 
-    async def token(self, csrf: str | None = None, **body: str) -> JsonResponse:
+    async def token(self, csrf: str | None = None) -> JsonResponse:
         """Request a token, with the session's CSRF token unless another is given."""
-        return await self._post("/ide/token", csrf, body)
-
-    async def authorization(self, csrf: str | None = None, **body: str) -> JsonResponse:
-        """Request the address of an authorization request."""
-        return await self._post("/ide/authorization", csrf, body)
-
-    async def raw(self, path: str, body: bytes) -> JsonResponse:
-        """Send any body."""
-        return await self._send(path, (await self.state())["csrf"], body)
-
-    async def _post(self, path: str, csrf: str | None, body: dict[str, str]) -> JsonResponse:
-        return await self._send(path, csrf if csrf is not None else (await self.state())["csrf"], body)
-
-    async def _send(self, path: str, csrf: str | None, body: Any) -> JsonResponse:
-        sent = {"data": body} if isinstance(body, bytes) else {"json": body}
-        headers = {"X-CSRF-Token": csrf or ""}
-        async with self._session.post(self.url.with_path(path), headers=headers, **sent) as response:
+        headers = {"X-CSRF-Token": (await self.state())["csrf"] if csrf is None else csrf}
+        async with self._session.post(self.url.with_path("/ide/token"), headers=headers) as response:
             return JsonResponse(response.status, await response.json(), response.headers, await response.read())

@@ -140,14 +140,6 @@ async def test_an_application_of_another_organization_is_null(member: DesignClie
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
 
 
-async def test_a_removed_user_has_no_organization(start: StartSandbox) -> None:
-    async with start(no_auth=True) as caller:
-        caller.sandbox.users.remove(user_directory.DEFAULT_USERS[0].id)
-        own_id = {"id": caller.sandbox.default_application.application_id}
-        assert (await caller.ask(EVERYTHING, headers={})).data["admOrganizations"] == []
-        assert (await caller.ask(BY_ID, own_id, headers={})).data["admApplicationById"] is None
-
-
 async def test_no_auth_requests_show_the_first_users_organization(start: StartSandbox) -> None:
     async with start(no_auth=True) as caller:
         response = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})

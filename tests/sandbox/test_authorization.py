@@ -18,7 +18,6 @@ Opens = Callable[[], AbstractAsyncContextManager[CodeFlow]]
     "changes, error",
     ({"client_id": OTHER.client_id, "scope": "openid design.domain"}, "invalid_scope"),
     ({"client_id": PLAIN.client_id, "scope": "supply.domain"}, "unauthorized_client"),
-    ({"max_age": "9" * 5000}, "invalid_request"),
 )
 async def test_other_authorization_errors_are_redirected_with_the_state(
     flow: CodeFlow, changes: dict[str, str | None], error: str
@@ -47,17 +46,11 @@ async def test_denied_consent_redirects_without_a_code_and_is_requested_again(fl
     assert (await flow.ask(prompt="none")).address.query["error"] == "consent_required"
 
 
-async def test_prompt_login_and_an_old_sign_in_require_one_login(
-    flow: CodeFlow, manual_clock: clock.ManualClock
-) -> None:
+async def test_prompt_login_requires_one_login(flow: CodeFlow) -> None:
     await flow.code()
     response_page = await flow.ask(prompt="login")
     assert "password" in response_page.page
     assert "code" in (await flow.visitor.sign_in(response_page)).address.query
-    manual_clock.advance(61)
-    assert (await flow.ask(max_age="60", prompt="none")).address.query["error"] == "login_required"
-    assert "code" in (await flow.visitor.sign_in(await flow.ask(max_age="60"))).address.query
-    assert "code" in (await flow.ask(max_age="60")).address.query
 
 
 async def test_every_redirect_has_the_issuer(flow: CodeFlow) -> None:
@@ -142,18 +135,3 @@ async def test_sign_out_needs_the_csrf_token(flow: CodeFlow) -> None:
     assert (await flow.visitor.open("/account")).address.path == "/account"
     assert "You are signed out" in (await flow.visitor.send(application)).page
     assert (await flow.visitor.open("/account")).address.path == "/account/login"
-
-
-async def test_an_application_cannot_end_a_session_without_an_id_token(flow: CodeFlow) -> None:
-    tokens = (await flow.redeem(await flow.code())).body
-    asked = await flow.visitor.open(
-        "/connect/endsession", post_logout_redirect_uri=CALLBACK, client_id=DESIGN.client_id
-    )
-    assert asked.address.path == "/account/logout"
-    bad = await flow.visitor.open("/connect/endsession", id_token_hint="not.a.token")
-    assert bad.status == 400
-    elsewhere = await flow.visitor.open(
-        "/connect/endsession", id_token_hint=tokens["id_token"], post_logout_redirect_uri="https://elsewhere.example/"
-    )
-    assert elsewhere.address.origin() == flow.visitor.url.origin()
-    assert "You are signed out" in elsewhere.page

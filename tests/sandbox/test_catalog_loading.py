@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support import cases, small_catalog
 
-from nexar_sandbox.catalog import records, source_files
+from nexar_sandbox.catalog import records
 
 EVERYTHING = records.SearchConditions()
 
@@ -50,17 +50,17 @@ def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
 
 @cases.parametrize("line,fault")
 def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
-    with pytest.raises(source_files.CatalogError, match=r"own\.jsonl:2: ") as caught:
+    with pytest.raises(records.CatalogError, match=r"own\.jsonl:2: ") as caught:
         own({"mpn": "FINE", "manufacturer": "TI"}, line)
     assert fault in str(caught.value)
 
 
 def test_a_seller_with_an_unknown_currency_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
-    with pytest.raises(source_files.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
+    with pytest.raises(records.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
         small_catalog.opened(tmp_path)
 
 
 def test_a_catalog_has_at_most_5000_parts(own: Any) -> None:
-    with pytest.raises(source_files.CatalogError, match=r"own\.jsonl: 5,013 parts in all; a catalog has at most 5,000"):
+    with pytest.raises(records.CatalogError, match=r"own\.jsonl: 5,013 parts in all; a catalog has at most 5,000"):
         own(*({"mpn": f"N{number}", "manufacturer": "370"} for number in range(5_000)))

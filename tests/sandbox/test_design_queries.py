@@ -109,24 +109,6 @@ async def test_the_current_user_is_the_user_who_signed_in(designer: DesignClient
     assert shown["userId"] == user_directory.DEFAULT_USERS[1].id
 
 
-async def test_a_removed_user_is_in_no_team_but_remains_the_author(designer: DesignClient) -> None:
-    project_id = (await designer.project())["id"]
-    await designer.sign_in("grace")
-    task = {"name": "Hers", "description": ""}
-    await designer.change("desCreateProjectTask", "task { id }", projectId=project_id, task=task)
-    await designer.sign_in("ada")
-    grace = user_directory.DEFAULT_USERS[1].id
-    designer.sandbox.users.remove(grace)
-    team = "query($a: String!) { desTeam(workspaceUrl: $a) { users { userId } } }"
-    assert grace not in [one["userId"] for one in (await designer.get(team, a=AURORA))["desTeam"]["users"]]
-    query = (
-        "query($id: ID!, $u: String!) { desUserByGlobalId(id: $u) { userName } desProjectTasks(projectId: $id, last: 1)"
-    )
-    data = await designer.get(query + "{ nodes { name createdBy { userName } } } }", id=project_id, u=grace)
-    assert data["desUserByGlobalId"] is None
-    assert data["desProjectTasks"]["nodes"] == [{"name": "Hers", "createdBy": {"userName": "grace"}}]
-
-
 async def test_boms_have_parts_of_the_catalog(designer: DesignClient, catalog: store.Catalog) -> None:
     selection = """design { variants { bom { items(first: 1000) { nodes { quantity bomItemInstances {
         designator isFitted }

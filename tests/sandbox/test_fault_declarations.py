@@ -49,8 +49,3 @@ def test_one_fault_is_selected_plus_latency_in_any_position() -> None:
     drawing = faults.FaultInjector(declared, random.Random(1))
     assert drawing.draw("graphql") == faults.InjectedFault(0.015, faults.ServerErrorFault())
     assert drawing.draw("token") is faults.NO_FAULT
-
-
-def test_every_fault_kind_can_be_written_and_parsed() -> None:
-    for fault in (*(kind() for kind in faults.KINDS.values()), faults.LatencyFault(ms=5, share=0.5)):
-        assert faults.parse_faults(faults.fault_text(fault)) == (fault,)

@@ -6,8 +6,8 @@ import pytest
 from support import cases
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.catalog import currencies, records, store
-from nexar_sandbox.graphql import views
+from nexar_sandbox.catalog import records, store, units
+from nexar_sandbox.graphql import context
 from nexar_sandbox.graphql.resolvers import offers, search
 
 TI = "54445"
@@ -147,18 +147,18 @@ async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(calle
     assert {"USD", "EUR"} <= {one["currency"] for one in prices}
     for one in prices:
         assert one["convertedCurrency"] == "EUR"
-        assert one["conversionRate"] == currencies.exchange_rate(one["currency"] or "USD", "EUR")
+        assert one["conversionRate"] == units.exchange_rate(one["currency"] or "USD", "EUR")
         assert one["convertedPrice"] == one["price"] * one["conversionRate"]
     assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
 
 
 def test_a_price_converts_exactly_like_the_vendors_example() -> None:
-    view = offers.price(records.PriceBreak(1, 134.21, "USD"), views.Market("US", "EUR"), ("key",))
+    view = offers.price(records.PriceBreak(1, 134.21, "USD"), context.Market("US", "EUR"), ("key",))
     assert (view.converted_price, view.conversion_rate) == (114.07648685000001, 0.849985)
 
 
 def test_a_price_without_currency_is_in_dollars() -> None:
-    view = offers.price(records.PriceBreak(1, 2.0, ""), views.Market("US", "USD"), ("key",))
+    view = offers.price(records.PriceBreak(1, 2.0, ""), context.Market("US", "USD"), ("key",))
     assert (view.currency, view.converted_price, view.converted_currency) == ("", 2.0, "USD")
 
 

@@ -5,7 +5,7 @@ import re
 import graphql
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.ide import assets
+from nexar_sandbox.ide import endpoints
 
 HTML = {"Accept": "text/html"}
 
@@ -23,12 +23,12 @@ async def test_a_query_gets_its_response_instead_of_the_ide(caller: SandboxClien
 
 
 async def test_the_ide_loads_only_files_of_the_sandbox(caller: SandboxClient) -> None:
-    addresses = re.findall(r'(?:src|href)="([^"]+)"', await _page(caller))
+    addresses = re.findall(r'<(?:script|link)[^>]* (?:src|href)="([^"]+)"', await _page(caller))
     assert len(addresses) > 5
     for address in addresses:
         if address == "data:,":
             continue
-        assert address.startswith(assets.PATH + "/")
+        assert address.startswith(endpoints.FILES_PATH + "/")
         async with caller.session.get(caller.sandbox.url + address) as response:
             assert response.status == 200, address
 
@@ -47,7 +47,7 @@ async def test_the_ide_has_no_inline_scripts_and_a_strict_policy(caller: Sandbox
 
 
 async def test_the_example_documents_are_valid_and_find_parts(caller: SandboxClient) -> None:
-    async with caller.session.get(f"{caller.sandbox.url}{assets.PATH}/examples.json") as response:
+    async with caller.session.get(f"{caller.sandbox.url}{endpoints.FILES_PATH}/examples.json") as response:
         examples = await response.json()
     async with caller.session.get(caller.sandbox.graphql_url + "?sdl") as response:
         schema = graphql.build_schema(await response.text())

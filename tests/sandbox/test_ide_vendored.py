@@ -5,7 +5,7 @@ import hashlib
 import tomllib
 from pathlib import Path
 
-from nexar_sandbox.ide import assets
+from nexar_sandbox.ide import endpoints
 
 MANIFEST = Path(__file__).parents[2] / "sandbox/vendored.toml"
 
@@ -15,11 +15,11 @@ def test_the_vendored_files_match_the_manifest() -> None:
     recorded = {file["name"]: file["sha512"] for package in packages for file in package["file"]}
     found = {
         path.name: base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()
-        for path in assets.VENDORED.iterdir()
-        if path.name != assets.LICENSES
+        for path in endpoints.VENDORED.iterdir()
+        if path.name != "LICENSES.txt"
     }
     assert found == recorded
-    licenses = (assets.VENDORED / assets.LICENSES).read_text(encoding="utf-8")
+    licenses = (endpoints.VENDORED / "LICENSES.txt").read_text(encoding="utf-8")
     for package in packages:
         assert package["name"] in licenses.split()
         prefix = f"{package['name']}-{package['version']}."

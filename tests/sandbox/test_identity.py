@@ -7,8 +7,8 @@ import pytest
 from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox import applications
-from proxy.kit import clock, windows
+from nexar_sandbox import applications, clocks
+from proxy.kit import clock
 
 DESIGNER = applications.SandboxApplication("designer", "app-2", "client-2", "secret-2", domains=("design", "supply"))
 
@@ -67,14 +67,14 @@ async def test_an_unreadable_form_is_an_invalid_request(caller: SandboxClient, c
 
 
 async def test_retry_after_is_in_whole_seconds_rounded_up(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
-    async with start(token_windows=(windows.Window(1, 10),)) as caller:
+    async with start(token_windows=(clocks.Window(1, 10),)) as caller:
         manual_clock.advance(3.5)
         assert (await caller.log_in()).headers["Retry-After"] == "7"
 
 
 async def test_token_rate_limits_apply_per_client(start: StartSandbox) -> None:
     ready = applications.DEFAULT_APPLICATION
-    async with start(applications=(ready, DESIGNER), token_windows=(windows.Window(1, 60),)) as caller:
+    async with start(applications=(ready, DESIGNER), token_windows=(clocks.Window(1, 60),)) as caller:
         assert (await caller.log_in()).status == 429
         other = await caller.log_in(client_id="client-2", client_secret="secret-2")
     assert other.status == 200

@@ -1,4 +1,4 @@
-"""The sandbox's pages without a browser: login, home page, journal, faults, and unknown paths."""
+"""The sandbox's pages without a browser: login, home page, journal, and unknown paths."""
 
 import asyncio
 import dataclasses
@@ -68,7 +68,7 @@ async def test_secrets_are_escaped_in_commands_and_on_the_home_page(
         assert '"mpn":"LM358"' in await _typed(_commands(page)[0])
 
 
-@pytest.mark.parametrize("path", ["/", "/admin/journal", "/admin/faults"])
+@pytest.mark.parametrize("path", ["/", "/admin/journal"])
 async def test_every_page_is_also_available_as_json(caller: SandboxClient, visitor: PageBrowser, path: str) -> None:
     page = await visitor.open(path)
     assert (page.status, page.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
@@ -82,7 +82,7 @@ async def test_every_page_is_also_available_as_json(caller: SandboxClient, visit
 
 
 async def test_scripts_run_only_on_the_page_with_copy_buttons(visitor: PageBrowser) -> None:
-    for path in ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing"):
+    for path in ("/", "/account/login", "/admin/journal", "/nothing"):
         page = await visitor.open(path)
         policy = page.headers["Content-Security-Policy"]
         assert ("script-src 'self'" in policy) == ("<script" in page.page) == (path == "/")
@@ -127,19 +127,6 @@ async def test_clearing_the_journal_needs_the_csrf_token(caller: SandboxClient, 
     assert caller.sandbox.journal.entries == ()
 
 
-async def test_faults_are_declared_and_removed_on_the_faults_page(caller: SandboxClient, visitor: PageBrowser) -> None:
-    page = await visitor.open("/admin/faults")
-    page = await visitor.send(page, fault="429 count=3")
-    assert await _status(caller) == 429
-    page = await visitor.fill(page, "/admin/faults", {"fault": "5xx share=0.5 status=502"})
-    listed = re.findall(r"<li><code>(.*?)</code><span[^>]*>(.*?)</span>", page.page)
-    # The first goes on counting when another is declared.
-    assert listed == [("429 count=3", "2 requests left"), ("5xx share=0.5 status=502", "until removed")]
-    page = await visitor.post("/admin/faults", **_csrf(page), lift="all")
-    assert "None: every request" in page.page
-    assert await _status(caller) == 200
-
-
 async def test_an_unknown_path_has_a_page_for_browsers_only(caller: SandboxClient, visitor: PageBrowser) -> None:
     path = "/nothing/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
     page = await visitor.open(path)
@@ -151,14 +138,3 @@ async def test_an_unknown_path_has_a_page_for_browsers_only(caller: SandboxClien
         assert (plain.status, plain.content_type) == (404, "text/plain")
     legacy = await visitor.open("/v3/nothing", apikey="EXAMPLE_KEY")
     assert (legacy.status, legacy.headers["Content-Type"].split(";")[0]) == (404, "application/json")
-
-
-async def _status(caller: SandboxClient) -> int:
-    async with caller.session.get(caller.sandbox.graphql_url, params={"query": "{ __typename }"}) as response:
-        return response.status
-
-
-def _csrf(page: PageResult) -> dict[str, str]:
-    found = re.search(r'name="csrf" value="([^"]+)"', page.page)
-    assert found is not None
-    return {"csrf": found[1]}

@@ -168,48 +168,15 @@ async def test_name_description_and_flows_are_editable_and_domains_are_not(porta
     assert portal.application("Another") == application
 
 
-async def test_a_plan_upgrade_raises_the_limit_and_keeps_the_usage(portal: PortalClient) -> None:
-    await portal.new(name="Small", parts="5")
-    application = portal.application("Small")
-    await portal.token(application)
-    assert (await portal.caller.ask(SEARCH)).data
-    refused = await portal.caller.ask(SEARCH)
-    assert refused.body["data"] is None
-    path = f"/portal/applications/{application.application_id}"
-    assert "7 of 5 parts" in (await portal.visitor.open(path)).page
-    form = await portal.visitor.open(f"{path}/plan")
-    features = {"add-on-TECH_SPECS": "on", "add-on-LEAD_TIME": "on"}
-    page = await portal.visitor.fill(form, "/plan", {"plan": "pro", "parts": "", **features})
-    assert said(page) == "Small is on Pro."
-    assert "7 of 15\N{NARROW NO-BREAK SPACE}000 parts" in page.page
-    assert {"TECH_SPECS", "LEAD_TIME"} <= portal.application("Small").features
-    assert "DATASHEETS" not in portal.application("Small").features
-    assert (await portal.caller.ask(SEARCH)).data
-    again = await portal.visitor.open(f"{path}/plan")
-    assert len(re.findall(r"\bchecked\b", again.page)) == 3  # Pro and its two add-ons
-    wrong = await portal.visitor.fill(again, "/plan", {"plan": "gold"})
-    assert (wrong.status, portal.application("Small").plan) == (400, "pro")
-
-
-async def test_a_deleted_application_and_its_tokens_are_refused(portal: PortalClient) -> None:
-    question = await portal.visitor.open(f"{READY_PATH}/delete")
-    assert (await portal.caller.ask(SEARCH)).status == 200
-    page = await portal.visitor.fill(question, "/delete")
-    assert (page.address.path, said(page)) == ("/portal", f"{applications.DEFAULT_APPLICATION.name} is deleted.")
-    assert (await portal.token(applications.DEFAULT_APPLICATION)).body == {"error": "invalid_client"}
-    assert (await portal.caller.ask(SEARCH)).status == 401
-    assert (await portal.visitor.open(READY_PATH)).status == 404
-
-
 async def test_another_organizations_application_does_not_exist(portal: PortalClient) -> None:
     path = f"/portal/applications/{THEIRS.application_id}"
-    for page in ("", "/edit", "/secret", "/plan", "/delete"):
+    for page in ("", "/edit", "/secret"):
         seen = await portal.visitor.open(path + page)
         assert (seen.status, heading(seen)) == (404, "Not found")
         assert THEIRS.name not in seen.page
     csrf = re.search(r'name="csrf" value="(\w+)"', seen.page)
     assert csrf
-    for change in ("/edit", "/secret", "/plan", "/delete", "/callbacks", "/callbacks/remove", "/ide"):
+    for change in ("/edit", "/secret", "/callbacks", "/callbacks/remove", "/ide"):
         assert (await portal.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
     assert portal.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 
@@ -220,48 +187,9 @@ async def test_a_portal_form_without_a_csrf_token_changes_nothing(portal: Portal
         page = await portal.visitor.post("/portal/applications/new", name="Forged", **fields)
         assert (page.status, heading(page)) == (400, "Nothing was changed")
     async with PageBrowser(portal.caller.sandbox.url) as stranger:
-        page = await stranger.post(f"{READY_PATH}/delete", csrf="0" * 64)
+        page = await stranger.post(f"{READY_PATH}/secret", csrf="0" * 64)
         assert page.address.path == "/account/login"
     assert portal.caller.sandbox.applications.all == before
-
-
-async def test_the_portal_adds_and_removes_users(portal: PortalClient) -> None:
-    page = await portal.visitor.open("/portal/organization")
-    assert "grace@sandbox.example" in page.page
-    assert KAY.email not in page.page
-    fields = {"name": "Edsger Dijkstra", "email": "ed@sandbox.example", "password": " goto harmful "}
-    seen = await portal.visitor.fill(page, "/users", fields)
-    assert said(seen) == "Edsger Dijkstra may sign in as ed@sandbox.example."
-    async with PageBrowser(portal.caller.sandbox.url) as other:
-        await other.fill(
-            await other.open("/portal"), "/login", {"email": fields["email"], "password": fields["password"]}
-        )
-        assert heading(await other.open("/portal")) == "Applications of Sandbox"
-        user = portal.caller.sandbox.users.by_email(fields["email"])
-        assert user
-        path = f"/portal/organization/users/{user.id}/remove"
-        await portal.visitor.fill(await portal.visitor.open(path), "/remove")
-        assert (await other.open("/portal")).address.path == "/account/login"
-    assert await portal.caller.sandbox.users.authenticate(fields["email"], fields["password"]) is None
-
-
-NOT_A_USER: list[tuple[dict[str, str], str]] = [
-    ({"email": "ada@SANDBOX.example"}, "This address is already in use."),
-    ({"email": KAY.email}, "This address is already in use."),
-    ({"email": "nobody"}, "&#39;nobody&#39; is not an e-mail address."),
-    ({"name": " "}, "The name is missing."),
-    ({"password": "short"}, "A password has 8 to 200 characters."),
-]
-
-
-async def test_an_invalid_user_form_is_rejected(portal: PortalClient) -> None:
-    good = {"name": "Ed", "email": "ed@sandbox.example", "password": "goto harmful"}
-    page = await portal.visitor.open("/portal/organization")
-    for fields, complaint in NOT_A_USER:
-        seen = await portal.visitor.fill(page, "/users", {**good, **fields})
-        assert (seen.status, complaint in seen.page) == (400, True), fields
-        assert "goto harmful" not in seen.page
-    assert len(portal.caller.sandbox.users.of_organization(user_directory.DEFAULT_ORGANIZATION.id)) == 2
 
 
 async def test_the_home_page_links_to_every_service(portal: PortalClient) -> None:
@@ -277,6 +205,6 @@ async def test_the_home_page_links_to_every_service(portal: PortalClient) -> Non
 
 
 async def test_portal_pages_have_a_strict_content_security_policy(portal: PortalClient) -> None:
-    for path in ("/portal", "/portal/applications/new", READY_PATH, "/portal/organization"):
+    for path in ("/portal", "/portal/applications/new", READY_PATH):
         page = await portal.visitor.open(path)
         assert not re.search("<script|style=", page.page)

@@ -11,7 +11,7 @@ from sandbox.design_client import APPLICATION, DesignClient
 
 from nexar_sandbox import app, faults, settings, user_directory
 from nexar_sandbox.catalog import store
-from nexar_sandbox.identity import keys
+from nexar_sandbox.identity import tokens
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from proxy.kit import clock
 
@@ -42,7 +42,7 @@ async def _started(seed: Any, catalog: Any, key: Any, **chosen: Any) -> Any:
 @pytest.fixture(scope="module")
 def own() -> Any:
     """A catalog and a key for each of the two, which are slow to create."""
-    made = [(store.open_catalog(), keys.generate_key()) for _ in range(2)]
+    made = [(store.open_catalog(), tokens.generate_key()) for _ in range(2)]
     yield made
     for catalog, _ in made:
         catalog.close()

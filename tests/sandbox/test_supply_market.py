@@ -5,7 +5,7 @@ from typing import Any
 from support import cases
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.catalog import currencies, store
+from nexar_sandbox.catalog import store, units
 
 PART = "54445"
 OFFERS = (
@@ -42,10 +42,10 @@ async def test_the_country_selects_an_offer_variant_with_the_same_stock(caller: 
 
 
 async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: SandboxClient) -> None:
-    for currency in currencies.PER_DOLLAR:
+    for currency in units.PER_DOLLAR:
         found = await offers(caller, currency=currency)
         for price in (price for offer in found.values() for price in offer["prices"]):
-            rate = currencies.exchange_rate(price["currency"] or "USD", currency)
+            rate = units.exchange_rate(price["currency"] or "USD", currency)
             assert (price["convertedCurrency"], price["conversionRate"]) == (currency, rate)
             assert price["convertedPrice"] == price["price"] * price["conversionRate"]
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import msgspec
 
-from nexar_sandbox.catalog import listings, matching, offers, parts, pricing, reference_data, source_files, units
+from nexar_sandbox.catalog import listings, matching, offers, parts, pricing, records, reference_data, units
 
 # `norm`: a part number or order code without punctuation, in upper case. `seller`: its id, in `listings` its position
 # in the list of sellers. `code`: the place of a value among the sorted values of its attribute. Prices are in USD, NULL
@@ -44,7 +44,7 @@ def create() -> sqlite3.Connection:
 
 def fill(
     connection: sqlite3.Connection,
-    lines: Sequence[source_files.PartLine],
+    lines: Sequence[records.PartLine],
     reference: reference_data.ReferenceData,
 ) -> None:
     """Add validated lines, with every id filled in, and the indexes."""
@@ -74,14 +74,12 @@ def fill(
     connection.executescript(_INDEXES)
 
 
-def listings_of(
-    line: source_files.PartLine, reference: reference_data.ReferenceData
-) -> tuple[listings.CatalogListing, ...]:
+def listings_of(line: records.PartLine, reference: reference_data.ReferenceData) -> tuple[listings.CatalogListing, ...]:
     path = reference.categories[line.category].path
     return listings.listings(int(line.id), path, offer_terms(line), reference.sellers)
 
 
-def offer_terms(line: source_files.PartLine) -> listings.OfferTerms:
+def offer_terms(line: records.PartLine) -> listings.OfferTerms:
     return listings.OfferTerms(line.offers, line.sku, line.codes)
 
 
@@ -103,7 +101,7 @@ def _figures(part_listings: Sequence[listings.CatalogListing]) -> tuple[int, int
 
 
 def _order_codes(
-    line: source_files.PartLine, part_listings: Sequence[listings.CatalogListing]
+    line: records.PartLine, part_listings: Sequence[listings.CatalogListing]
 ) -> list[tuple[str, int, str]]:
     id_, maker, terms = int(line.id), int(line.manufacturer), offer_terms(line)
     return [
@@ -113,9 +111,7 @@ def _order_codes(
     ]
 
 
-def searchable_texts(
-    line: source_files.PartLine, reference: reference_data.ReferenceData
-) -> tuple[str, str, str, str, str]:
+def searchable_texts(line: records.PartLine, reference: reference_data.ReferenceData) -> tuple[str, str, str, str, str]:
     """The texts by which a part is found: its numbers, maker, category, description and values."""
     maker = reference.companies[line.manufacturer]
     numbers = (line.mpn, matching.normalize(line.mpn), *line.aka, *map(matching.normalize, line.aka))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from nexar_sandbox.catalog import currencies, records
+from nexar_sandbox.catalog import records, units
 
 # Bytes of the random stream: for the part itself, and for each seller.
 _HEAD = 4
@@ -76,7 +76,7 @@ def listings(
 
 def price(listing: CatalogListing, quantity: int, currency: str) -> float:
     """The unit price from `quantity` on, in `currency` with five decimals, never 0."""
-    factor = currencies.exchange_rate("USD", currency) or 1.0
+    factor = units.exchange_rate("USD", currency) or 1.0
     fallen: float = listing.unit * float(quantity) ** -listing.fall * factor
     if listing.is_round and fallen >= _ROUNDED_FROM:
         return float(round(fallen))
@@ -91,7 +91,7 @@ def price_for(listing: CatalogListing, quantity: int, currency: str) -> float | 
     }
     if not steps:
         return None
-    back = currencies.exchange_rate(currency, "USD") or 1.0
+    back = units.exchange_rate(currency, "USD") or 1.0
     return min([price(listing, step, currency) * back for step in steps])
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nexar_sandbox.catalog import database, matching, records, reference_data, source_files
+from nexar_sandbox.catalog import database, matching, records, reference_data
 
 R = TypeVar("R")
 SHIPPED = Path(__file__).parent / "data"
@@ -28,7 +28,7 @@ _FIRST_OWN_ID = 900_000_001
 def fill(connection: sqlite3.Connection, extra: Path | None, data: Path) -> reference_data.ReferenceData:
     """Fill an empty database; return the reference data of its parts. `extra`: the user's own parts file.
 
-    Raises source_files.CatalogError for a line that cannot be used, and for more than MOST_PARTS.
+    Raises records.CatalogError for a line that cannot be used, and for more than MOST_PARTS.
     """
     reference = reference_data.read(data)
     validator = PartsValidator(reference)
@@ -36,9 +36,7 @@ def fill(connection: sqlite3.Connection, extra: Path | None, data: Path) -> refe
     if extra is not None:
         lines += validator.read(extra)
         if len(lines) > MOST_PARTS:
-            raise source_files.CatalogError(
-                f"{extra}: {len(lines):,} parts in all; a catalog has at most {MOST_PARTS:,}"
-            )
+            raise records.CatalogError(f"{extra}: {len(lines):,} parts in all; a catalog has at most {MOST_PARTS:,}")
     database.fill(connection, lines, reference)
     return reference
 
@@ -56,15 +54,15 @@ class PartsValidator:
         self._sellers = {seller.id for seller in reference.sellers}
         self._next_id = _FIRST_OWN_ID
 
-    def read(self, path: Path) -> Iterator[source_files.PartLine]:
-        """The completed lines of a parts file. Raises source_files.CatalogError with file, line and fault."""
-        for number, line in source_files.read(path, source_files.PartLine):
+    def read(self, path: Path) -> Iterator[records.PartLine]:
+        """The completed lines of a parts file. Raises records.CatalogError with file, line and fault."""
+        for number, line in records.read_lines(path, records.PartLine):
             try:
                 yield self._complete(line)
             except ValueError as error:
-                raise source_files.CatalogError(f"{path}:{number}: {error}") from error
+                raise records.CatalogError(f"{path}:{number}: {error}") from error
 
-    def _complete(self, line: source_files.PartLine) -> source_files.PartLine:
+    def _complete(self, line: records.PartLine) -> records.PartLine:
         reference = self._reference
         _check_has_text("mpn", line.mpn)
         maker = _resolved("manufacturer", line.manufacturer, reference.maker)
@@ -86,7 +84,7 @@ class PartsValidator:
             self._next_id += 1
         return str(self._next_id)
 
-    def _check_specs(self, line: source_files.PartLine) -> None:
+    def _check_specs(self, line: records.PartLine) -> None:
         for name, value in line.specs.items():
             attribute = self._reference.attributes.get(name)
             if attribute is None:
@@ -94,13 +92,13 @@ class PartsValidator:
             if not _fits(attribute, value):
                 raise ValueError(f"specs: {name} takes a {attribute.value_type}, not {value!r}")
 
-    def _check_sellers(self, line: source_files.PartLine) -> None:
+    def _check_sellers(self, line: records.PartLine) -> None:
         for key, ids in (("sku", line.sku), ("codes", line.codes)):
             for id_ in ids:
                 if id_ not in self._sellers:
                     raise ValueError(f"{key}: there is no seller with id {id_!r}")
 
-    def _check_unique(self, line: source_files.PartLine) -> None:
+    def _check_unique(self, line: records.PartLine) -> None:
         if not _ID.fullmatch(line.id):
             raise ValueError(f"id {line.id!r} is not a number of at most nine digits")
         if line.id in self._ids:

@@ -9,15 +9,13 @@ import hashlib
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from nexar_sandbox.catalog import records, reference_data, source_files, units
+from nexar_sandbox.catalog import records, reference_data, units
 
 _SITE = "https://octopart.com"
 NO_CAD, SYMBOL_FOOTPRINT, SYMBOL_FOOTPRINT_3D = 0, 1, 2
 
 
-def build(
-    line: source_files.PartLine, reference: reference_data.ReferenceData, similar: tuple[str, ...]
-) -> records.Part:
+def build(line: records.PartLine, reference: reference_data.ReferenceData, similar: tuple[str, ...]) -> records.Part:
     """The record of a validated line: every id in it is in `reference`."""
     maker = reference.companies[line.manufacturer]
     draw = _draw(line)
@@ -37,7 +35,7 @@ def build(
         specs=tuple(spec(reference.attributes[name], value, draw) for name, value in line.specs.items()),
         document_collections=_documents(line, maker, draw),
         images=(_image(line, maker),) if line.images else (),
-        descriptions=_descriptions(line, reference.sellers, draw),
+        descriptions=_descriptions(line, maker, reference.sellers, draw),
         reference_designs=tuple(line.reference_designs),
         cad=_cad(cad_level(line), slug, line.id),
         manufacturer_url=f"{_SITE}/opatz8j6/b1?t={_token(draw)}" if draw[0] < 200 else None,
@@ -47,7 +45,7 @@ def build(
     )
 
 
-def cad_level(line: source_files.PartLine) -> int:
+def cad_level(line: records.PartLine) -> int:
     """NO_CAD, SYMBOL_FOOTPRINT or SYMBOL_FOOTPRINT_3D; drawn from the id if the line has none."""
     if line.cad is not None:
         return SYMBOL_FOOTPRINT_3D if line.cad else NO_CAD
@@ -66,7 +64,7 @@ def spec(attribute: records.CatalogAttribute, value: float | str, draw: bytes) -
     return records.CatalogSpec(attribute, value, value, value)
 
 
-def _draw(line: source_files.PartLine) -> bytes:
+def _draw(line: records.PartLine) -> bytes:
     # Each byte decides one question: `< 200` is true of 200 in 256 parts.
     return hashlib.blake2b(f"{line.id}:{line.mpn}".encode(), digest_size=24).digest()
 
@@ -79,21 +77,19 @@ def _path(text: str) -> str:
     return quote(text.lower().replace("/", "-"), safe=" ").replace(" ", "+")
 
 
-def _generic(line: source_files.PartLine) -> str:
+def _generic(line: records.PartLine) -> str:
     stem = line.mpn.partition("-")[0]
     return line.series or (stem if len(stem) >= 4 else line.mpn)
 
 
-def _series(line: source_files.PartLine, maker: records.Company) -> records.Series | None:
+def _series(line: records.PartLine, maker: records.Company) -> records.Series | None:
     if not line.series:
         return None
     key = hashlib.blake2b(f"{maker.id}:{line.series}".encode(), digest_size=3).digest()
     return records.Series(str(int.from_bytes(key)), line.series, f"{_SITE}/series/{_path(line.series)}")
 
 
-def _documents(
-    line: source_files.PartLine, maker: records.Company, draw: bytes
-) -> tuple[records.DocumentCollection, ...]:
+def _documents(line: records.PartLine, maker: records.Company, draw: bytes) -> tuple[records.DocumentCollection, ...]:
     documents = []
     if line.datasheet:
         sheet = _document("Datasheet", "datasheet", line, maker, draw)
@@ -105,7 +101,7 @@ def _documents(
 
 
 def _document(
-    name: str, kind: str, line: source_files.PartLine, maker: records.Company, draw: bytes
+    name: str, kind: str, line: records.PartLine, maker: records.Company, draw: bytes
 ) -> records.CatalogDocument:
     file = quote(f"{line.mpn}-{maker.name}-{kind}-{line.id}".replace("/", "-").replace(" ", "-"))
     has_date = draw[2] < 210
@@ -122,7 +118,7 @@ def _document(
     )
 
 
-def _image(line: source_files.PartLine, maker: records.Company) -> records.Image:
+def _image(line: records.PartLine, maker: records.Company) -> records.Image:
     file = quote(f"{maker.name}-{line.mpn}.jpg".replace("/", "-").replace(" ", "-"))
     sizes = {name: f"https://sigma.octopart.com/{line.id}/{name}/{file}" for name in ("image", "55", "75", "90")}
     return records.Image(
@@ -137,13 +133,20 @@ def _image(line: source_files.PartLine, maker: records.Company) -> records.Image
 
 
 def _descriptions(
-    line: source_files.PartLine, sellers: Sequence[records.Company], draw: bytes
+    line: records.PartLine, maker: records.Company, sellers: Sequence[records.Company], draw: bytes
 ) -> tuple[records.Description, ...]:
-    """Descriptions by one to three sellers; none for a part without a description."""
+    """Descriptions by two to six sellers, as recordings have them; none for a part without a description."""
     if not line.description or not sellers:
         return ()
-    wordings = (line.description, f"{line.mpn} {line.description}", line.description.upper())
-    credited = [sellers[draw[8 + i] % len(sellers)] for i in range(1 + draw[11] % 3)]
+    wordings = (
+        line.description,
+        f"{line.mpn} {line.description}",
+        line.description.upper(),
+        f"{maker.name} {line.mpn}",
+        f"{line.description} - {maker.name}",
+        f"{maker.name} {line.mpn} {line.description}",
+    )
+    credited = dict.fromkeys(sellers[byte % len(sellers)] for byte in draw[8 : 10 + draw[11] % 5])
     return tuple(
         records.Description(text, company.name, company.homepage_url or "")
         for text, company in zip(wordings, credited, strict=False)

@@ -7,7 +7,7 @@ enter a stock figure only if no other seller has stock (contract graphql.md §2.
 import statistics
 from collections.abc import Iterable, Sequence
 
-from nexar_sandbox.catalog import currencies, records
+from nexar_sandbox.catalog import records, units
 
 BULK = 1000
 # A price that differs from the median by more than this factor is an error of a feed, not a market price.
@@ -67,7 +67,7 @@ def mean(values: Sequence[float]) -> float | None:
 
 def dollars(price: float, currency: str) -> float | None:
     """`price` in USD; None for a currency without an exchange rate."""
-    factor = currencies.exchange_rate(currency, "USD")
+    factor = units.exchange_rate(currency, "USD")
     return None if factor is None else price * factor
 
 

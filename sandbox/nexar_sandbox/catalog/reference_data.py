@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from nexar_sandbox.catalog import currencies, matching, records, source_files
+from nexar_sandbox.catalog import matching, records, units
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
 _FIRST_NEW_ID = 990_001
@@ -111,15 +111,15 @@ def _slug(name: str) -> str:
 
 def read(data: Path) -> ReferenceData:
     """The companies, categories and attributes of the shipped files in the folder `data`. Raises
-    source_files.CatalogError."""
+    records.CatalogError."""
     path = data / "companies.jsonl"
     companies = []
-    for number, company in source_files.read(path, records.Company):
-        if company.currency not in currencies.PER_DOLLAR:
-            raise source_files.CatalogError(f"{path}:{number}: currency {company.currency!r} has no exchange rate")
+    for number, company in records.read_lines(path, records.Company):
+        if company.currency not in units.PER_DOLLAR:
+            raise records.CatalogError(f"{path}:{number}: currency {company.currency!r} has no exchange rate")
         companies.append(company)
     return ReferenceData(
         companies,
-        [line for _, line in source_files.read(data / "categories.jsonl", records.Category)],
-        [line for _, line in source_files.read(data / "attributes.jsonl", records.CatalogAttribute)],
+        [line for _, line in records.read_lines(data / "categories.jsonl", records.Category)],
+        [line for _, line in records.read_lines(data / "attributes.jsonl", records.CatalogAttribute)],
     )

@@ -24,7 +24,6 @@ from nexar_sandbox.catalog import (
     records,
     reference_data,
     search,
-    source_files,
     units,
 )
 
@@ -38,7 +37,7 @@ _CACHED_SEARCHES = 32
 def open_catalog(extra: Path | None = None, data: Path = loader.SHIPPED) -> "Catalog":
     """The shipped catalog in memory; `extra` adds a parts file of one's own. `data` is the folder of the shipped files.
 
-    Raises source_files.CatalogError for a file that cannot be used, and for more parts than `loader.MOST_PARTS`.
+    Raises records.CatalogError for a file that cannot be used, and for more parts than `loader.MOST_PARTS`.
     """
     connection = database.create()
     return Catalog(connection, loader.fill(connection, extra, data))
@@ -50,7 +49,7 @@ class Catalog:
     def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
         self._connection = connection
         self._reference = reference
-        self._decoder = msgspec.json.Decoder(source_files.PartLine)
+        self._decoder = msgspec.json.Decoder(records.PartLine)
         self._search = search.CatalogSearch(connection, reference)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
@@ -217,7 +216,7 @@ class Catalog:
             sellers.setdefault(part, []).append(seller)
         return sellers
 
-    def _line(self, id_: str) -> source_files.PartLine | None:
+    def _line(self, id_: str) -> records.PartLine | None:
         if not (id_.isascii() and id_.isdecimal() and len(id_) < 16):
             return None
         row = self._connection.execute("SELECT line FROM parts WHERE id = ?", (int(id_),)).fetchone()
@@ -233,7 +232,7 @@ class Catalog:
             return ()
         return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, country)
 
-    def _similar(self, line: source_files.PartLine) -> tuple[str, ...]:
+    def _similar(self, line: records.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""
         same = [part for part, _, aka in self._search.equal(matching.normalize(line.mpn)) if not aka]
         rows = self._connection.execute(

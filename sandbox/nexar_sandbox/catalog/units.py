@@ -1,11 +1,13 @@
-"""Numbers as the service displays them: SI prefixes, units, plain decimals.
+"""Numbers as the service displays them: SI prefixes, units, plain decimals; and fixed exchange rates of currencies.
 
 Used for the specs of parts and for the search index. Temperatures are not converted: the catalog has them in °C, as the
 service displays them.
 """
 
 import math
+import tomllib
 from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 # Units that are never scaled: nobody writes "1 m%" or "85 k°C".
@@ -54,3 +56,13 @@ def plain(number: float) -> str:
     if math.isfinite(number) and number == int(number) and abs(number) < 1e15:
         return str(int(number))
     return format(Decimal(repr(number)), "f")
+
+
+PER_DOLLAR: dict[str, float] = tomllib.loads((Path(__file__).parent / "data/currencies.toml").read_text("utf-8"))
+"""Units of the currency for one US dollar, the same on every run."""
+
+
+def exchange_rate(source: str, target: str) -> float | None:
+    """Units of `target` for one unit of `source`; None if either currency ("" too) is unknown."""
+    have, want = PER_DOLLAR.get(source), PER_DOLLAR.get(target)
+    return None if have is None or want is None else want / have

@@ -5,7 +5,7 @@ The sample workspaces are created at the first request, because most users of a 
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 
 from nexar_sandbox import clocks, user_directory
@@ -47,40 +47,30 @@ async def _queued(queue: asyncio.Queue[Record | None]) -> AsyncIterator[Record]:
 
 
 class DesignStore:
-    """Records by table and id, in the order of creation. `members` lists the users of the sandbox: they are in every
-    workspace as long as they exist. `files` are name and content of uploaded and generated files, by id."""
+    """Records by table and id, in the order of creation. `members` are the users of the sandbox. `files` are name and
+    content of uploaded and generated files, by id."""
 
-    def __init__(self, catalog: store.Catalog, clock: clocks.Clock, members: Callable[[], Sequence[Record]]) -> None:
+    def __init__(self, catalog: store.Catalog, clock: clocks.Clock, members: Sequence[Record]) -> None:
         self.catalog, self._clock, self._members = catalog, clock, members
         self.comment_events = CommentEvents()
         self.files: dict[str, tuple[str, bytes]] = {}
         self._numbers = itertools.count(1)
         self._tables: dict[str, dict[str, Record]] = {}
-        self._known_members: frozenset[str] = frozenset()
 
     @property
     def tables(self) -> dict[str, dict[str, Record]]:
-        """All tables, with the current members."""
+        """All tables. The members are in all workspaces, sample users in one only."""
         if not self._tables:
             self._tables = {table: {} for table in resources.TABLES}
             samples.create(self._tables, self.catalog, self._clock.now())
-        self._update_members()
+            users, workspaces = self._tables["users"], self._tables["workspaces"].values()
+            places = {
+                "workspaceIds": [workspace["id"] for workspace in workspaces],
+                "groupIds": [workspace["groups"][0]["id"] for workspace in workspaces],
+            }
+            for member in self._members:
+                users.setdefault(member["id"], member | places)
         return self._tables
-
-    def _update_members(self) -> None:
-        """Let the members be in all workspaces. A former one is in none but remains the author of comments; sample
-        users are in one workspace only."""
-        users, workspaces = self._tables["users"], self._tables["workspaces"].values()
-        places = {
-            "workspaceIds": [workspace["id"] for workspace in workspaces],
-            "groupIds": [workspace["groups"][0]["id"] for workspace in workspaces],
-        }
-        samples_ = users.keys() - self._known_members
-        members = {member["id"]: member | places for member in self._members() if member["id"] not in samples_}
-        for former in self._known_members - members.keys():
-            users[former] |= {"workspaceIds": [], "groupIds": []}
-        users.update(members)
-        self._known_members |= members.keys()
 
     def find(self, table: str, id_: str) -> Record:
         """Return the record with this id. Raises LookupError."""

@@ -4,7 +4,6 @@ The only design service that clients call directly: a multipart upload with a us
 text. A download needs no token, so that a link can be followed.
 """
 
-from html import escape
 from urllib.parse import quote
 
 from aiohttp import web
@@ -14,13 +13,8 @@ from nexar_sandbox.identity import forms, tokens
 
 PATH = "/File/Upload"
 DOWNLOAD_PATH = "/File/Download"
-PREVIEW_PATH = "/File/Preview"
 FIELD = "file"
 SCOPE = "design.domain"
-_PREVIEW = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 320 200" role="img">
-<rect x="10" y="10" width="300" height="180" rx="8" fill="#1b5e3a"/>
-<text x="160" y="105" fill="#fff" font-family="sans-serif" font-size="18" text-anchor="middle">{name}</text></svg>
-"""
 
 
 class FileService:
@@ -30,7 +24,6 @@ class FileService:
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_post(PATH, self.upload)
         router.add_get(DOWNLOAD_PATH, self.download)
-        router.add_get(PREVIEW_PATH, self.preview)
 
     async def upload(self, request: web.Request) -> web.Response:
         """Store the file in the form field `file` and return its id; 401 without a user's token, 400 without a file."""
@@ -50,12 +43,6 @@ class FileService:
         name, content = stored_file
         headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
         return web.Response(body=content, content_type="application/octet-stream", headers=headers)
-
-    async def preview(self, request: web.Request) -> web.Response:
-        project = self._store.tables["projects"].get(request.query.get("id", ""))
-        if project is None:
-            return web.Response(text="there is no such project", status=404)
-        return web.Response(text=_PREVIEW.format(name=escape(project["name"])), content_type="image/svg+xml")
 
     def _has_user_token(self, request: web.Request) -> bool:
         try:

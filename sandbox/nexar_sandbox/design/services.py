@@ -1,12 +1,11 @@
 """The design services on their sockets, started and stopped with the sandbox, and their client, the query service's
 resolvers.
 
-Each has its own port of the loopback interface, a free one unless a port is set. The credential is generated at start
+Each has a free port of the loopback interface. The credential is generated at start
 and known only to the services and to their client.
 """
 
 import secrets
-import socket
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -63,42 +62,11 @@ class DesignClient:
             return content
 
 
-class PortError(OSError):
-    """A service cannot listen on the port that was set for it."""
-
-    def __init__(self, service: str, port: int, error: OSError) -> None:
-        super().__init__(error.errno, error.strerror)
-        self.service, self.port = service, port
-
-
-def check_port(host: str, port: int) -> None:
-    """Raise OSError if the port cannot be bound as a server does: reusable, IPv6 only for an IPv6 address. 0 stands for
-    any free port."""
-    for family, kind, protocol, _, address in socket.getaddrinfo(
-        host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    ):
-        with socket.socket(family, kind, protocol) as server:
-            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            if family == socket.AF_INET6:
-                server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            server.bind((address[0], port, *address[2:]))
-
-
-def check(port: int) -> None:
-    """Raise PortError if a service cannot have its port; the first has `port`. 0: free ports, nothing to check."""
-    for number, name in enumerate(resources.SERVICES if port else ()):
-        try:
-            check_port(HOST, port + number)
-        except OSError as error:
-            raise PortError(name, port + number, error) from error
-
-
 class DesignServices:
-    """The design services of one sandbox. `port` is that of the first, the others have the following ones; 0: free
-    ports."""
+    """The design services of one sandbox."""
 
-    def __init__(self, store: design_store.DesignStore, exchanges: journal.RequestJournal, port: int = 0) -> None:
-        self._store, self._journal, self._port = store, exchanges, port
+    def __init__(self, store: design_store.DesignStore, exchanges: journal.RequestJournal) -> None:
+        self._store, self._journal = store, exchanges
         self._client: DesignClient | None = None
 
     @property
@@ -109,13 +77,13 @@ class DesignServices:
         return self._client
 
     async def lifespan(self, _app: web.Application) -> AsyncIterator[None]:
-        """Run the services while the sandbox runs (aiohttp cleanup context). Raises PortError."""
+        """Run the services while the sandbox runs (aiohttp cleanup context)."""
         credential = secrets.token_urlsafe(32)
         async with AsyncExitStack() as stack:
             urls = {}
-            for number, name in enumerate(resources.SERVICES):
+            for name in resources.SERVICES:
                 service = rest.DesignService(name, self._store, credential, self._journal)
-                urls[name] = await stack.enter_async_context(_served(service, self._port and self._port + number))
+                urls[name] = await stack.enter_async_context(_served(service))
             session = aiohttp.ClientSession(headers={rest.CREDENTIAL: credential})
             self._client = DesignClient(await stack.enter_async_context(session), urls)
             stack.callback(self._store.comment_events.publish, None)
@@ -123,15 +91,12 @@ class DesignServices:
 
 
 @asynccontextmanager
-async def _served(service: rest.DesignService, port: int) -> AsyncIterator[str]:
+async def _served(service: rest.DesignService) -> AsyncIterator[str]:
     # Without handler_cancellation the handler of an event stream would wait for the next event after its client left.
     runner = web.AppRunner(service.app(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_TIMEOUT)
     await runner.setup()
     try:
-        try:
-            await web.TCPSite(runner, HOST, port).start()
-        except OSError as error:
-            raise PortError(service.name, port, error) from error
+        await web.TCPSite(runner, HOST, 0).start()
         yield f"http://{HOST}:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()

@@ -1,23 +1,98 @@
-"""Context of the resolvers during one request, which also counts the parts to bill. Created for each request."""
+"""Context of the resolvers during one request, which also counts the parts to bill; and views: catalog records in the
+market of the request, with its country and currency.
 
+Fields that a view does not have itself are read from its `record`.
+"""
+
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from aiodataloader import DataLoader
 from graphql import GraphQLResolveInfo
 
 from nexar_sandbox import applications, part_usage, user_directory
-from nexar_sandbox.catalog import store
+from nexar_sandbox.catalog import records, store
 from nexar_sandbox.design import resources
 from nexar_sandbox.design import services as design_services
 from nexar_sandbox.design.resources import Record
-from nexar_sandbox.graphql import views
 
 # Values in one call, so that the URL does not become too long for a server.
 BATCH_SIZE = 200
 # Characters; no id has more, so a longer one is not looked up.
 MAX_ID_LENGTH = 200
+
+
+class Market(NamedTuple):
+    """Country whose offers are shown (ISO 3166 alpha-2) and currency of converted prices (ISO 4217)."""
+
+    country: str
+    currency: str
+
+
+def cache_id(*parts: object) -> str:
+    """Return an opaque id that is the same for the same object."""
+    return hashlib.blake2b(":".join(map(str, parts)).encode(), digest_size=12).hexdigest()
+
+
+@dataclass(slots=True, eq=False)
+class PartView:
+    """A part in a market. Two views of one part are two part objects of a response, and billed twice."""
+
+    record: records.Part
+    market: Market
+
+
+@dataclass(slots=True, eq=False)
+class SellerView:
+    record: records.SellerOffers
+    part: PartView
+
+
+@dataclass(slots=True, eq=False)
+class OfferView:
+    """One offer of a seller. `breaks` are the price breaks to show."""
+
+    record: records.Offer
+    seller: SellerView
+    breaks: tuple[records.PriceBreak, ...]
+
+
+class PriceView(NamedTuple):
+    """A price break with its converted price; `key` identifies it in cache ids."""
+
+    key: tuple[object, ...]
+    quantity: int
+    price: float
+    currency: str
+    converted_price: float
+    converted_currency: str
+    conversion_rate: float
+
+
+@dataclass(slots=True, eq=False)
+class SupPartMatch:
+    reference: str | None
+    hits: int
+    parts: tuple[PartView, ...] = ()
+    error: str | None = None
+
+
+@dataclass(slots=True, eq=False)
+class SupPartResult:
+    part: PartView
+    aka_mpn: str | None
+    query: str
+
+
+@dataclass(slots=True, eq=False)
+class SupPartResultSet:
+    hits: records.SearchHits
+    page: tuple[SupPartResult, ...]
+    query: str
+    conditions: records.SearchConditions
+    warnings: tuple[str, ...] = ()
 
 
 class DesignLoaders:
@@ -95,9 +170,9 @@ class ResolverContext:
     started: float
     bill_refused: bool
     design: DesignSession | None = None
-    _billed: list[tuple[views.PartView, ResponsePath]] = field(default_factory=list)
+    _billed: list[tuple[PartView, ResponsePath]] = field(default_factory=list)
 
-    def bill(self, part: views.PartView, path: ResponsePath) -> None:
+    def bill(self, part: PartView, path: ResponsePath) -> None:
         """Record a part of a root query and its path in the response."""
         self._billed.append((part, path))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nexar_sandbox.catalog import currencies
+from nexar_sandbox.catalog import units
 
 DEFAULT_LIMIT = 10
 MAX_START, MAX_LIMIT, MAX_IDS, MAX_QUERIES = 1000, 100, 100, 100
@@ -32,7 +32,7 @@ def _market(arguments: Mapping[str, Any]) -> list[str]:
     country, currency = arguments.get("country"), arguments.get("currency")
     if country is not None and country not in COUNTRY_CODES:
         messages.append(f"country {country!r} is not supported")
-    if currency is not None and currency not in currencies.PER_DOLLAR:
+    if currency is not None and currency not in units.PER_DOLLAR:
         messages.append(f"currency {currency!r} is not supported")
     timeout = arguments.get("distributorApiTimeout", "0s")
     if not _DURATION.fullmatch(timeout):

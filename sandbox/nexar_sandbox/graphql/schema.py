@@ -21,7 +21,6 @@ from nexar_sandbox.graphql import context, errors, executor
 from nexar_sandbox.graphql.resolvers import (
     administration,
     aggregations,
-    companies,
     design,
     design_mutations,
     offers,
@@ -36,7 +35,7 @@ REQUIRED_FEATURES = {
     for place in places
 }
 SDL = Path(__file__).with_name("schema.graphql")
-TABLES = (parts, offers, companies, search, aggregations, administration, design, design_mutations)
+TABLES = (parts, offers, search, aggregations, administration, design, design_mutations)
 # Types whose values are views of a record.
 VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 # Types that only responses have: their values are dicts by the schema's names.

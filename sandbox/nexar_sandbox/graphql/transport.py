@@ -1,5 +1,4 @@
-"""The query service over HTTP: GET and POST of /graphql, content negotiation, the schema as a file, and requests of
-other origins.
+"""The query service over HTTP: GET and POST of /graphql, content negotiation, and the schema as a file.
 
 As in GraphQL over HTTP (https://graphql.github.io/graphql-over-http/draft/) and, where they differ, as the service is
 known to do it (contract graphql.md §3). The specification prescribes `application/graphql-response+json` for clients
@@ -14,12 +13,11 @@ from functools import lru_cache
 
 import orjson
 from aiohttp import web
-from aiohttp.typedefs import Handler
 from graphql import print_schema
 from werkzeug.datastructures import MIMEAccept
 from werkzeug.http import parse_accept_header
 
-from nexar_sandbox import exchanges, pages
+from nexar_sandbox import exchanges
 from nexar_sandbox.graphql import errors, requests, schema, service, websockets
 from nexar_sandbox.identity import forms
 
@@ -70,11 +68,11 @@ def schema_text() -> str:
     return print_schema(schema.build()) + "\n"
 
 
-def download_schema(request: web.Request) -> web.Response:
-    """200 with the schema as a file, 304 if the client has it: `GET /graphql?sdl`, as in Hot Chocolate
+def download_schema() -> web.Response:
+    """Return the schema as a file: `GET /graphql?sdl`, as in Hot Chocolate
     (https://chillicream.com/docs/hotchocolate/v13/server/endpoints, "MapGraphQLSchema"). Needs no token."""
-    headers = {"Cache-Control": "no-cache", "Content-Disposition": 'attachment; filename="schema.graphql"'}
-    return pages.tagged(request, schema_text().encode(), headers, "application/graphql")
+    headers = {"Content-Disposition": 'attachment; filename="schema.graphql"'}
+    return web.Response(text=schema_text(), headers=headers, content_type="application/graphql", charset="utf-8")
 
 
 PATHS = ("/graphql", "/graphql/")
@@ -107,7 +105,7 @@ class HttpTransport:
             if websockets.is_upgrade(request):
                 return await websocket.serve(request)
             if "sdl" in request.query and "query" not in request.query:
-                return download_schema(request)
+                return download_schema()
             if _wants_page(request):
                 return self._page(request)
             return await execute(request)
@@ -181,40 +179,3 @@ def _escape(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error(_JSON_ESCAPES, _escape)
-
-
-EXPOSED_HEADERS = "Date, Retry-After, WWW-Authenticate"
-# Seconds that browsers may cache a preflight response.
-PREFLIGHT_SECONDS = 3600
-
-
-def allow_cross_origin(app: web.Application, paths: Iterable[str]) -> None:
-    """Allow cross-origin requests without credentials to these paths, preflights included."""
-    open_paths = frozenset(paths)
-
-    @web.middleware
-    async def preflights(request: web.Request, handler: Handler) -> web.StreamResponse:
-        requested_method = request.headers.get("Access-Control-Request-Method")
-        if request.method != "OPTIONS" or requested_method is None or request.path not in open_paths:
-            return await handler(request)
-        return _preflight_response(request.headers.get("Access-Control-Request-Headers", ""), requested_method)
-
-    async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-        # A signal, because a fault may have sent the response before the handler returns.
-        if request.path in open_paths:
-            response.headers["Access-Control-Allow-Origin"] = "*"
-            response.headers["Access-Control-Expose-Headers"] = EXPOSED_HEADERS
-
-    app.middlewares.append(preflights)
-    app.on_response_prepare.append(add_headers)
-
-
-def _preflight_response(names: str, method: str) -> web.Response:
-    """Allow any method and headers; the endpoint itself refuses wrong methods."""
-    headers = {
-        "Access-Control-Allow-Methods": method,
-        "Access-Control-Max-Age": str(PREFLIGHT_SECONDS),
-        "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
-    }
-    # Listed by name, because `*` does not include Authorization.
-    return web.Response(status=204, headers=headers | ({"Access-Control-Allow-Headers": names} if names else {}))

@@ -83,19 +83,20 @@ class _Connection:
         self._running: dict[str, asyncio.Task[None]] = {}
         # Includes tasks whose operation has finished but which are still sending the last message.
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_open = False
 
     async def run(self) -> None:
         """Handle messages until the client closes. Raises CloseError."""
         if self._socket.ws_protocol != PROTOCOL:
             raise CloseError(NO_PROTOCOL, "Subprotocol not acceptable")
         try:
-            async with asyncio.timeout(INIT_TIMEOUT_SECONDS):
-                is_open = await self._wait_for_init()
+            async with asyncio.timeout(INIT_TIMEOUT_SECONDS) as deadline:
+                async for message in self._socket:
+                    await self._handle(_read(message))
+                    if self._is_open:
+                        deadline.reschedule(None)
         except TimeoutError:
             raise CloseError(INIT_TIMEOUT, "Connection initialization timeout") from None
-        if is_open:
-            async for message in self._socket:
-                await self._handle(_read(message))
 
     async def cancel(self) -> None:
         tasks = tuple(self._tasks)
@@ -103,50 +104,38 @@ class _Connection:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _wait_for_init(self) -> bool:
-        """Wait for `connection_init`, answering pings; return False if the client closed before."""
-        async for message in self._socket:
-            parsed = _read(message)
-            match parsed["type"]:
-                case "connection_init":
-                    await self._init(parsed)
-                    return True
-                case "ping" | "pong":
-                    await self._handle(parsed)
-                case "subscribe":
-                    raise CloseError(UNAUTHORIZED, "Unauthorized")
-                case _:
-                    raise CloseError(BAD_REQUEST, "The first message must be connection_init")
-        return False
-
-    async def _init(self, message: dict[str, Any]) -> None:
-        payload = message.get("payload")
-        if isinstance(payload, dict):
-            texts = {name: value for name, value in payload.items() if isinstance(value, str)}
-            self._token = (
-                forms.access_token(texts)
-                # Names of headers have no case, but keys of a JSON object do.
-                or forms.access_token({name.title(): value for name, value in texts.items()})
-                or self._token
-            )
-        await self._send({"type": "connection_ack"})
-
     async def _handle(self, message: dict[str, Any]) -> None:
         match message["type"]:
             case "ping":
                 await self._send({"type": "pong"})
             case "pong":
                 pass
+            case "connection_init":
+                await self._init(message)
             case "subscribe":
                 self._subscribe(message)
-            case "complete":
-                await self._stop(message)
-            case "connection_init":
-                raise CloseError(INIT_TWICE, "Too many initialization requests")
+            case "complete" if self._is_open:
+                task = self._running.pop(str(message.get("id")), None)
+                if task is not None:
+                    task.cancel()
             case unknown:
-                raise CloseError(BAD_REQUEST, f"There is no message type {unknown[:50]!r}")
+                raise CloseError(BAD_REQUEST, f"The message type {unknown[:50]!r} is not expected here")
+
+    async def _init(self, message: dict[str, Any]) -> None:
+        if self._is_open:
+            raise CloseError(INIT_TWICE, "Too many initialization requests")
+        payload = message.get("payload")
+        # Names of headers have no case, but keys of a JSON object do.
+        pairs = payload.items() if isinstance(payload, dict) else ()
+        headers = {name.lower(): value for name, value in pairs if isinstance(value, str)}
+        given = {"Authorization": headers.get("authorization", ""), "token": headers.get("token")}
+        self._token = forms.access_token(given) or self._token
+        self._is_open = True
+        await self._send({"type": "connection_ack"})
 
     def _subscribe(self, message: dict[str, Any]) -> None:
+        if not self._is_open:
+            raise CloseError(UNAUTHORIZED, "Unauthorized")
         id_ = message.get("id")
         if not isinstance(id_, str) or not id_:
             raise CloseError(BAD_REQUEST, "A subscribe message must have an id")
@@ -161,36 +150,21 @@ class _Connection:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _stop(self, message: dict[str, Any]) -> None:
-        task = self._running.pop(str(message.get("id")), None)
-        if task is not None:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
     async def _run(self, id_: str, graphql_request: requests.GraphQLRequest) -> None:
-        try:
+        last: dict[str, Any] = {"id": id_, "type": "complete"}
+        with contextlib.suppress(ConnectionError):
             with self._exchange_middleware.record("graphql", self._request) as exchange:
                 responses = self._queries.stream(graphql_request, self._token, exchange)
                 async with contextlib.aclosing(responses):
                     async for response in responses:
                         exchange.entry.status = response.status
                         if "data" not in response.body:
-                            await self._finish({"id": id_, "type": "error", "payload": response.body["errors"]})
-                            return
+                            last = {"id": id_, "type": "error", "payload": response.body["errors"]}
+                            break
                         await self._send({"id": id_, "type": "next", "payload": response.body})
-            await self._finish({"id": id_, "type": "complete"})
-        except ConnectionError:
-            return
-        finally:
-            # The client may have begun another operation with this id meanwhile.
-            if self._running.get(id_) is asyncio.current_task():
-                del self._running[id_]
-
-    async def _finish(self, message: dict[str, Any]) -> None:
-        """Send the last message of an operation. Its id can be reused as soon as the client has received that."""
-        self._running.pop(message["id"], None)
-        await self._send(message)
+            # The id can be used again as soon as the client has received the last message.
+            self._running.pop(id_, None)
+            await self._send(last)
 
     async def _send(self, message: dict[str, Any]) -> None:
         await self._socket.send_str(orjson.dumps(message).decode())

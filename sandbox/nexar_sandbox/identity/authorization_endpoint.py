@@ -1,23 +1,14 @@
 """Authorization endpoint: login, consent and redirect with a code (RFC 6749 §4.1, OpenID Connect Core §3.1.2; contract
-graphql.md §4.3).
-
-Authlib validates requests and makes responses; this module handles the browser session and the pages. Errors are only
-redirected to registered redirect URIs.
+graphql.md §4.3). Errors are only redirected to registered redirect URIs.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
-from authlib.common.urls import add_params_to_uri
-from authlib.oauth2 import OAuth2Error
-from authlib.oauth2.rfc6749 import InvalidRequestError
-from authlib.oidc.core.errors import ConsentRequiredError
 
-from nexar_sandbox import clocks, pages
-from nexar_sandbox.identity import authorization_server, forms, grants, login, scopes, sessions, tokens
-from nexar_sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox import pages
+from nexar_sandbox.identity import forms, login, oauth, sessions
 
 AUTHORIZE_PATH, CONSENT_PATH = "/connect/authorize", "/account/consent"
 LOGIN_PROMPTS = frozenset({"login", "select_account"})
@@ -27,10 +18,9 @@ Pairs = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationEndpoint:
-    server: authorization_server.OAuthServer
+    server: oauth.OAuthServer
     browser_sessions: sessions.BrowserSessions
     html_pages: pages.Pages
-    clock: clocks.Clock
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get(AUTHORIZE_PATH, self.authorize)
@@ -56,102 +46,74 @@ class AuthorizationEndpoint:
         pairs = tuple(request.query.items())
         session = self.browser_sessions.of(request)
         try:
-            grant = self._grant(request, pairs, session)
-            if grant.prompt in LOGIN_PROMPTS:
+            asked = self.server.read_authorization(pairs)
+            if session is None or session.sign_in is None or asked.prompt & LOGIN_PROMPTS:
+                if "none" in asked.prompt:
+                    raise asked.error("login_required")
                 raise web.HTTPSeeOther(login.login_url(f"{AUTHORIZE_PATH}?{urlencode(_after_login(pairs))}"))
-            if session is None or session.sign_in is None:
-                # Not reached: without a sign-in the prompt is login.
-                raise TypeError("no user is signed in, and no login is required")
-            if self._must_ask(grant, session.sign_in):
-                return self._consent(pairs, grant, session)
-        except (OAuth2Error, ValueError) as error:
+            user, client_id = session.sign_in.user, asked.application.client_id
+            consents = self.server.authorization_store.has_consent(user, client_id, asked.scopes)
+            if "none" in asked.prompt and not consents:
+                raise asked.error("consent_required")
+        except oauth.OAuthError as error:
             return self._refused(request, error)
-        return self._sent(request, self.server.finish(grant, session.sign_in).headers)
+        if "consent" in asked.prompt or not consents:
+            return self._consent(pairs, asked, session)
+        return self._redirect(request, asked.redirect_uri, self.server.issue_code(asked, session.sign_in), asked.state)
 
     async def decide(self, request: web.Request) -> web.Response:
         form = await forms.page_form(request)
         session = self.browser_sessions.of(request)
-        if (
-            session is None
-            or session.sign_in is None
-            or not self.browser_sessions.is_own(session, form.get(sessions.CSRF_FIELD))
-        ):
-            return self._refused(request, InvalidRequestError("The form is out of date or from another site."))
+        is_own = self.browser_sessions.is_own(session, form.get(sessions.CSRF_FIELD))
+        if session is None or session.sign_in is None or not is_own:
+            return self._refused(request, oauth.OAuthError("invalid_request", login.STALE_FORM))
         try:
             # Validated again: the query comes back from a page that its user can edit.
-            grant = self._grant(request, tuple(parse_qsl(form.get("query", ""))), session)
-        except (OAuth2Error, ValueError) as error:
+            asked = self.server.read_authorization(tuple(parse_qsl(form.get("query", ""))))
+            if form.get("decision") != "allow":
+                raise asked.error("access_denied")
+        except oauth.OAuthError as error:
             return self._refused(request, error)
-        if form.get("decision") != "allow":
-            return self._sent(request, self.server.finish(grant, None).headers)
-        names = grant.request.scope.split()
-        self.server.authorization_store.consent(session.sign_in.user, grant.client.get_client_id(), names)
-        return self._sent(request, self.server.finish(grant, session.sign_in).headers)
-
-    def _grant(
-        self, request: web.Request, pairs: Pairs, session: sessions.BrowserSession | None
-    ) -> authorization_server.ConsentRequest:
-        """Validate the authorization request. Raises OAuth2Error, or ValueError for texts that Authlib's errors cannot
-        hold."""
-        sign_in = session.sign_in if session else None
-        if sign_in is not None and self._is_over(sign_in, dict(pairs).get("max_age")):
-            sign_in = None
-        issuer = forms.issuer(request)
-        return self.server.consent(ProtocolRequest("GET", pairs, issuer, sign_in=sign_in))
-
-    def _is_over(self, sign_in: tokens.SignIn, max_age: str | None) -> bool:
-        seconds = grants.max_age(max_age)
-        return seconds is not None and self.clock.now() - sign_in.at > seconds
-
-    def _must_ask(self, grant: authorization_server.ConsentRequest, sign_in: tokens.SignIn) -> bool:
-        """Return true if consent is needed. Raises ConsentRequiredError if `prompt` is none."""
-        data, names = grant.request.payload.data, grant.request.scope.split()
-        if grant.prompt != "consent" and self.server.authorization_store.has_consent(
-            sign_in.user, grant.client.get_client_id(), names
-        ):
-            return False
-        if data.get("prompt") == "none":
-            raise ConsentRequiredError(redirect_uri=grant.redirect_uri, state=data.get("state"))
-        return True
+        client_id = asked.application.client_id
+        self.server.authorization_store.consent(session.sign_in.user, client_id, asked.scopes)
+        return self._redirect(request, asked.redirect_uri, self.server.issue_code(asked, session.sign_in), asked.state)
 
     def _consent(
-        self, pairs: Pairs, grant: authorization_server.ConsentRequest, session: sessions.BrowserSession
+        self, pairs: Pairs, asked: oauth.AuthorizationRequest, session: sessions.BrowserSession
     ) -> web.Response:
         user = self.server.users.by_id(session.sign_in.user) if session.sign_in else None
         return self.html_pages.render(
             "consent.html",
-            leads_to=[grant.redirect_uri],
-            application=grant.client.application.name,
+            leads_to=[asked.redirect_uri],
+            application=asked.application.name,
             user=user,
-            scopes=[(name, scopes.ALL[name]) for name in dict.fromkeys(grant.request.scope.split())],
-            redirect_uri=grant.redirect_uri,
+            scopes=[(name, oauth.ALL_SCOPES[name]) for name in asked.scopes],
+            redirect_uri=asked.redirect_uri,
             query=urlencode(pairs),
             action=CONSENT_PATH,
-            csrf=self.browser_sessions.csrf_token(session),
+            csrf=session.csrf_token,
         )
 
-    def _refused(self, request: web.Request, error: Exception) -> web.Response:
+    def _refused(self, request: web.Request, error: oauth.OAuthError) -> web.Response:
         """Redirect the error to the application if its redirect URI is valid, else show it."""
-        if isinstance(error, OAuth2Error) and error.redirect_uri:
-            return self._sent(request, dict(error(None)[2]))
-        code, text = "invalid_request", "The request is not valid."
-        if isinstance(error, OAuth2Error):
-            code, text = str(error.error), error.get_error_description() or text
-        return self.html_pages.message("Sign-in failed", text, status=400, code=code)
+        if isinstance(error, oauth.RedirectedError):
+            told = {"error": error.code, "error_description": error.description or None, "state": error.state}
+            parameters = {**told, "iss": forms.issuer(request)}
+            return pages.redirect(oauth.redirect_address(error.redirect_uri, parameters), 302)
+        return self.html_pages.message("Sign-in failed", error.description, status=400, code=error.code)
 
-    def _sent(self, request: web.Request, headers: Mapping[str, str]) -> web.Response:
-        """Redirect to the application, with the issuer against mix-up attacks (RFC 9207)."""
-        address = add_params_to_uri(headers["Location"], [("iss", forms.issuer(request))])
-        return pages.redirect(address, 302)
+    def _redirect(self, request: web.Request, redirect_uri: str, code: str, state: str | None) -> web.Response:
+        """Redirect to the application with a code, and with the issuer against mix-up attacks (RFC 9207)."""
+        parameters = {"code": code, "state": state, "iss": forms.issuer(request)}
+        return pages.redirect(oauth.redirect_address(redirect_uri, parameters), 302)
 
 
 def _after_login(pairs: Pairs) -> list[tuple[str, str]]:
-    """Return the request after the login that it requires: without `max_age`, which 0 would require again and again."""
+    """Return the request after the login that it requires."""
     remaining = [
         (name, " ".join(word for word in value.split() if word not in LOGIN_PROMPTS))
         if name == "prompt"
         else (name, value)
         for name, value in pairs
-        if name != "max_age"
     ]
     return [(name, value) for name, value in remaining if name != "prompt" or value]

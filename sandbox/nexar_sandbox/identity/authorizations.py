@@ -12,7 +12,7 @@ from typing import TypeVar
 from cachetools import TTLCache
 
 from nexar_sandbox import clocks
-from nexar_sandbox.identity import clients, tokens
+from nexar_sandbox.identity import tokens
 
 T = TypeVar("T", "IssuedCode", "IssuedRefreshToken")
 # Seconds: of a code, and of a refresh token.
@@ -41,34 +41,20 @@ class IssuedCode:
     code_challenge: str
     used: bool = False
 
-    def get_redirect_uri(self) -> str:
-        return self.redirect_uri
-
-    def get_scope(self) -> str:
-        return " ".join(self.authorization.scopes)
-
 
 @dataclass(slots=True)
 class IssuedRefreshToken:
-    """An issued refresh token, without its value; used ones are kept to detect reuse. `expires` in seconds since
-    1970."""
+    """An issued refresh token, without its value; used ones are kept to detect reuse."""
 
     authorization: UserAuthorization
-    expires: float
     used: bool = False
-
-    def check_client(self, client: clients.OAuthClient) -> bool:
-        return client.application.client_id == self.authorization.client_id
-
-    def get_scope(self) -> str:
-        return " ".join(self.authorization.scopes)
 
 
 class AuthorizationStore:
     """Consents, codes and refresh tokens in memory. `rng` must be unpredictable."""
 
     def __init__(self, token_issuer: tokens.TokenIssuer, clock: clocks.Clock, rng: random.Random) -> None:
-        self._token_issuer, self._clock, self._rng = token_issuer, clock, rng
+        self._token_issuer, self._rng = token_issuer, rng
         self._codes: TTLCache[str, IssuedCode] = TTLCache(MAX_CODES, CODE_LIFETIME, clock.now)
         self._refresh_tokens: TTLCache[str, IssuedRefreshToken] = TTLCache(
             MAX_REFRESH_TOKENS, REFRESH_LIFETIME, clock.now
@@ -81,9 +67,11 @@ class AuthorizationStore:
     def has_consent(self, user: str, client_id: str, scopes: Iterable[str]) -> bool:
         return self._consents.get((user, client_id), frozenset[str]()).issuperset(scopes)
 
-    def keep_code(self, text: str, code: IssuedCode) -> None:
-        """Store an issued code, valid once for `CODE_LIFETIME`."""
+    def new_code(self, code: IssuedCode) -> str:
+        """Return a new code, valid once for `CODE_LIFETIME`."""
+        text = f"{self._rng.getrandbits(256):064X}"
         self._codes[text] = code
+        return text
 
     def code(self, text: str) -> IssuedCode | None:
         """Return the code if it is valid; reuse revokes its authorization."""
@@ -91,17 +79,12 @@ class AuthorizationStore:
 
     def new_refresh_token(self, authorization: UserAuthorization) -> str:
         text = f"{self._rng.getrandbits(256):064X}"
-        self._refresh_tokens[text] = IssuedRefreshToken(authorization, self._clock.now() + REFRESH_LIFETIME)
+        self._refresh_tokens[text] = IssuedRefreshToken(authorization)
         return text
 
     def refresh_token(self, text: str) -> IssuedRefreshToken | None:
         """Return the refresh token if it is valid; reuse revokes its authorization."""
         return self._unless_reused(self._refresh_tokens.get(text))
-
-    def look_up(self, text: str) -> IssuedRefreshToken | None:
-        """As `refresh_token`, without revoking anything."""
-        token = self._refresh_tokens.get(text)
-        return None if token is None or token.used or token.authorization.ended else token
 
     def end(self, authorization: UserAuthorization) -> None:
         """Revoke the authorization and its tokens."""
@@ -110,7 +93,7 @@ class AuthorizationStore:
             self._token_issuer.revoke(jti)
 
     def forget(self, client_id: str) -> None:
-        """Revoke codes and refresh tokens of a client whose secret was changed or which was deleted."""
+        """Revoke codes and refresh tokens of a client whose secret was changed."""
         granted = [code.authorization for code in self._codes.values()]
         granted += [token.authorization for token in self._refresh_tokens.values()]
         for authorization in granted:

@@ -1,19 +1,36 @@
-"""Token endpoint over HTTP, with its rate limits and faults (contract graphql.md §4.1).
-
-Authenticates the client, then runs Authlib's grants (`grants.py`). Also the discovery, key, userinfo, revocation and
-introspection endpoints; those for browsers are in `authorization_endpoint.py` and `login.py`.
+"""Token endpoint over HTTP, with its rate limits and faults (contract graphql.md §4.1); discovery, key and userinfo
+endpoints. Those for browsers are in `authorization_endpoint.py` and `login.py`, the protocol is in `oauth.py`.
 """
 
 import math
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 from aiohttp import web
-from authlib.oidc.core import UserInfo
 
-from nexar_sandbox import applications, clocks, exchanges, user_directory, windows
-from nexar_sandbox.identity import authorization_server, clients, discovery, forms, scopes, tokens
-from nexar_sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox import applications, clocks, exchanges, user_directory
+from nexar_sandbox.identity import (
+    authorization_endpoint,
+    forms,
+    oauth,
+    tokens,
+)
+
+TOKEN_PATH = "/connect/token"  # noqa: S105 (a path, no secret)
+USERINFO_PATH = "/connect/userinfo"
+DISCOVERY_PATH = "/.well-known/openid-configuration"
+JWKS_PATH = DISCOVERY_PATH + "/jwks"
+# What is the same for all applications.
+FACTS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("discovery.toml").read_text("utf-8"))
+PATHS = {
+    "jwks_uri": JWKS_PATH,
+    "authorization_endpoint": authorization_endpoint.AUTHORIZE_PATH,
+    "token_endpoint": TOKEN_PATH,
+    "userinfo_endpoint": USERINFO_PATH,
+}
 
 
 class TokenEndpoint:
@@ -21,60 +38,51 @@ class TokenEndpoint:
 
     def __init__(
         self,
-        server: authorization_server.OAuthServer,
-        limits: tuple[windows.Window, ...],
+        server: oauth.OAuthServer,
+        limits: tuple[clocks.Window, ...],
         clock: clocks.Clock,
         record_request: Callable[[], None],
+        exchange_middleware: exchanges.ExchangeMiddleware,
     ) -> None:
+        self._exchange_middleware = exchange_middleware
         self._server, self._limits, self._clock, self._record_request = server, limits, clock, record_request
-        self._windows: dict[str, windows.Windows] = {}
+        self._windows: dict[str, clocks.Windows] = {}
 
-    def add_routes(self, router: web.UrlDispatcher, exchange_middleware: exchanges.ExchangeMiddleware) -> None:
+    def add_routes(self, router: web.UrlDispatcher) -> None:
         """Register the endpoint for all methods: wrong ones get invalid_request."""
-        router.add_route("*", discovery.TOKEN_PATH, exchange_middleware.wrap("token", self.token))
+        router.add_route("*", TOKEN_PATH, self._exchange_middleware.wrap("token", self.token))
 
     async def token(self, request: web.Request, exchange: exchanges.Exchange) -> web.Response:
         """200 with the token, 400 with an OAuth error, 429 with Retry-After over a request window."""
         self._record_request()
         form = await forms.oauth_form(request)
         if form is None:
-            return _refused("invalid_request")
-        return await self._ask(form, request, request.headers.get("Authorization"), exchange)
-
-    async def ask_for(
-        self,
-        application: applications.SandboxApplication,
-        form: Mapping[str, str],
-        request: web.Request,
-        exchange: exchanges.Exchange,
-    ) -> web.Response:
-        """Token request of a page of the sandbox on behalf of an application; the same rate limits apply. `request` is
-        the page's."""
-        self._record_request()
-        secret = {"client_id": application.client_id, "client_secret": application.client_secret}
-        return await self._ask({**form, **secret}, request, None, exchange)
-
-    async def _ask(
-        self, form: Mapping[str, str], request: web.Request, authorization: str | None, exchange: exchanges.Exchange
-    ) -> web.Response:
+            return forms.json_response({"error": "invalid_request"}, 400)
         try:
-            credentials = clients.read_credentials(form, authorization)
-            known = self._server.registry.by_client_id(credentials.client_id)
+            client_id, secret = oauth.read_credentials(form, request.headers.get("Authorization"))
+            known = self._server.registry.by_client_id(client_id)
             # The rate limit applies before authentication, so that guessing secrets is limited, too.
             if known is not None and (wait := self._wait(known.client_id)):
                 # The body is our own: the contract has none for this case.
                 slow = {"error": "slow_down", "error_description": "too many token requests for this client"}
                 return forms.json_response(slow, 429, {"Retry-After": str(math.ceil(wait))})
-            application = clients.authenticate_client(known, credentials)
-        except clients.ClientAuthenticationError as refused:
-            return _refused(refused.code)
-        exchange.entry.application = application.application_id
-        sign_in = await self._sign_in(application, form)
-        protocol_request = ProtocolRequest("POST", tuple(form.items()), forms.issuer(request), application, sign_in)
-        response = self._server.token(protocol_request)
-        if response.status != 200:
-            return _refused(response.body["error"])
-        return forms.json_response(forms.order_token_fields(response.body), 200)
+            application = oauth.authenticate(known, secret)
+            exchange.entry.application = application.application_id
+            sign_in = await self._sign_in(application, form)
+            return forms.json_response(self._server.token(application, form, forms.issuer(request), sign_in), 200)
+        except oauth.OAuthError as error:
+            # Without a description, as in IdentityServer.
+            return forms.json_response({"error": error.code}, 400)
+
+    def issue_for(
+        self, application: applications.SandboxApplication, sign_in: tokens.SignIn, request: web.Request
+    ) -> dict[str, Any]:
+        """Return the token response for a page of the sandbox, without a limit of requests: the application's own
+        token, or that of the signed-in user if it gives more access. Raises oauth.OAuthError."""
+        self._record_request()
+        with self._exchange_middleware.record("token", request) as exchange:
+            exchange.entry.application = application.application_id
+            return self._server.token_of(application, sign_in, forms.issuer(request))
 
     def _wait(self, client_id: str) -> float:
         """Seconds until the rate limit admits a request. Drops limits of deleted applications."""
@@ -82,7 +90,7 @@ class TokenEndpoint:
             self._windows = {
                 id_: limits for id_, limits in self._windows.items() if self._server.registry.by_client_id(id_)
             }
-            self._windows[client_id] = windows.Windows(self._limits, self._clock)
+            self._windows[client_id] = clocks.Windows(self._limits, self._clock)
         return self._windows[client_id].try_take()
 
     async def _sign_in(
@@ -95,25 +103,20 @@ class TokenEndpoint:
         return None if user is None else tokens.SignIn(user.id, int(self._clock.now()))
 
 
-def _refused(error: str) -> web.Response:
-    """Return the response to a refused request, as in IdentityServer: without a description."""
-    return forms.json_response({"error": error}, 400)
-
-
 @dataclass(frozen=True, slots=True)
 class ResourceEndpoints:
-    server: authorization_server.OAuthServer
+    server: oauth.OAuthServer
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
-        router.add_get(discovery.DISCOVERY_PATH, self.discovery)
-        router.add_get(discovery.JWKS_PATH, self.jwks)
-        router.add_get(discovery.USERINFO_PATH, self.userinfo)
-        router.add_post(discovery.USERINFO_PATH, self.userinfo)
-        router.add_post(discovery.REVOCATION_PATH, self.revocation)
-        router.add_post(discovery.INTROSPECTION_PATH, self.introspection)
+        router.add_get(DISCOVERY_PATH, self.discovery)
+        router.add_get(JWKS_PATH, self.jwks)
+        router.add_get(USERINFO_PATH, self.userinfo)
+        router.add_post(USERINFO_PATH, self.userinfo)
 
     async def discovery(self, request: web.Request) -> web.Response:
-        return forms.json_response(discovery.document(forms.issuer(request), self.server.registry.all), 200, store=True)
+        return forms.json_response(
+            _discovery_document(forms.issuer(request), self.server.registry.all), 200, store=True
+        )
 
     async def jwks(self, _request: web.Request) -> web.Response:
         return forms.json_response(self.server.token_issuer.key.jwks(), 200, store=True)
@@ -126,37 +129,11 @@ class ResourceEndpoints:
         except (tokens.InvalidTokenError, tokens.ExpiredTokenError):
             return _challenge(401, "invalid_token")
         user = self.server.users.by_id(access.user or "")
-        if scopes.OPENID not in access.scopes:
+        if oauth.OPENID not in access.scopes:
             return _challenge(403, "insufficient_scope")
         if user is None:
             return _challenge(401, "invalid_token")
-        return forms.json_response(_claims(user).filter(" ".join(access.scopes)), 200)
-
-    async def revocation(self, request: web.Request) -> web.Response:
-        """200 even for an unknown token (RFC 7009 §2.2)."""
-        return await self._endpoint(request, "revocation", 400)
-
-    async def introspection(self, request: web.Request) -> web.Response:
-        """Token introspection (RFC 7662 §2.2)."""
-        return await self._endpoint(request, "introspection", 401)
-
-    async def _endpoint(self, request: web.Request, name: str, unknown: int) -> web.Response:
-        """Run an endpoint of Authlib; `unknown` is the status for a failed client authentication."""
-        form = await forms.oauth_form(request)
-        if form is None:
-            return forms.json_response({"error": "invalid_request"}, 400)
-        try:
-            credentials = clients.read_credentials(form, request.headers.get("Authorization"))
-            application = clients.authenticate_client(
-                self.server.registry.by_client_id(credentials.client_id), credentials
-            )
-        except clients.ClientAuthenticationError as refused:
-            headers = {"WWW-Authenticate": "Basic"} if unknown == 401 else None
-            return forms.json_response({"error": refused.code}, unknown, headers)
-        response = self.server.endpoint(
-            name, ProtocolRequest("POST", tuple(form.items()), forms.issuer(request), application)
-        )
-        return forms.json_response(response.body, response.status)
+        return forms.json_response(_claims(user, access.scopes), 200)
 
 
 async def _bearer(request: web.Request) -> str:
@@ -165,17 +142,31 @@ async def _bearer(request: web.Request) -> str:
     return (await forms.oauth_form(request) or {}).get("access_token", "") if token is None else token
 
 
-def _claims(user: user_directory.SandboxUser) -> UserInfo:
-    return UserInfo(
-        sub=user.id,
-        name=user.name,
-        given_name=user.given_name,
-        family_name=user.family_name,
-        preferred_username=user.email,
-        email=user.email,
-        email_verified=True,
-    )
+def _claims(user: user_directory.SandboxUser, names: Collection[str]) -> dict[str, object]:
+    """Return the claims of a user that these scopes allow."""
+    claims: dict[str, object] = {"sub": user.id}
+    if "profile" in names:
+        claims |= {"name": user.name, "given_name": user.given_name, "family_name": user.family_name}
+        claims["preferred_username"] = user.email
+    if "email" in names:
+        claims |= {"email": user.email, "email_verified": True}
+    return claims
 
 
 def _challenge(status: int, error: str) -> web.Response:
     return forms.json_response({"error": error}, status, {"WWW-Authenticate": f'Bearer error="{error}"'})
+
+
+def _discovery_document(issuer: str, registry: Iterable[applications.SandboxApplication]) -> dict[str, Any]:
+    """Return the document for the scopes and grant types of these applications (OpenID Connect Discovery 1.0 §3)."""
+    known = tuple(registry)
+    flows = {flow for application in known for flow in application.flows}
+    by_users = bool(flows - {applications.CLIENT_CREDENTIALS})
+    domains = {scope for application in known for scope in application.scopes}
+    return {
+        "issuer": issuer,
+        **{name: issuer + path for name, path in PATHS.items()},
+        "scopes_supported": sorted(domains | set(oauth.ABOUT_USERS if by_users else ())),
+        "grant_types_supported": sorted(flows | ({"refresh_token"} if by_users else set())),
+        **FACTS,
+    }

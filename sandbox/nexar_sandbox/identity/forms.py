@@ -8,8 +8,6 @@ from aiohttp import web
 
 FORM = "application/x-www-form-urlencoded"
 NO_STORE = {"Cache-Control": "no-store, no-cache, max-age=0", "Pragma": "no-cache"}
-# Order of fields in a token response, as in the real service (contract graphql.md §4.1).
-TOKEN_FIELD_ORDER = ("id_token", "access_token", "expires_in", "token_type", "refresh_token", "scope")
 
 
 async def oauth_form(request: web.Request) -> dict[str, str] | None:
@@ -39,11 +37,6 @@ async def _fields(request: web.Request) -> dict[str, str] | None:
 def issuer(request: web.Request) -> str:
     """Return the issuer of tokens: the address that the client uses."""
     return str(request.url.origin())
-
-
-def order_token_fields(body: Mapping[str, object]) -> dict[str, object]:
-    first = {name: body[name] for name in TOKEN_FIELD_ORDER if name in body}
-    return first | {name: value for name, value in body.items() if name not in first}
 
 
 def json_response(

@@ -1,4 +1,4 @@
-"""Login and logout pages, the user's page, and the end-session endpoint.
+"""Login page, the user's page, and signing out.
 
 Other pages redirect to `login_url`, which redirects back to them.
 """
@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from aiohttp import web
-from authlib.oauth2 import OAuth2Error
 
 from nexar_sandbox import pages
-from nexar_sandbox.identity import authorization_server, forms, sessions
-from nexar_sandbox.identity.clients import ProtocolRequest
+from nexar_sandbox.identity import forms, oauth, sessions
 
 LOGIN_PATH, LOGOUT_PATH, ACCOUNT_PATH = "/account/login", "/account/logout", "/account"
-END_SESSION_PATH = "/connect/endsession"
 STALE_FORM = "This form has been open for too long, or another window has signed out. Try again."
 WRONG_CREDENTIALS = "There is no user with this e-mail address and this password."
 
@@ -30,7 +27,7 @@ def login_url(return_to: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LoginPages:
-    server: authorization_server.OAuthServer
+    server: oauth.OAuthServer
     browser_sessions: sessions.BrowserSessions
     html_pages: pages.Pages
     leads: RedirectLookup
@@ -38,11 +35,8 @@ class LoginPages:
     def add_routes(self, router: web.UrlDispatcher) -> None:
         router.add_get(LOGIN_PATH, self.form)
         router.add_post(LOGIN_PATH, self.sign_in)
-        router.add_get(LOGOUT_PATH, self.confirm)
         router.add_post(LOGOUT_PATH, self.sign_out)
         router.add_get(ACCOUNT_PATH, self.user_page)
-        router.add_get(END_SESSION_PATH, self.end_session)
-        router.add_post(END_SESSION_PATH, self.end_session)
 
     async def form(self, request: web.Request) -> web.Response:
         return_to = _local_path(request.query.get("return_to"))
@@ -73,40 +67,17 @@ class LoginPages:
             user=user,
             organization=organization.name if organization else "",
             action=LOGOUT_PATH,
-            csrf=self.browser_sessions.csrf_token(session),
+            csrf=session.csrf_token,
         )
-
-    async def confirm(self, request: web.Request) -> web.Response:
-        session, user = self.browser_sessions.of(request), self.browser_sessions.user(request)
-        if session is None or user is None:
-            return self._signed_out()
-        csrf = self.browser_sessions.csrf_token(session)
-        return self.html_pages.render("sign_out.html", user=user, action=LOGOUT_PATH, csrf=csrf)
 
     async def sign_out(self, request: web.Request) -> web.Response:
         form = await forms.page_form(request)
         session = self.browser_sessions.of(request)
         if session is not None and not self.browser_sessions.is_own(session, form.get(sessions.CSRF_FIELD)):
-            return self._not_signed_out(STALE_FORM)
-        response = self._signed_out()
-        self.browser_sessions.sign_out(request, response)
-        return response
-
-    async def end_session(self, request: web.Request) -> web.Response:
-        """RP-Initiated Logout (OpenID Connect RP-Initiated Logout §2). Without an id_token of this user, the logout has
-        to be confirmed."""
-        pairs = tuple((request.query if request.method == "GET" else await forms.page_form(request)).items())
-        try:
-            end_session_request = self.server.sign_out(ProtocolRequest("GET", pairs, ""))
-        except (OAuth2Error, ValueError):
-            text = "An application requested your sign-out with an invalid token. You can sign out yourself."
-            return self._not_signed_out(text, code="invalid_request")
-        session = self.browser_sessions.of(request)
-        signed_in = session and session.sign_in
-        if signed_in and (end_session_request.id_token_claims or {}).get("sub") != signed_in.user:
-            raise web.HTTPSeeOther(LOGOUT_PATH)
-        address = end_session_request.redirect_uri
-        response = self._signed_out() if address is None else pages.redirect(address, 302)
+            return self.html_pages.message(
+                "Not signed out", STALE_FORM, status=400, link=ACCOUNT_PATH, link_text="Back"
+            )
+        response = self.html_pages.message("Signed out", "You are signed out.", link=LOGIN_PATH, link_text="Sign in")
         self.browser_sessions.sign_out(request, response)
         return response
 
@@ -123,18 +94,10 @@ class LoginPages:
             demo=self.server.users.with_default_password,
             return_to=return_to,
             action=LOGIN_PATH,
-            csrf=self.browser_sessions.csrf_token(session),
+            csrf=session.csrf_token,
         )
         self.browser_sessions.keep(request, response, session)
         return response
-
-    def _not_signed_out(self, text: str, code: str = "") -> web.Response:
-        return self.html_pages.message(
-            "Not signed out", text, status=400, code=code, link=LOGOUT_PATH, link_text="Sign out"
-        )
-
-    def _signed_out(self) -> web.Response:
-        return self.html_pages.message("Signed out", "You are signed out.", link=LOGIN_PATH, link_text="Sign in")
 
 
 def _local_path(return_to: str | None) -> str:

@@ -1,10 +1,9 @@
-"""Browser sessions by signed cookies, and CSRF tokens of forms.
+"""Browser sessions by cookies, and CSRF tokens of forms.
 
 Used by the login and consent pages, the portal and the admin pages. A session begins with the first form and gets a new
 id at sign-in (against session fixation).
 """
 
-import hashlib
 import hmac
 import random
 from dataclasses import dataclass
@@ -22,9 +21,10 @@ CSRF_FIELD = "csrf"
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """A browser session. `sign_in` is None before the sign-in. The id is secret."""
+    """A browser session. `sign_in` is None before the sign-in. Id and CSRF token are secret."""
 
     id: str
+    csrf_token: str
     sign_in: tokens.SignIn | None = None
 
     def __repr__(self) -> str:
@@ -36,17 +36,11 @@ class BrowserSessions:
 
     def __init__(self, users: user_directory.UserDirectory, clock: clocks.Clock, rng: random.Random) -> None:
         self._users, self._clock, self._rng = users, clock, rng
-        self._secret = rng.randbytes(32)
         self._sessions: TTLCache[str, BrowserSession] = TTLCache(MAX_SESSIONS, LIFETIME, clock.now)
 
     def of(self, request: web.Request) -> BrowserSession | None:
-        """Return the session of the request's cookie; None if its user was removed."""
-        id_, _, signature = request.cookies.get(_cookie(request), "").partition(".")
-        session = self._sessions.get(id_)
-        if session is None or not hmac.compare_digest(signature.encode(), self._signed("session", id_).encode()):
-            return None
-        gone = session.sign_in is not None and self._users.by_id(session.sign_in.user) is None
-        return None if gone else session
+        """Return the session of the request's cookie."""
+        return self._sessions.get(request.cookies.get(_cookie(request), ""))
 
     def user(self, request: web.Request) -> user_directory.SandboxUser | None:
         session = self.of(request)
@@ -59,7 +53,7 @@ class BrowserSessions:
     def keep(self, request: web.Request, response: web.Response, session: BrowserSession) -> None:
         response.set_cookie(
             _cookie(request),
-            f"{session.id}.{self._signed('session', session.id)}",
+            session.id,
             httponly=True,
             samesite="Lax",
             secure=request.secure,
@@ -80,25 +74,16 @@ class BrowserSessions:
             self._sessions.pop(session.id, None)
         response.del_cookie(_cookie(request), httponly=True, samesite="Lax", secure=request.secure)
 
-    def csrf_token(self, session: BrowserSession) -> str:
-        return self._signed("csrf", session.id)
-
     def is_own(self, session: BrowserSession | None, token: object) -> bool:
         if session is None or not isinstance(token, str):
             return False
-        return hmac.compare_digest(token.encode(), self.csrf_token(session).encode())
+        return hmac.compare_digest(token.encode(), session.csrf_token.encode())
 
     def _new(self, user: user_directory.SandboxUser | None) -> BrowserSession:
-        id_ = self._rng.randbytes(32).hex()
-        sign_in = None
-        if user is not None:
-            sign_in = tokens.SignIn(user.id, int(self._clock.now()), self._signed("public", id_)[:32].upper())
-        session = BrowserSession(id_, sign_in)
-        self._sessions[id_] = session
+        id_, public_id, csrf_token = (self._rng.randbytes(size).hex() for size in (32, 16, 32))
+        sign_in = None if user is None else tokens.SignIn(user.id, int(self._clock.now()), public_id.upper())
+        session = self._sessions[id_] = BrowserSession(id_, csrf_token, sign_in)
         return session
-
-    def _signed(self, use: str, id_: str) -> str:
-        return hmac.digest(self._secret, f"{use}:{id_}".encode(), hashlib.sha256).hex()
 
 
 def _cookie(request: web.Request) -> str:

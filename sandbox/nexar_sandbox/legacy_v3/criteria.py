@@ -12,7 +12,7 @@ from luqum import tree
 from luqum.exceptions import ParseError
 from luqum.parser import parser
 
-from nexar_sandbox.legacy_v3 import errors
+from nexar_sandbox.legacy_v3 import query_string
 
 MAX_QUERY_LENGTH = 2_000
 _RANGE = re.compile(r"\[(.+) TO (.+)\]")
@@ -76,13 +76,13 @@ def of_field(field: str, values: list[str]) -> Criterion:
 
 def of_query(query: str) -> list[Criterion]:
     if len(query) > MAX_QUERY_LENGTH:
-        raise errors.bad_request(f"filter query is longer than {MAX_QUERY_LENGTH} characters")
+        raise query_string.bad_request(f"filter query is longer than {MAX_QUERY_LENGTH} characters")
     try:
         return list(_read(parser.parse(query)))
     except (ParseError, ValueError, ArithmeticError, RecursionError):
-        raise errors.bad_request(f"filter query cannot be parsed: {query[:80]}") from None
+        raise query_string.bad_request(f"filter query cannot be parsed: {query[:80]}") from None
     except _UnsupportedError as strange:
-        raise errors.bad_request(f"filter query is not supported ({strange}): {query[:80]}") from None
+        raise query_string.bad_request(f"filter query is not supported ({strange}): {query[:80]}") from None
 
 
 def _read(node: tree.Item) -> Iterator[Criterion]:

@@ -10,7 +10,7 @@ import orjson
 from aiohttp import web
 
 from nexar_sandbox import journal, pages
-from nexar_sandbox.legacy_v3 import errors, query_string, service
+from nexar_sandbox.legacy_v3 import query_string, service
 
 PREFIXES = ("/v3", "/api/v3")
 # Longer request targets were refused by the server in front (contract v3-rest.md §6).
@@ -70,7 +70,7 @@ class LegacyEndpoints:
         try:
             style = response_style(parameters)
             return success_response(resolve(self._served.caller(parameters), request), style, request)
-        except errors.LegacyError as why:
+        except query_string.LegacyError as why:
             return error_response(why, style, request)
 
 
@@ -84,8 +84,8 @@ def _of_class(served: service.LegacyService, path: str, name: str) -> dict[str, 
 
 def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict[str, Any]:
     if request.method not in ("GET", "HEAD"):
-        raise errors.LegacyError(405, "Method not allowed")
-    raise errors.LegacyError(404, "Resource not found")
+        raise query_string.LegacyError(405, "Method not allowed")
+    raise query_string.LegacyError(404, "Resource not found")
 
 
 _CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
@@ -96,7 +96,7 @@ _GZIP_FROM = 512
 def response_style(parameters: query_string.QueryString) -> ResponseStyle:
     callback = parameters.one("callback") or None
     if callback and not _CALLBACK.fullmatch(callback):
-        raise errors.bad_request("callback is not the name of a function")
+        raise query_string.bad_request("callback is not the name of a function")
     return ResponseStyle(parameters.flag("pretty_print"), callback, parameters.flag("suppress_status_codes"))
 
 
@@ -104,7 +104,7 @@ def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Re
     return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
 
 
-def error_response(error: errors.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
+def error_response(error: query_string.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
     """Return an error response in v3's JSON (§5)."""
     name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
     body = _written({"__class__": name, "message": error.message}, 4 if style.pretty else 2)

@@ -8,7 +8,7 @@ from functools import partial
 from operator import methodcaller
 from typing import Any
 
-from nexar_sandbox.legacy_v3 import criteria, errors, facets, search_request
+from nexar_sandbox.legacy_v3 import criteria, query_string, search_request
 
 Object = dict[str, Any]
 _WORD = re.compile(r"\w+")
@@ -40,7 +40,7 @@ class LegacyListing:
         filters_ = search.criteria
         objects = self._passing(matching, filters_)
         keys = [(None if field == "score" else self._value(field), downwards) for field, downwards in search.order]
-        objects = facets.ordered(objects, keys)
+        objects = search_request.ordered(objects, keys)
 
         def counted_objects(field: str, options: search_request.CountOptions) -> list[ListedObject]:
             if not options.exclude_filter:
@@ -79,7 +79,7 @@ class LegacyListing:
             objects = [
                 object_
                 for object_ in objects
-                if any(map(each.holds, facets.several(values(object_))))
+                if any(map(each.holds, search_request.several(values(object_))))
                 or (each.field == "name" and any(map(each.holds, object_.also)))
             ]
         return objects
@@ -88,20 +88,20 @@ class LegacyListing:
         """Accessor of a field. Refuses unknown fields."""
         # All objects of a class have the same fields.
         if self._all and (field not in self._all[0].object or field.startswith("_")):
-            raise errors.bad_request(f"there is no field {field[:60]}")
+            raise query_string.bad_request(f"there is no field {field[:60]}")
         get = methodcaller("get", field)
         return lambda row: get(row.object)
 
     def _facet(self, field: str, options: search_request.CountOptions, over: list[ListedObject]) -> Object:
-        values = [facets.several(value) for value in map(self._value(field), over)]
+        values = [search_request.several(value) for value in map(self._value(field), over)]
         counts = Counter(each for some in values for each in some)
-        return facets.facet(facets.by_frequency(counts), sum(not some for some in values), options)
+        return search_request.facet(search_request.by_frequency(counts), sum(not some for some in values), options)
 
     def _stats(self, field: str, over: list[ListedObject]) -> Object:
         values = [value for value in map(self._value(field), over) if value is not None]
         if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-            raise errors.bad_request(f"stats: {field[:60]} has no numbers")
-        return facets.stats(Counter(values), len(over) - len(values))
+            raise query_string.bad_request(f"stats: {field[:60]} has no numbers")
+        return search_request.stats(Counter(values), len(over) - len(values))
 
 
 def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import matching, records, store
-from nexar_sandbox.legacy_v3 import criteria, errors
+from nexar_sandbox.legacy_v3 import criteria, query_string
 
 MOST_QUERIES, LIMIT, MAX_ITEMS, MAX_REACHED = 20, 3, 20, 100
 # Letters and digits that a number with a wildcard needs.
@@ -39,13 +39,13 @@ class _InvalidQueryError(Exception):
 def read(queries: str | None) -> list[dict[str, Any]]:
     """Return the queries with all keys of the echo, defaults where they were not sent."""
     if not queries:
-        raise errors.bad_request("queries argument is missing")
+        raise query_string.bad_request("queries argument is missing")
     try:
         queries_ = json.loads(queries, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        raise errors.bad_request("queries is not JSON") from None
+        raise query_string.bad_request("queries is not JSON") from None
     if not isinstance(queries_, list) or len(queries_) > MOST_QUERIES:
-        raise errors.bad_request(f"queries is not a list of at most {MOST_QUERIES} queries")
+        raise query_string.bad_request(f"queries is not a list of at most {MOST_QUERIES} queries")
     return [_with_defaults(each) for each in queries_]
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from nexar_sandbox.catalog import pricing, records, store
-from nexar_sandbox.legacy_v3 import catalog_objects, errors, spec_names
+from nexar_sandbox.legacy_v3 import catalog_objects, query_string, spec_names
 from nexar_sandbox.legacy_v3.criteria import Criterion
 
 CatalogFilter = tuple[str, tuple[str, ...]]
@@ -47,7 +47,7 @@ class SearchField:
     def values_of(self, part: records.Part) -> list[Any]:
         """Values of a part. Raises LegacyError for a field whose values cannot be read per part."""
         if self.values is None:
-            raise errors.bad_request(f"{self.name} can only be filtered by whole values and counted")
+            raise query_string.bad_request(f"{self.name} can only be filtered by whole values and counted")
         return self.values(part)
 
     @property
@@ -90,7 +90,7 @@ class PartFields:
     def of(self, name: str) -> SearchField:
         field = self._fields.get(name) or self._spec(name)
         if field is None:
-            raise errors.bad_request(
+            raise query_string.bad_request(
                 f"parts have no field {name[:60]}; they have {', '.join(self._fields)}, specs.<key>.value"
             )
         return field
@@ -221,7 +221,7 @@ class PartFields:
         try:
             return frozenset(self._catalog.search("", records.SearchConditions(filters)).parts)
         except ValueError as error:
-            raise errors.bad_request(str(error)) from None
+            raise query_string.bad_request(str(error)) from None
 
     def _search_fields(self) -> Iterable[SearchField]:
         company_objects = self._company_objects

@@ -1,15 +1,16 @@
 """/parts/search (contract v3-rest.md §1.1, §3.6): search for parts, with facets and statistics."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from nexar_sandbox.catalog import records, store
-from nexar_sandbox.legacy_v3 import criteria, errors, facets, part_fields, spec_names
+from nexar_sandbox.legacy_v3 import criteria, part_fields, query_string, search_request, spec_names
 from nexar_sandbox.legacy_v3.search_request import CountOptions, LegacySearch, SearchResult
 
 Object = dict[str, Any]
+Counts = Sequence[tuple[Any, int]]
 # A spec_drilldown looks at so many of the best hits, and finds so many specs.
 _LOOKED_AT, _SUGGESTED = 100, 8
 
@@ -65,14 +66,14 @@ class PartSearch:
             sort = key if alone else ""
             hits = self._catalog.search(search.q, conditions, sort, bool(sort) and downwards)
         except ValueError as error:
-            raise errors.bad_request(str(error)) from None
+            raise query_string.bad_request(str(error)) from None
         for rows in inside:
             hits = hits.intersect(rows)
         if left:
             hits = self._passing(hits, left)
         if not alone and order not in ([], [(None, True)]):
             keys = [(field and self._key(field, down), down) for field, down in order]
-            hits = self._catalog.hits_for(facets.ordered(list(hits.ids), keys))
+            hits = self._catalog.hits_for(search_request.ordered(list(hits.ids), keys))
         return hits
 
     def _passing(self, hits: records.SearchHits, filters_: list[criteria.Criterion]) -> records.SearchHits:
@@ -104,9 +105,9 @@ class PartSearch:
     def _facet(self, name: str, hits: records.SearchHits, options: CountOptions) -> Object:
         field = self._fields.of(name)
         counts = self._value_counts(field, hits)
-        return facets.facet(counts, self._missing(field, hits, counts), options)
+        return search_request.facet(counts, self._missing(field, hits, counts), options)
 
-    def _value_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
+    def _value_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> Counts:
         """(value, hits that have it), most frequent first."""
         if field.spec is not None:
             return self._spec_counts(field, hits)
@@ -119,9 +120,9 @@ class PartSearch:
         }.get(field.count_kind)
         if count_hits is not None:
             return [(field.display(named), count) for named, count in count_hits(hits)]
-        return facets.by_frequency(Counter(self._values(field, hits)))
+        return search_request.by_frequency(Counter(self._values(field, hits)))
 
-    def _spec_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> facets.Counts:
+    def _spec_counts(self, field: part_fields.SearchField, hits: records.SearchHits) -> Counts:
         merged: Counter[str] = Counter()
         for attribute, some in self._fields.by_source(field, hits):
             for display, number, count in self._catalog.spec_counts(some, attribute.shortname).buckets:
@@ -132,7 +133,7 @@ class PartSearch:
     def _values(self, field: part_fields.SearchField, hits: records.SearchHits) -> Iterator[Any]:
         return (value for id_ in hits.ids for value in field.values_of(self.part(id_)))
 
-    def _missing(self, field: part_fields.SearchField, hits: records.SearchHits, counts: facets.Counts) -> int:
+    def _missing(self, field: part_fields.SearchField, hits: records.SearchHits, counts: Counts) -> int:
         if field.count_kind == "seller":  # a part counts for each of its sellers
             return self._catalog.unlisted(hits)
         if field.spec is not None:  # and for each of several values
@@ -151,12 +152,12 @@ class PartSearch:
         if field.spec is None:
             numbers = Counter(self._values(field, hits))
             if not all(isinstance(number, int | float) for number in numbers):
-                raise errors.bad_request(f"stats: {name[:60]} has no numbers")
+                raise query_string.bad_request(f"stats: {name[:60]} has no numbers")
         for attribute, some in self._fields.by_source(field, hits):
             buckets = self._catalog.spec_counts(some, attribute.shortname).buckets
             numbers.update({number: count for _, number, count in buckets if number is not None})
         having = self._with_value(field, hits) if field.range else numbers.total()
-        return facets.stats(numbers, hits.hits - having)
+        return search_request.stats(numbers, hits.hits - having)
 
     def _drilldown(self, search: LegacySearch) -> Drilldown:
         """Return the specs that most of the best hits have, with facets, and statistics of those that are numbers."""

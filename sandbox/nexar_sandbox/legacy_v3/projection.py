@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nexar_sandbox.legacy_v3 import errors, query_string
+from nexar_sandbox.legacy_v3 import query_string
 
 FieldPath = tuple[str, ...]
 
@@ -93,7 +93,7 @@ def _as_shown(path: FieldPath, shown_as: ShownAs) -> list[FieldPath]:
 def _cut(name: str, text: str) -> slice:
     range_match = _RANGE.fullmatch(text.strip())
     if range_match is None:
-        raise errors.bad_request(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
+        raise query_string.bad_request(f"{name[:60]} is not a range such as [0:5]: {text[:40]}")
     return slice(*(None if end is None else int(end) for end in range_match.groups()))
 
 

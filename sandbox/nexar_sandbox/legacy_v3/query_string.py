@@ -1,12 +1,24 @@
-"""Parser of v3 query strings (contract v3-rest.md §2, §6): four notations of arrays, seven of booleans."""
+"""Parser of v3 query strings (contract v3-rest.md §2, §6): four notations of arrays, seven of booleans; and errors with
+the status and message that clients see (§5)."""
 
 import re
 from urllib.parse import parse_qsl
 
-from nexar_sandbox.legacy_v3 import errors
-
 _BRACKETS = re.compile(r"(.+?)\[\d*\]", re.DOTALL)
 _YES, _NO = ("true", "1", ""), ("false", "0")
+
+
+class LegacyError(Exception):
+    """A ClientErrorResponse or, from 500 on, a ServerErrorResponse."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+def bad_request(message: str) -> LegacyError:
+    return LegacyError(400, message)
 
 
 class QueryString:
@@ -34,14 +46,14 @@ class QueryString:
         if value is None or value.lower() in _NO:
             return False
         if value.lower() not in _YES:
-            raise errors.bad_request(f"{name} is not a boolean: {value[:40]}")
+            raise bad_request(f"{name} is not a boolean: {value[:40]}")
         return True
 
     def number(self, name: str, default: int, most: int) -> int:
         """Return a whole number from 0 to `most`."""
         value = self.one(name) or str(default)
         if not re.fullmatch("[0-9]{1,9}", value) or int(value) > most:
-            raise errors.bad_request(f"{name} is not an integer from 0 to {most}: {value[:40]}")
+            raise bad_request(f"{name} is not an integer from 0 to {most}: {value[:40]}")
         return int(value)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nexar_sandbox import clocks, windows
+from nexar_sandbox import clocks
 from nexar_sandbox.catalog import store
-from nexar_sandbox.legacy_v3 import errors, match, objects, projection, query_string, search_request
+from nexar_sandbox.legacy_v3 import match, objects, projection, query_string, search_request
 
 # The default API key: that of the shipped configuration.
 DEFAULT_APIKEY = "EXAMPLE_KEY"
@@ -37,19 +37,19 @@ class LegacySettings:
 
 class LegacyKeys:
     def __init__(self, apikeys: Sequence[str], per_second: int | None, clock: clocks.Clock) -> None:
-        limits = () if per_second is None else (windows.Window(per_second, 1),)
-        self._windows = {apikey: windows.Windows(limits, clock) for apikey in apikeys}
+        limits = () if per_second is None else (clocks.Window(per_second, 1),)
+        self._windows = {apikey: clocks.Windows(limits, clock) for apikey in apikeys}
         self._requests: Counter[str] = Counter()
 
     def admit(self, apikey: str | None) -> str:
         """Return the key of a request that is served, which is counted. Refuses all others."""
         if not apikey:
-            raise errors.bad_request("apikey argument is missing")
+            raise query_string.bad_request("apikey argument is missing")
         window = self._windows.get(apikey)
         if window is None:
-            raise errors.LegacyError(403, "Forbidden request")
+            raise query_string.LegacyError(403, "Forbidden request")
         if window.try_take() > 0:
-            raise errors.LegacyError(429, "Too many requests")
+            raise query_string.LegacyError(429, "Too many requests")
         self._requests[apikey] += 1
         return apikey
 
@@ -123,14 +123,14 @@ class LegacyService:
     def get_one(self, caller: LegacyRequest, name: str, uid: str) -> Object:
         object_: Object | None = self._get(caller, name, [uid]).get(uid)
         if object_ is None:
-            raise errors.LegacyError(404, f"{name} not found")
+            raise query_string.LegacyError(404, f"{name} not found")
         return object_
 
     def get_multi(self, caller: LegacyRequest, name: str) -> Object:
         """Objects by requested uid, without `__class__`; unknown uids are omitted."""
         requested_uids = list(dict.fromkeys(caller.parameters.all("uid") + caller.parameters.all("uids")))
         if not 1 <= len(requested_uids) <= MAX_UIDS:
-            raise errors.bad_request(f"uid argument has {len(requested_uids)} uids; it takes 1 to {MAX_UIDS}")
+            raise query_string.bad_request(f"uid argument has {len(requested_uids)} uids; it takes 1 to {MAX_UIDS}")
         return self._get(caller, name, requested_uids)
 
     def _get(self, caller: LegacyRequest, name: str, requested_uids: list[str]) -> Object:

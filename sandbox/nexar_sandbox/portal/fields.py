@@ -6,9 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from nexar_sandbox import applications, pages, user_directory
-
-SHORTEST_PASSWORD, LONGEST_PASSWORD = 8, 200
+from nexar_sandbox import applications, pages
 
 
 class MistakeError(Exception):
@@ -27,12 +25,12 @@ class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     label: str
     noun: str = ""
-    kind: Literal["text", "lines", "checkbox", "radio", "url", "email", "password"] = "text"
+    kind: Literal["text", "lines", "checkbox", "radio", "url"] = "text"
     required: bool = True
     longest: int = 100
     hint: str = ""
     choices: dict[str, str] = {}
-    check: Literal["", "address", "uri", "parts"] = ""
+    check: Literal["", "uri", "parts"] = ""
 
     def parse(self, form: Mapping[str, str]) -> Any:
         """Return the key of the choice, the keys of the checked boxes, the lines without duplicates, or the stripped
@@ -44,7 +42,7 @@ class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return self._choice(text)
         if self.kind == "lines":
             return tuple(dict.fromkeys(self._text(line.strip()) for line in text.split("\n") if line.strip()))
-        return self._password(text) if self.kind == "password" else self._text(text.strip())
+        return self._text(text.strip())
 
     def _boxes(self, form: Mapping[str, str]) -> tuple[str, ...]:
         keys = tuple(key for key in self.choices if form.get(f"{self.name}-{key}"))
@@ -56,11 +54,6 @@ class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if key not in self.choices:
             raise MistakeError(self.name, f"There is no {self.noun} {key!r}." if key else f"Choose a {self.noun}.")
         return key
-
-    def _password(self, text: str) -> str:
-        if not SHORTEST_PASSWORD <= len(text) <= LONGEST_PASSWORD:
-            raise MistakeError(self.name, f"A password has {SHORTEST_PASSWORD} to {LONGEST_PASSWORD} characters.")
-        return text
 
     def _text(self, text: str) -> str:
         message = _ERRORS[self.check](text) if text and self.check else ""
@@ -84,7 +77,6 @@ class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     field_names: tuple[str, ...] = ()
     text: str = ""
     note: str = ""
-    danger: bool = False
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -101,10 +93,6 @@ def parse(fields: tuple[Field, ...], form: Mapping[str, str]) -> tuple[dict[str,
         except MistakeError as mistake:
             mistakes[declared.name] = str(mistake)
     return values, mistakes
-
-
-def _email_error(text: str) -> str:
-    return "" if user_directory.EMAIL_ADDRESS.fullmatch(text) else f"{text!r} is not an e-mail address."
 
 
 def _uri_error(text: str) -> str:
@@ -126,7 +114,7 @@ def _plan_label(plan: applications.SandboxPlan) -> str:
     return f"{plan.name}: {pages.format_number(plan.parts)} parts {period}, {features}"
 
 
-_ERRORS: dict[str, Callable[[str], str]] = {"address": _email_error, "uri": _uri_error, "parts": _parts_error}
+_ERRORS: dict[str, Callable[[str], str]] = {"uri": _uri_error, "parts": _parts_error}
 
 
 class _Table(msgspec.Struct, frozen=True):

@@ -1,7 +1,5 @@
-"""Pages for applications: list, details, and the forms that create, change and delete them; and the page of the
-organization: its name and its users."""
+"""Pages for applications: list, details, and the forms that create and change them."""
 
-import asyncio
 import functools
 import random
 import uuid
@@ -9,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nexar_sandbox import applications, clocks, part_usage, user_directory
+from nexar_sandbox import applications, clocks, part_usage
 from nexar_sandbox.identity import authorizations
 from nexar_sandbox.portal import fields, responder
 from nexar_sandbox.portal.responder import PortalRequest, Saved, Shown
@@ -43,9 +41,7 @@ class ApplicationPages:
         portal.add_form(f"{ONE}/ide", (), self._details, self._choose_for_ide)
         for name, typed, save in (
             ("edit", _current, self._change),
-            ("plan", _current_plan, self._change_plan),
             ("secret", None, self._rotate),
-            ("delete", None, self._delete),
         ):
             form = fields.FORMS[name]
             page = functools.partial(self._form, form, typed)
@@ -108,24 +104,11 @@ class ApplicationPages:
         self.registry.replace(application)
         return _path(application), "The changes are saved."
 
-    async def _change_plan(self, visit: PortalRequest, **plan: Any) -> Saved:
-        application = self._application(visit)
-        _require_plan(application)
-        application = _with_plan(application, **plan)
-        self.registry.replace(application)
-        return _path(application), f"{application.name} is on {applications.PLANS[plan['plan']].name}."
-
     async def _rotate(self, visit: PortalRequest) -> Saved:
         application = self._application(visit)
         self.registry.replace(replace(application, client_secret=self._secret()))
         self.authorizations.forget(application.client_id)
         return _path(application), "The secret was rotated. The old one is refused."
-
-    async def _delete(self, visit: PortalRequest) -> Saved:
-        application = self._application(visit)
-        self.registry.remove(application.application_id)
-        self.authorizations.forget(application.client_id)
-        return responder.PATH, f"{application.name} is deleted."
 
     async def _add_callback(self, visit: PortalRequest, *, callback: str) -> Saved:
         application = self._application(visit)
@@ -190,20 +173,6 @@ def _current(application: applications.SandboxApplication) -> dict[str, str]:
     return {"name": application.name, "description": application.description or "", **checked}
 
 
-def _current_plan(application: applications.SandboxApplication) -> dict[str, str]:
-    _require_plan(application)
-    plan = applications.plan_of(application)
-    parts = "" if plan and plan.parts == application.part_limit else str(application.part_limit)
-    add_ons = plan.add_ons if plan else ()
-    checked = {f"add-on-{feature}": "on" for feature in add_ons if feature in application.features}
-    return {"plan": application.plan or "", "parts": parts, **checked}
-
-
-def _require_plan(application: applications.SandboxApplication) -> None:
-    if applications.SUPPLY_SCOPE not in application.scopes:
-        raise responder.PortalNotFoundError(f"{application.name} has no supply domain, so it has no plan.")
-
-
 def _with_plan(
     application: applications.SandboxApplication, plan: str, add_on: Names, parts: str
 ) -> applications.SandboxApplication:
@@ -211,66 +180,3 @@ def _with_plan(
         return applications.with_plan(application, plan, add_on, int(parts) if parts else None)
     except ValueError as error:
         raise fields.MistakeError("add-on", str(error)) from error
-
-
-ORGANIZATION = responder.ORGANIZATION_PATH
-REMOVE_PATH = f"{ORGANIZATION}/users/{{id}}/remove"
-NEW_USER = tuple(fields.FIELDS[name] for name in ("name", "email", "password"))
-
-
-@dataclass(frozen=True, slots=True)
-class OrganizationPages:
-    """The pages, and what their forms save. `rng` must be unpredictable."""
-
-    users: user_directory.UserDirectory
-    clock: clocks.Clock
-    rng: random.Random
-
-    def add_routes(self, portal: responder.PortalResponder) -> None:
-        portal.add_page(ORGANIZATION, self._page)
-        portal.add_form(f"{ORGANIZATION}/name", (fields.FIELDS["organization"],), self._page, self._rename)
-        portal.add_form(f"{ORGANIZATION}/users", NEW_USER, self._page, self._add)
-        portal.add_page(REMOVE_PATH, self._confirm_removal)
-        portal.add_form(REMOVE_PATH, (), self._confirm_removal, self._remove)
-
-    def _page(self, visit: PortalRequest) -> Shown:
-        return "organization", {
-            "users": self.users.of_organization(visit.organization.id),
-            "path": ORGANIZATION,
-            "new_user": NEW_USER,
-            "new_name": fields.FIELDS["organization"],
-        }
-
-    async def _rename(self, visit: PortalRequest, *, organization: str) -> Saved:
-        self.users.replace_organization(replace(visit.organization, name=organization))
-        return ORGANIZATION, f"The organization's name is {organization}."
-
-    async def _add(self, visit: PortalRequest, *, name: str, email: str, password: str) -> Saved:
-        hashed = await asyncio.to_thread(user_directory.hash_password, password)
-        id_ = str(uuid.UUID(int=self.rng.getrandbits(128), version=4))
-        user = user_directory.SandboxUser(id_, email, name, hashed, visit.organization.id, self.clock.now())
-        try:
-            self.users.add(user)
-        except ValueError as error:
-            raise fields.MistakeError("email", "This address is already in use.") from error
-        return ORGANIZATION, f"{name} may sign in as {email}."
-
-    def _confirm_removal(self, visit: PortalRequest) -> Shown:
-        return "form", {
-            "form": fields.FORMS["remove_user"],
-            "name": self._other(visit).name,
-            "back": ORGANIZATION,
-        }
-
-    async def _remove(self, visit: PortalRequest) -> Saved:
-        user = self._other(visit)
-        self.users.remove(user.id)
-        return ORGANIZATION, f"{user.name} is removed."
-
-    def _other(self, visit: PortalRequest) -> user_directory.SandboxUser:
-        user = self.users.by_id(visit.id)
-        if user is None or user.organization != visit.organization.id:
-            raise responder.PortalNotFoundError("Your organization has no such user.")
-        if user.id == visit.user.id:
-            raise responder.PortalNotFoundError("You cannot remove yourself; another user of your organization can.")
-        return user

@@ -15,8 +15,6 @@ from nexar_sandbox.identity import forms, login, sessions
 from nexar_sandbox.portal import fields
 
 PATH = "/portal"
-ORGANIZATION_PATH = f"{PATH}/organization"
-IDE_PATH = "/graphql"
 # Lifetime in seconds of a notice that has not been shown, and the maximum number of notices.
 NOTICE_SECONDS, MAX_NOTICES = 600, 1_000
 
@@ -89,9 +87,7 @@ class PortalResponder:
                 except fields.MistakeError as mistake:
                     mistakes = {mistake.name: str(mistake)}
             template, shown = page(visit)
-            # Passwords are not sent back.
-            typed = {name: value for name, value in visit.form.items() if name != "password"}
-            return self._show(visit, template, 400, **{**shown, "typed": typed, "mistakes": mistakes})
+            return self._show(visit, template, 400, **{**shown, "typed": visit.form, "mistakes": mistakes})
 
         self._router.add_post(path, self._open(send))
 
@@ -117,15 +113,13 @@ class PortalResponder:
 
     def _show(self, visit: PortalRequest, template: str, status: int = 200, **values: Any) -> web.Response:
         shared = {
-            "csrf": self._sessions.csrf_token(visit.session),
+            "csrf": visit.session.csrf_token,
             "said": self._notices.pop(visit.session.id, ""),
             "user": visit.user,
             "organization": visit.organization,
             "portal": PATH,
-            "organization_path": ORGANIZATION_PATH,
-            "ide": IDE_PATH,
             "logout": login.LOGOUT_PATH,
-            "at": visit.request.path,
+            "path": visit.request.path,
             "typed": {},
             "mistakes": {},
         }

@@ -14,7 +14,7 @@ from together.browser.contrast import PALE
 import nexar_sandbox
 
 PATIENCE = 20
-PATHS = ("/", "/account/login", "/admin/journal", "/admin/faults", "/nothing/here")
+PATHS = ("/", "/account/login", "/admin/journal", "/nothing/here")
 CLIPBOARD = ["clipboardReadWrite", "clipboardSanitizedWrite"]
 
 

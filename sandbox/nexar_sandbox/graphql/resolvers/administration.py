@@ -2,8 +2,7 @@
 organization.
 
 The service requires a user's token for these. The sandbox also accepts an application's own token, for the
-application's organization: programs that watch their part count have no user. Deleted applications are listed as
-deleted.
+application's organization: programs that watch their part count have no user.
 """
 
 import datetime
@@ -16,7 +15,7 @@ from nexar_sandbox.graphql import context
 
 
 def organizations(_root: None, info: context.Info) -> list[dict[str, Any]]:
-    """Return the organization of the user, or of the application without a user; empty if it was deleted."""
+    """Return the organization of the user, or of the application without a user; empty without one."""
     organization = info.context.user_directory.organization(_organization_id(info))
     return [] if organization is None else [_organization(organization, info)]
 
@@ -40,8 +39,7 @@ def _organization_id(info: context.Info) -> str:
 
 
 def _applications(organization: str, info: context.Info) -> tuple[applications.SandboxApplication, ...]:
-    registry = info.context.applications
-    return (*registry.of_organization(organization), *registry.deleted_by(organization))
+    return info.context.applications.of_organization(organization)
 
 
 def _organization(organization: user_directory.Organization, info: context.Info) -> dict[str, Any]:
@@ -81,7 +79,7 @@ def _application(application: applications.SandboxApplication, info: context.Inf
         "organizationId": application.organization,
         "name": application.name,
         "description": application.description,
-        "deleted": application.deleted,
+        "deleted": False,
         "createdDate": _created_date(application.created, info),
         "id": id_,
     }

@@ -1,13 +1,14 @@
-"""Aggregations of a search over all of its hits: by maker, seller, category, stock, CAD models and spec value."""
+"""Aggregations of a search over all of its hits: by maker, seller, category, stock, CAD models and spec value; and the
+lists of makers, sellers, categories and attributes (contract graphql.md §1.1). None of it is billed."""
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox.catalog import matching, records, units
-from nexar_sandbox.graphql import context, errors, views
+from nexar_sandbox.catalog import matching, records, store, units
+from nexar_sandbox.graphql import context, errors
 from nexar_sandbox.graphql.resolvers import parts
 
 # Attributes are taken from this many of the best hits; the rest rarely adds one.
@@ -35,18 +36,18 @@ def attributes_of(hits: records.SearchHits, info: context.Info) -> list[records.
     return [attribute for attribute, _ in totals.most_common()]
 
 
-def manufacturers(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
+def manufacturers(result: context.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     counts = info.context.catalog.manufacturer_counts(result.hits)
     return _buckets("company", counts, size)
 
 
-def distributors(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
+def distributors(result: context.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     """Hits by seller; a part counts for each of its sellers."""
     counts = info.context.catalog.distributor_counts(result.hits)
     return _buckets("company", counts, size)
 
 
-def categories(result: views.SupPartResultSet, info: context.Info, size: int) -> Buckets:
+def categories(result: context.SupPartResultSet, info: context.Info, size: int) -> Buckets:
     return _buckets("category", info.context.catalog.category_counts(result.hits), size)
 
 
@@ -56,18 +57,18 @@ def _buckets(key: str, counts: Iterable[tuple[Any, int]], size: int | None = Non
     return [{key: value, "count": count} for value, count in list(counts)[:most]]
 
 
-def suggested_categories(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+def suggested_categories(result: context.SupPartResultSet, info: context.Info) -> Buckets:
     """Return the most frequent categories, unless the search is filtered by one."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
 
 
-def cad_levels(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+def cad_levels(result: context.SupPartResultSet, info: context.Info) -> Buckets:
     """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
     counts = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
     return [{"level": level, "displayName": CAD_NAMES[level], "count": count} for level, count in sorted(counts)]
 
 
-def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+def attribute_groups(result: context.SupPartResultSet, info: context.Info) -> Buckets:
     groups: dict[str, list[records.CatalogAttribute]] = {}
     for attribute in attributes_of(result.hits, info):
         groups.setdefault(attribute.group, []).append(attribute)
@@ -75,7 +76,7 @@ def attribute_groups(result: views.SupPartResultSet, info: context.Info) -> Buck
 
 
 def specs(
-    result: views.SupPartResultSet,
+    result: context.SupPartResultSet,
     info: context.Info,
     attributeNames: list[str],  # noqa: N803 (the schema's argument names)
     attributeSelection: str,  # noqa: N803
@@ -118,7 +119,7 @@ def _spec_agg(counts: records.SpecCounts, size: int) -> dict[str, Any]:
     }
 
 
-def applied_category(result: views.SupPartResultSet, info: context.Info) -> records.Category | None:
+def applied_category(result: context.SupPartResultSet, info: context.Info) -> records.Category | None:
     """Return the category of the filter, if it names exactly one."""
     category_ids = dict(result.conditions.filters).get("category_id", ())
     if len(category_ids) != 1:
@@ -129,7 +130,7 @@ def applied_category(result: views.SupPartResultSet, info: context.Info) -> reco
     return by_id or (named[0] if len(named) == 1 else None)
 
 
-def applied_filters(result: views.SupPartResultSet, info: context.Info) -> Buckets:
+def applied_filters(result: context.SupPartResultSet, info: context.Info) -> Buckets:
     attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
     names = {**attributes, **FILTER_NAMES}
     return [
@@ -153,7 +154,82 @@ def _display(key: str, value: str, info: context.Info) -> str:
     return named.name if named else value
 
 
+_Listed = TypeVar("_Listed", records.Company, records.Category)
+
+
+def listed_manufacturers(
+    _root: None,
+    info: context.Info,
+    ids: list[str] | None = None,
+    slugs: list[str] | None = None,
+    minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
+) -> list[records.Company]:
+    """Makers. A part is active unless it is at the end of its life."""
+    selected = select(info.context.catalog.manufacturers(), "slug", ids, slugs)
+    least = minNumberOfActiveParts or 0
+    if least <= 0:
+        return selected
+    active = _active_parts(info.context.catalog)
+    return [company for company in selected if active[company.id] >= least]
+
+
+def _active_parts(catalog: store.Catalog) -> Counter[str]:
+    """How many parts each maker has that are not at the end of their life."""
+    over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.END_OF_LIFE),))
+    everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
+    # Parts without a life cycle count as active, so the inactive ones are subtracted.
+    active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
+    active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
+    return active
+
+
+def listed_sellers(
+    _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
+) -> list[records.Company]:
+    return select(info.context.catalog.sellers(), "slug", ids, slugs)
+
+
+def select(listed: Iterable[_Listed], key: str, ids: list[str] | None, keys: list[str] | None) -> list[_Listed]:
+    """Return those with one of the ids, or one of the keys; all if neither is given."""
+    if ids is None and keys is None:
+        return list(listed)
+    wanted_ids, wanted_keys = set(ids or ()), set(keys or ())
+    return [each for each in listed if each.id in wanted_ids or getattr(each, key) in wanted_keys]
+
+
+def relevant_attributes(category: records.Category, info: context.Info) -> list[records.CatalogAttribute]:
+    """Return the attributes of its most offered parts, most frequent first."""
+    inside = records.SearchConditions(filters=(("category_id", (category.id,)),))
+    return attributes_of(info.context.catalog.search("", inside), info)
+
+
+def blurb(category: records.Category, info: context.Info) -> dict[str, str]:
+    num_parts = info.context.catalog.num_parts(category.id)
+    below = [child.name for child in info.context.catalog.children(category.id)]
+    text = f"{category.name}: {num_parts} {'part' if num_parts == 1 else 'parts'} in the catalog."
+    content = f"{text} Among them {', '.join(below)}." if below else text
+    return {
+        "name": category.name,
+        "pathName": category.path,
+        "description": text,
+        "content": content,
+        "metaDescription": text,
+        "metaTitle": category.name,
+    }
+
+
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
+    "Query.supManufacturers": listed_manufacturers,
+    "Query.supSellers": listed_sellers,
+    "Query.supCategories": lambda _, info, ids=None, paths=None: select(
+        info.context.catalog.categories(), "path", ids, paths
+    ),
+    "Query.supAttributes": lambda _, info: info.context.catalog.attributes(),
+    "SupCategory.ancestors": lambda category, info: info.context.catalog.ancestors(category.id),
+    "SupCategory.children": lambda category, info: info.context.catalog.children(category.id),
+    "SupCategory.numParts": lambda category, info: info.context.catalog.num_parts(category.id),
+    "SupCategory.relevantAttributes": relevant_attributes,
+    "SupCategory.blurb": blurb,
     "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
     "SupPartResultSet.specAggs": specs,
     "SupPartResultSet.manufacturerAgg": manufacturers,

@@ -7,7 +7,6 @@ other records are reported as missing.
 """
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -55,24 +54,6 @@ SELECTED: dict[str, Callable[[Record, Record, Mapping[str, Any]], bool]] = {
     "DesSchematic.designItems": lambda sheet, item, _: item["sheetId"] == sheet["documentId"],
     "DesSchematic.commentThreads": lambda sheet, thread, _: thread["context"]["documentId"] == sheet["documentId"],
     "DesDesignItem.commentThreads": lambda item, thread, _: thread["context"]["objectId"] == item["id"],
-}
-# By the unit of a value, with or without a prefix.
-_MEASURES = {
-    "F": "CAPACITANCE",
-    "C": "CHARGE",
-    "S": "CONDUCTANCE",
-    "A": "CURRENT",
-    "dB": "DECIBELS",
-    "Hz": "FREQUENCY",
-    "H": "INDUCTANCE",
-    "m": "LENGTH",
-    "g": "MASS",
-    "%": "PERCENT",
-    "W": "POWER",
-    "Ω": "RESISTANCE",
-    "°C": "TEMPERATURE",
-    "s": "TIME",
-    "V": "VOLTAGE",
 }
 
 
@@ -273,14 +254,6 @@ async def revision(_root: None, info: context.Info, id: str) -> Record | None:
     return await visible(info, "DesComponent", found[0]["id"]) if found else None
 
 
-def parameter_type(parameter: Record, _info: context.Info) -> str:
-    """Return the quantity of the parameter, by the unit at the end of its value: "4.7 kΩ" is a resistance."""
-    number, _, unit = parameter["value"].rpartition(" ")
-    if not number or not re.fullmatch(r"[-+]?[\d.]+", number):
-        return "TEXT"
-    return _MEASURES.get(unit) or _MEASURES.get(unit[1:], "TEXT")
-
-
 async def thread(_root: None, info: context.Info, **given: Any) -> Record | None:
     found = await visible(info, "DesCommentThread", given["threadId"])
     return found if found is not None and found["projectId"] == given["projectId"] else None
@@ -360,8 +333,9 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "DesWorkspaceInfo.location": location,
     "DesWorkspace.location": location,
     "DesUser.groups": user_groups,
-    "DesComponentParameter.type": parameter_type,
-    "DesProject.previewUrl": lambda project, info: f"{session(info).origin}{files.PREVIEW_PATH}?id={project['id']}",
+    # Units of values are not read, and nothing draws boards: the picture does not exist.
+    "DesComponentParameter.type": lambda _parameter, _: "TEXT",
+    "DesProject.previewUrl": lambda project, _: f"{project['url']}/preview.png",
     "DesProject.latestRevision": lambda project, _: project["revisions"][0],
     "DesManufacturePackage.downloadUrl": download_url,
     "DesManufacturePackageCreationJob.payload": lambda job, _: {"errors": [], "packageId": job["id"]},

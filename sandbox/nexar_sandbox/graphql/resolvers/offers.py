@@ -8,34 +8,34 @@ from typing import Any, NamedTuple
 
 from graphql import GraphQLFieldResolver
 
-from nexar_sandbox.catalog import currencies, records
-from nexar_sandbox.graphql import context, errors, limits, views
+from nexar_sandbox.catalog import records, units
+from nexar_sandbox.graphql import context, errors, limits
 
 SITE = "https://octopart.com"
 
 
-def market(arguments: Mapping[str, Any]) -> views.Market:
+def market(arguments: Mapping[str, Any]) -> context.Market:
     """Return the market of the arguments of a root field. Those about live data of sellers have no effect."""
-    return views.Market(arguments["country"], arguments["currency"])
+    return context.Market(arguments["country"], arguments["currency"])
 
 
-def listed(part: views.PartView, info: context.Info) -> tuple[records.SellerOffers, ...]:
+def listed(part: context.PartView, info: context.Info) -> tuple[records.SellerOffers, ...]:
     """All sellers of a part, brokers too, as seen from the market's country."""
     return info.context.catalog.sellers_of(part.record, part.market.country)
 
 
 def sellers(
-    part: views.PartView,
+    part: context.PartView,
     info: context.Info,
     *,
     includeBrokers: bool,  # noqa: N803 (the schema's argument names)
     authorizedOnly: bool,  # noqa: N803
     limit: int | None = None,
     start: int | None = None,
-) -> list[views.SellerView]:
+) -> list[context.SellerView]:
     """Return the sellers that pass, then the slice of them; a negative limit or start counts as absent."""
     passing = [
-        views.SellerView(seller, part)
+        context.SellerView(seller, part)
         for seller in listed(part, info)
         if (includeBrokers or not seller.is_broker) and (seller.is_authorized or not authorizedOnly)
     ]
@@ -44,13 +44,13 @@ def sellers(
 
 
 def offers(
-    seller: views.SellerView,
+    seller: context.SellerView,
     _info: context.Info,
     priceBreaks: list[int] | None = None,  # noqa: N803
-) -> list[views.OfferView]:
+) -> list[context.OfferView]:
     """Return the offers. With `priceBreaks` an offer shows only the breaks that hold at one of these quantities:
     the contract names the argument and not its effect."""
-    return [views.OfferView(record, seller, breaks_at(record.prices, priceBreaks)) for record in seller.record.offers]
+    return [context.OfferView(record, seller, breaks_at(record.prices, priceBreaks)) for record in seller.record.offers]
 
 
 def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | None) -> tuple[records.PriceBreak, ...]:
@@ -63,21 +63,21 @@ def breaks_at(breaks: Sequence[records.PriceBreak], quantities: Sequence[int] | 
     return tuple(step for step in breaks if step.quantity in valid_steps)
 
 
-def prices(offer: views.OfferView, _info: context.Info) -> list[views.PriceView]:
+def prices(offer: context.OfferView, _info: context.Info) -> list[context.PriceView]:
     key = (offer.record.id, offer.record.eligible_region)
     return [price(step, offer.seller.part.market, key) for step in offer.breaks]
 
 
-def price(step: records.PriceBreak, market: views.Market, key: tuple[object, ...]) -> views.PriceView:
+def price(step: records.PriceBreak, market: context.Market, key: tuple[object, ...]) -> context.PriceView:
     """One price in the market's currency: the plain product of price and rate (contract graphql.md §1.5).
     A price without currency is taken for USD, as the recorded ones are."""
-    rate = currencies.exchange_rate(step.currency or "USD", market.currency) or 1.0
+    rate = units.exchange_rate(step.currency or "USD", market.currency) or 1.0
     place = (*key, step.quantity, step.currency, market.currency)
     converted = step.price * rate
-    return views.PriceView(place, step.quantity, step.price, step.currency, converted, market.currency, rate)
+    return context.PriceView(place, step.quantity, step.price, step.currency, converted, market.currency, rate)
 
 
-def _opaque(kind: str, offer: views.OfferView) -> str:
+def _opaque(kind: str, offer: context.OfferView) -> str:
     raw = f"{kind}:{offer.seller.part.record.id}:{offer.record.id}".encode()
     return base64.urlsafe_b64encode(hashlib.blake2b(raw, digest_size=36).digest()).decode()
 
@@ -85,7 +85,7 @@ def _opaque(kind: str, offer: views.OfferView) -> str:
 class SupPartOffer(NamedTuple):
     part_id: str
     seller_id: str
-    offer: views.OfferView
+    offer: context.OfferView
 
 
 def part_offers(
@@ -96,15 +96,15 @@ def part_offers(
     return [_part_offer(info, offer_market, reference["partId"], reference["offerId"]) for reference in references]
 
 
-def _part_offer(info: context.Info, market: views.Market, part_id: str, offer_id: str) -> SupPartOffer | None:
+def _part_offer(info: context.Info, market: context.Market, part_id: str, offer_id: str) -> SupPartOffer | None:
     record = info.context.catalog.part(part_id)
     if record is None:
         return None
-    part = views.PartView(record, market)
+    part = context.PartView(record, market)
     for seller in listed(part, info):
         for listed_offer in seller.offers:
             if listed_offer.id == offer_id:
-                view = views.OfferView(listed_offer, views.SellerView(seller, part), listed_offer.prices)
+                view = context.OfferView(listed_offer, context.SellerView(seller, part), listed_offer.prices)
                 return SupPartOffer(part_id, seller.company.id, view)
     return None
 
@@ -131,7 +131,7 @@ def _cart(
     # The link is null, and no error, for a seller without carts.
     if seller is None or not seller.is_octocart_supported or not items:
         return {"sellerId": seller_id, "cartUrl": None}
-    market = views.Market(country, currency)
+    market = context.Market(country, currency)
     offers = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
     if any(offer is None or offer.seller_id != seller_id for offer in offers):
         return {"sellerId": seller_id, "cartUrl": None}
@@ -148,18 +148,18 @@ def country_of(code: str) -> dict[str, str]:
 
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.sellers": sellers,
-    "SupPartSeller._cacheId": lambda seller, _: views.cache_id(
+    "SupPartSeller._cacheId": lambda seller, _: context.cache_id(
         "seller", seller.part.record.id, seller.record.company.id, *seller.part.market
     ),
     "SupPartSeller.shipsToCountries": lambda seller, _: [country_of(code) for code in seller.record.ships_to],
     "SupPartSeller.offers": offers,
-    "SupOffer._cacheId": lambda offer, _: views.cache_id("offer", offer.record.id, *offer.seller.part.market),
+    "SupOffer._cacheId": lambda offer, _: context.cache_id("offer", offer.record.id, *offer.seller.part.market),
     "SupOffer.isCustomPricing": lambda _offer, _: False,
     "SupOffer.prices": prices,
     # In the form of recorded links; their targets do not exist.
     "SupOffer.clickUrl": lambda offer, _: f"{SITE}/opatz8j6/a1?t={_opaque('click', offer)}",
     "SupOffer.internalUrl": lambda offer, _: f"{SITE}/opatz8j6/i1?t={_opaque('internal', offer)}",
-    "SupPricePoint._cacheId": lambda price, _: views.cache_id("price", *price.key),
+    "SupPricePoint._cacheId": lambda price, _: context.cache_id("price", *price.key),
     "Query.supPartOffers": part_offers,
     "Query.supOctocart": octocart,
 }

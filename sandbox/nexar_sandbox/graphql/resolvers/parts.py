@@ -4,7 +4,7 @@ offers.py."""
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import pricing, records
-from nexar_sandbox.graphql import context, views
+from nexar_sandbox.graphql import context
 from nexar_sandbox.graphql.resolvers import offers
 
 DATASHEETS = "Datasheets"
@@ -16,7 +16,7 @@ END_OF_LIFE = ("EOL", "Obsolete")
 LARGEST_INT = 2**31 - 1
 
 
-def specs(part: views.PartView, info: context.Info) -> list[records.CatalogSpec]:
+def specs(part: context.PartView, info: context.Info) -> list[records.CatalogSpec]:
     """Return the properties, without those of the life cycle where the plan lacks them."""
     return [spec for spec in part.record.specs if may_see(spec.attribute.shortname, info)]
 
@@ -26,24 +26,24 @@ def may_see(shortname: str, info: context.Info) -> bool:
     return shortname not in LIFECYCLE or (application is not None and "LIFECYCLE" in application.features)
 
 
-def similar_parts(part: views.PartView, info: context.Info) -> list[views.PartView]:
+def similar_parts(part: context.PartView, info: context.Info) -> list[context.PartView]:
     """Similar parts. Nested parts are not billed: the contract does not specify it, and the vendor's examples count
     root results only."""
     similar = (info.context.catalog.part(similar_id) for similar_id in part.record.similar_ids)
-    return [views.PartView(similar_part, part.market) for similar_part in similar if similar_part is not None]
+    return [context.PartView(similar_part, part.market) for similar_part in similar if similar_part is not None]
 
 
-def best_datasheet(part: views.PartView, _info: context.Info) -> records.CatalogDocument | None:
+def best_datasheet(part: context.PartView, _info: context.Info) -> records.CatalogDocument | None:
     sheets = (collection for collection in part.record.document_collections if collection.name == DATASHEETS)
     return next((document for collection in sheets for document in collection.documents), None)
 
 
-def cad_request_url(part: views.PartView, _info: context.Info) -> str | None:
+def cad_request_url(part: context.PartView, _info: context.Info) -> str | None:
     """Return the URL for requesting a CAD model; None if there is one."""
     return None if part.record.cad else f"{offers.SITE}{part.record.slug}#CadModels"
 
 
-def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
+def counts(part: context.PartView, info: context.Info) -> dict[str, int]:
     """Numbers of related objects. The contract has no keys, so these are ours."""
     record = part.record
     listed = offers.listed(part, info)
@@ -60,14 +60,14 @@ def counts(part: views.PartView, info: context.Info) -> dict[str, int]:
     }
 
 
-def median_price(part: views.PartView, info: context.Info) -> views.PriceView | None:
+def median_price(part: context.PartView, info: context.Info) -> context.PriceView | None:
     """Return the median price at a quantity of 1 000, in USD, converted like any price."""
     median = pricing.median_price(offers.listed(part, info))
     return None if median is None else offers.price(median, part.market, ("median", part.record.id))
 
 
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
-    "SupPart._cacheId": lambda part, _: views.cache_id("part", part.record.id, *part.market),
+    "SupPart._cacheId": lambda part, _: context.cache_id("part", part.record.id, *part.market),
     "SupPart.name": lambda part, _: f"{part.record.manufacturer.name} {part.record.mpn}",
     "SupPart.octopartUrl": lambda part, _: offers.SITE + part.record.slug,
     "SupPart.specs": specs,

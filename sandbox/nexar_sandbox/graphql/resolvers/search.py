@@ -12,24 +12,24 @@ from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import records
 from nexar_sandbox.catalog import search as catalog_search
-from nexar_sandbox.graphql import context, errors, limits, views
+from nexar_sandbox.graphql import context, errors, limits
 from nexar_sandbox.graphql.resolvers import offers
 
 Find = Callable[[str, records.SearchConditions, str, bool], records.SearchHits]
 
 
-def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[views.PartView | None]:
+def parts(_root: None, info: context.Info, *, ids: list[str], **arguments: Any) -> list[context.PartView | None]:
     """Parts by id or by v3 uid; null where there is none."""
     market, catalog = offers.market(arguments), info.context.catalog
     found = [catalog.part(id_) or catalog.part_by_uid(id_) for id_ in ids]
-    part_views = [None if part is None else views.PartView(part, market) for part in found]
+    part_views = [None if part is None else context.PartView(part, market) for part in found]
     for position, view in enumerate(part_views):
         if view is not None:
             info.context.bill(view, [*info.path.as_list(), position])
     return part_views
 
 
-def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> views.SupPartResultSet:
+def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> context.SupPartResultSet:
     query = arguments.get("q") or ""  # without it, all that passes the filters (contract graphql.md §1.1)
     conditions = search_conditions(arguments)
     try:
@@ -40,9 +40,9 @@ def _search(find: Find, info: context.Info, arguments: Mapping[str, Any]) -> vie
     start, limit = arguments.get("start") or 0, arguments.get("limit")
     page = _page(info, search_hits_, start, limits.DEFAULT_LIMIT if limit is None else limit)
     hits = tuple(
-        views.SupPartResult(views.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
+        context.SupPartResult(context.PartView(part, market), search_hits_.aka_of(part.id), query) for part in page
     )
-    return views.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
+    return context.SupPartResultSet(search_hits_, hits, query, conditions, _warnings(query))
 
 
 def _page(info: context.Info, hits: records.SearchHits, start: int, limit: int) -> list[records.Part]:
@@ -62,14 +62,14 @@ def multi_match(
     queries: list[dict[str, Any]],
     options: Mapping[str, Any] | None = None,
     **arguments: Any,
-) -> list[views.SupPartMatch]:
+) -> list[context.SupPartMatch]:
     market, conditions = offers.market(arguments), match_conditions(options or {})
     return [_match(info, query, conditions, market) for query in queries]
 
 
 def _match(
-    info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: views.Market
-) -> views.SupPartMatch:
+    info: context.Info, query: Mapping[str, Any], conditions: records.SearchConditions, market: context.Market
+) -> context.SupPartMatch:
     reference = query.get("reference")
     match_query = records.MatchQuery(
         mpn=query.get("mpn"),
@@ -80,16 +80,16 @@ def _match(
     )
     if match_query == records.MatchQuery():
         # The contract knows no text of this field; that of the sandbox is the v3 service's.
-        return views.SupPartMatch(reference, 0, error="Missing search filters")
+        return context.SupPartMatch(reference, 0, error="Missing search filters")
     try:
         hits = info.context.catalog.match(match_query, conditions)
     except ValueError as error:
         raise errors.ServiceError(str(error)) from error
     page = _page(info, hits, query["start"], query["limit"])
-    return views.SupPartMatch(reference, hits.hits, tuple(views.PartView(part, market) for part in page))
+    return context.SupPartMatch(reference, hits.hits, tuple(context.PartView(part, market) for part in page))
 
 
-def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.PartView, ...]:
+def matched_parts(match: context.SupPartMatch, info: context.Info) -> tuple[context.PartView, ...]:
     """Return the billed parts of one result."""
     place = info.path.as_list()
     for position, part in enumerate(match.parts):
@@ -97,7 +97,7 @@ def matched_parts(match: views.SupPartMatch, info: context.Info) -> tuple[views.
     return match.parts
 
 
-def hit_part(hit: views.SupPartResult, info: context.Info) -> views.PartView:
+def hit_part(hit: context.SupPartResult, info: context.Info) -> context.PartView:
     """Return the part of one result, billed."""
     info.context.bill(hit.part, info.path.as_list())
     return hit.part
@@ -177,7 +177,7 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPartResult.part": hit_part,
     "Query.supSuggest": suggest,
     "Query.supSpellingCorrection": lambda _, info, q: info.context.catalog.spelling(q),
-    "SupPartResult._cacheId": lambda hit, _: views.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market),
+    "SupPartResult._cacheId": lambda hit, _: context.cache_id("hit", hit.part.record.id, hit.query, *hit.part.market),
     "SupPartResult.description": lambda hit, _: highlighted(hit.part.record.short_description, hit.query),
     "SupPartResult.explain": lambda _hit, _info: "",  # always (contract graphql.md §1.2)
 }

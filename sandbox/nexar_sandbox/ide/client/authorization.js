@@ -1,22 +1,12 @@
-// GraphiQL plug-in for access tokens: signs in, authorizes an application, and sends its token with every operation.
-// The server requests and caches the tokens; secrets and refresh tokens do not reach the page.
-const { createElement: h, useState, useSyncExternalStore } = window.React;
+// GraphiQL plug-in for access tokens: sends a token of the organization's application with every operation, and shows what
+// operations cost. Secrets do not reach the page.
+const { createElement: h, useSyncExternalStore } = window.React;
 
 const PATH = "/graphql";
 // Replaced by the token in variables: some subscriptions want it there.
 const PLACEHOLDER = "{{token}}";
 // Seconds before its expiry at which a token is renewed.
 const MARGIN = 60;
-// Kept while the browser is at the authorization endpoint.
-const SENT = "ide:sent";
-const GRANTS = { client_credentials: "Client credentials", authorization_code: "Authorization code" };
-const SETTINGS = {
-  authorize_url: "Authorize URL",
-  token_url: "Token URL",
-  client_id: "Client id",
-  redirect_uri: "Redirect URI",
-  code_challenge_method: "PKCE",
-};
 
 export class Session {
   #listeners = new Set();
@@ -53,33 +43,15 @@ export class Session {
     return send({ ...params, variables: JSON.parse(variables) }, options);
   };
 
-  // Runs the flow that the user has chosen.
-  async authorize(grant, scope) {
-    if (grant !== "authorization_code") return this.#requestToken({ grant });
-    try {
-      const { url } = await this.#post("/ide/authorization", { scope });
-      sessionStorage.setItem(SENT, "1");
-      window.location.assign(url);
-    } catch (error) {
-      this.#set({ problem: error.message });
-    }
-  }
-
   #set(changes) {
     this.state = { ...this.state, ...changes };
     for (const listener of this.#listeners) listener();
   }
 
   async #begin() {
-    const back = new URLSearchParams(window.location.search);
-    // Codes do not stay in the address, the history or a copied link.
-    if (back.has("state")) window.history.replaceState(null, "", window.location.pathname);
     try {
       await this.#refresh();
-      if (back.has("error")) this.#set({ problem: back.get("error_description") || `Not authorized: ${back.get("error")}.` });
-      else if (back.has("state")) await this.#requestToken({ code: back.get("code") ?? "", state: back.get("state") });
-      else if (this.state.application?.needs_user) await this.#authorizeOnce();
-      else if (this.state.application) await this.#requestToken({});
+      if (this.state.application) await this.#requestToken();
     } catch (error) {
       this.#set({ problem: `The sandbox does not respond: ${error.message}` });
     }
@@ -95,24 +67,15 @@ export class Session {
   async #currentToken() {
     await this.#begun;
     const { token } = this.state;
-    if (token && token.expires_at - MARGIN <= Date.now() / 1000) await this.#requestToken({ renew: "1" });
+    if (token && token.expires_at - MARGIN <= Date.now() / 1000) await this.#requestToken();
     return this.state.token?.access_token ?? "";
   }
 
-  async #requestToken(body) {
-    try {
-      this.#set({ token: await this.#post("/ide/token", body), problem: "" });
-      sessionStorage.removeItem(SENT);
-    } catch (error) {
-      this.#set({ token: null, problem: error.message });
-      if (error.code === "interaction_required") await this.#authorizeOnce();
-    }
-  }
-
-  // A user who has not allowed it is not sent again.
-  async #authorizeOnce() {
-    if (sessionStorage.getItem(SENT)) this.#set({ problem: "The user has not authorized the application." });
-    else await this.authorize("authorization_code", this.state.application.settings.scope);
+  async #requestToken() {
+    const response = await fetch("/ide/token", { method: "POST", headers: { "X-CSRF-Token": this.#csrf } });
+    const answer = await response.json();
+    const token = { ...answer, expires_at: Date.now() / 1000 + answer.expires_in };
+    this.#set(response.ok ? { token, problem: "" } : { token: null, problem: answer.error_description });
   }
 
   async #send(url, init, token) {
@@ -120,22 +83,17 @@ export class Session {
     let response = await fetch(url, init);
     if (response.status === 401 && token) {
       // It may have been revoked; another one is requested, once.
-      await this.#requestToken({ renew: "1" });
+      await this.#requestToken();
       const renewed = this.state.token?.access_token;
       if (renewed) response = await fetch(url, { ...init, headers: { ...init.headers, Authorization: `Bearer ${renewed}` } });
     }
-    this.#set({ status: `HTTP ${response.status} · ${Math.round(performance.now() - started)} ms` });
-    this.#refresh().catch(() => undefined);
+    const status = `HTTP ${response.status} · ${Math.round(performance.now() - started)} ms`;
+    const before = this.state.application?.parts_used;
+    this.#set({ status });
+    this.#refresh()
+      .then(() => before !== undefined && this.#set({ status: `${status} · ${this.state.application.parts_used - before} parts` }))
+      .catch(() => undefined);
     return response;
-  }
-
-  async #post(path, body) {
-    const headers = { "Content-Type": "application/json", "X-CSRF-Token": this.#csrf };
-    const response = await fetch(path, { method: "POST", headers, body: JSON.stringify(body) });
-    const answer = await response.json();
-    if (response.ok) return answer;
-    const wait = response.headers.get("Retry-After");
-    throw Object.assign(new Error(answer.error_description + (wait ? ` Try again in ${wait} s.` : "")), { code: answer.error });
   }
 }
 
@@ -162,7 +120,6 @@ function Panel({ session }) {
     user && !application && h("p", null, `${organization} has no application; create one in the portal.`),
     application && h("p", { role: "status" }, token ? `Token for ${application.name} until ${time(token.expires_at)}` : "No token"),
     application && h("p", null, `${application.parts_used} of ${application.part_limit} parts used${application.period === "month" ? " this month" : ""}`),
-    application && h(Flow, { key: application.application_id, session, application }),
     status && h("p", null, `Last response: ${status}`),
     user && h("p", null, h("a", { href: links.portal }, "Choose another application in the portal")),
     h("p", null, h("a", { href: `${PATH}?sdl`, download: "schema.graphql" }, "Download the schema")),
@@ -172,25 +129,4 @@ function Panel({ session }) {
 
 function time(seconds) {
   return new Date(seconds * 1000).toLocaleString();
-}
-
-function Flow({ session, application }) {
-  const [grant, setGrant] = useState(application.grant);
-  const [scope, setScope] = useState(application.settings.scope);
-  const submit = (event) => {
-    event.preventDefault();
-    session.authorize(grant, scope);
-  };
-  const option = (name) =>
-    h("label", { key: name }, h("input", { type: "radio", name: "grant", checked: grant === name, onChange: () => setGrant(name) }), GRANTS[name]);
-  const setting = (name) => [h("dt", { key: name }, SETTINGS[name]), h("dd", { key: `${name}-value` }, application.settings[name])];
-  return h(
-    "form",
-    { onSubmit: submit },
-    h("fieldset", null, h("legend", null, "Grant"), application.grants.map(option)),
-    grant === "authorization_code" && h("dl", null, Object.keys(SETTINGS).flatMap(setting)),
-    grant === "authorization_code" && h("label", { htmlFor: "ide-scope" }, "Scopes"),
-    grant === "authorization_code" && h("textarea", { id: "ide-scope", rows: 3, value: scope, onChange: (event) => setScope(event.target.value) }),
-    h("button", { type: "submit", className: "ide-button" }, "Authorize"),
-  );
 }
