@@ -6,7 +6,7 @@ A fault that replaces the execution (reset, 5xx, 429, 401, expired, quota) bills
 """
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
@@ -116,53 +116,33 @@ def accepted_values(kind: type[Fault], parameter: str) -> str:
 
 def parse_faults(text: str) -> tuple[Fault]:
     """Parse a text, `KIND name=value name=value`. Raises ValueError, which names the parameter and the value."""
-    kind, *words = text.split() or [""]
-    given: dict[str, str] = {}
+    name, *words = text.split() or [""]
+    kind = KINDS.get(name)
+    if kind is None:
+        raise ValueError(f"fault {text!r}: no kind {name!r}; there are {', '.join(KINDS)}")
+    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
+    values: dict[str, Any] = {}
     for each in words:
-        name, sign, value = each.partition("=")
+        parameter, sign, value = each.partition("=")
         if not sign:
             raise ValueError(f"fault {text!r}: {each!r} is not name=value")
-        if name in given:
-            raise ValueError(f"fault {text!r}: {name} is given twice")
-        given[name] = value
-    return (_declared(kind, given, text, strict=False),)
+        if parameter in values:
+            raise ValueError(f"fault {text!r}: {parameter} is given twice")
+        if parameter not in types:
+            raise ValueError(f"fault {text!r}: it has no {parameter!r}; it has {', '.join(types)}")
+        try:
+            values[parameter] = msgspec.convert(value, types[parameter], strict=False)
+        except msgspec.ValidationError:
+            accepted = accepted_values(kind, parameter)
+            raise ValueError(f"fault {text!r}: {parameter} must be {accepted}; it is {value!r}") from None
+    return (kind(**values),)
 
 
 def read_faults(declared: object) -> tuple[Fault, ...]:
-    """Parse a JSON list of texts or of objects with a `kind`. Raises as `parse_faults` does."""
-    if not isinstance(declared, Sequence) or isinstance(declared, str):
-        raise ValueError(f"faults must be a list, not {_json(declared)}")
-    return tuple(map(_read, declared))
-
-
-def _read(declaration: object) -> Fault:
-    if isinstance(declaration, str):
-        return parse_faults(declaration)[0]
-    if not isinstance(declaration, Mapping):
-        raise ValueError(f"a fault must be a text or an object, not {_json(declaration)}")
-    given = {str(name): value for name, value in declaration.items() if name != "kind"}
-    return _declared(declaration.get("kind"), given, _json(declaration), strict=True)
-
-
-def _declared(kind_: object, given: Mapping[str, Any], source: str, *, strict: bool) -> Fault:
-    kind = KINDS.get(kind_) if isinstance(kind_, str) else None
-    if kind is None:
-        raise ValueError(f"fault {source!r}: no kind {kind_!r}; there are {', '.join(KINDS)}")
-    types = {field.name: field.type for field in msgspec.structs.fields(kind)}
-    values = {}
-    for name, value in given.items():
-        if name not in types:
-            raise ValueError(f"fault {source!r}: it has no {name!r}; it has {', '.join(types)}")
-        try:
-            values[name] = msgspec.convert(value, types[name], strict=strict)
-        except msgspec.ValidationError:
-            accepted = accepted_values(kind, name)
-            raise ValueError(f"fault {source!r}: {name} must be {accepted}; it is {value!r}") from None
-    return kind(**values)
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()
+    """Parse a list of texts. Raises as `parse_faults` does."""
+    if not isinstance(declared, list) or not all(isinstance(text, str) for text in declared):
+        raise ValueError(f"faults must be a list of texts, not {msgspec.json.encode(declared).decode()}")
+    return tuple(fault for text in declared for fault in parse_faults(text))
 
 
 @dataclass(frozen=True, slots=True)

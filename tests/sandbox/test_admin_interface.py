@@ -18,7 +18,7 @@ async def send(caller: SandboxClient, method: str, path: str, **options: Any) ->
     [
         (b"", "the body is not JSON: "),
         (b"\xff", "the body is not JSON: "),
-        (b'{"kind": "429"}', "faults must be a list, not "),
+        (b'{"kind": "429"}', "faults must be a list of texts, not "),
         (b'["429", "latency ms=0"]', "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
     ],
 )

@@ -3,7 +3,6 @@ and their rate limits.
 """
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -35,28 +34,6 @@ class LegacySettings:
         return f"LegacySettings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"
 
 
-class LegacyKeys:
-    def __init__(self, apikeys: Sequence[str], per_second: int | None, clock: clocks.Clock) -> None:
-        limits = () if per_second is None else (clocks.Window(per_second, 1),)
-        self._windows = {apikey: clocks.Windows(limits, clock) for apikey in apikeys}
-        self._requests: Counter[str] = Counter()
-
-    def admit(self, apikey: str | None) -> str:
-        """Return the key of a request that is served, which is counted. Refuses all others."""
-        if not apikey:
-            raise query_string.bad_request("apikey argument is missing")
-        window = self._windows.get(apikey)
-        if window is None:
-            raise query_string.LegacyError(403, "Forbidden request")
-        if window.try_take() > 0:
-            raise query_string.LegacyError(429, "Too many requests")
-        self._requests[apikey] += 1
-        return apikey
-
-    def requests(self, apikey: str) -> int:
-        return self._requests[apikey]
-
-
 Object = dict[str, Any]
 MAX_UIDS = 100
 
@@ -71,10 +48,12 @@ class LegacyRequest:
 
 
 class LegacyService:
-    """Implements the 13 endpoints. `keys` counts requests."""
+    """Implements the 13 endpoints, and counts requests by API key."""
 
     def __init__(self, chosen: LegacySettings, catalog: store.Catalog, clock: clocks.Clock) -> None:
-        self.keys = LegacyKeys(chosen.apikeys, chosen.requests_per_second, clock)
+        limits = () if chosen.requests_per_second is None else (clocks.Window(chosen.requests_per_second, 1),)
+        self._windows = {apikey: clocks.Windows(limits, clock) for apikey in chosen.apikeys}
+        self._requests: Counter[str] = Counter()
         self._chosen, self._catalog, self._clock = chosen, catalog, clock
         self._matcher = match.LegacyMatcher(catalog, chosen.country)
         self._objects = objects.LegacyObjects(catalog, chosen.country, chosen.currency)
@@ -84,11 +63,19 @@ class LegacyService:
         return self._chosen.apikeys
 
     def requests(self, apikey: str) -> int:
-        return self.keys.requests(apikey)
+        return self._requests[apikey]
 
     def caller(self, parameters: query_string.QueryString) -> LegacyRequest:
         """Return the authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
-        return LegacyRequest(parameters, self.keys.admit(parameters.one("apikey")), self._clock.monotonic())
+        apikey = parameters.one("apikey")
+        if not apikey:
+            raise query_string.bad_request("apikey argument is missing")
+        if apikey not in self._windows:
+            raise query_string.LegacyError(403, "Forbidden request")
+        if self._windows[apikey].try_take() > 0:
+            raise query_string.LegacyError(429, "Too many requests")
+        self._requests[apikey] += 1
+        return LegacyRequest(parameters, apikey, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
         queries = match.read(caller.parameters.one("queries"))
