@@ -4,6 +4,7 @@ import asyncio
 import errno
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,14 +44,15 @@ async def _is_there(settings: config.Config, subject: Subject) -> bool:
     """Return whether the store can be used as it is. One that does not exist is not made: it would belong to whoever
     runs the check."""
     try:
-        store_place.usable_file(settings.store)
-        state = await StoredState.open_existing(settings, subject.clock)
+        file = store_place.usable_file(settings.store)
+        if settings.store.reveal() == "memory:" or (file is not None and not file.exists()):
+            return False
+        state = await StoredState.open(settings, subject.clock)
     except (errors.ConfigError, errors.StoreUnavailable) as error:
         subject.store_failure = error.message
         return False
-    if state is not None:
-        await state.aclose()
-    return state is not None
+    await state.aclose()
+    return True
 
 
 async def store(subject: Subject, _: str) -> str:
@@ -69,7 +71,9 @@ async def store(subject: Subject, _: str) -> str:
         if file and not os.access(file.parent, os.W_OK | os.X_OK):
             raise Problem(f"{file} cannot be made", "let the user that runs v3bridge write to its folder (chown)")
         return f"{file} does not exist yet, the service will make it; {clients}"
-    seconds = await subject.gateway.state.seconds()
+    began = time.monotonic()
+    await subject.gateway.check_store()
+    seconds = time.monotonic() - began
     text = f"{file or url.shown}, writable, {seconds * 1000:.1f} ms a transaction; {clients}"
     if seconds > SLOW_SECONDS:
         raise Problem(text, "move it nearer: a local disk, or Redis in the same data center", is_warning=True)

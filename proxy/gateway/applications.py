@@ -6,7 +6,6 @@ of an API key; names are labels, so that renaming loses no usage, and two applic
 """
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
@@ -109,12 +108,6 @@ class Client:
     expires: date | None = None
 
     @functools.cached_property
-    def end(self) -> float:
-        """When its requests begin to be refused, in seconds since 1970."""
-        sunset = math.inf if self.sunset is None else self.sunset.end
-        return min(sunset, math.inf if self.expires is None else _end_of(self.expires))
-
-    @functools.cached_property
     def name(self) -> str:
         """Name of application and key, such as `demo/erp`."""
         return f"{self.application.name}/{self.key}"
@@ -153,12 +146,11 @@ class Client:
 
     def refusal(self, now: float) -> errors.ClientError | None:
         """Return why a request at `now` is refused; None if it is served."""
-        if now < self.end:
-            return None
+        expired = self.expiry(now)
         # First: a key that has been replaced gets no advice about the end of v3.
-        if (expired := self.expiry(now)) is not None:
+        if expired is not None or self.sunset is None or now < self.sunset.end:
             return expired
-        return None if self.sunset is None else errors.Gone(self.sunset.message)
+        return errors.Gone(self.sunset.message)
 
     def expiry(self, now: float) -> errors.ExpiredKey | None:
         """Return why a request at `now` is refused after the last day of the key; the sunset is that of v3 only."""

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -38,15 +38,10 @@ from proxy.upstream.tokens import Tokens
 SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
 REFRESH_SECONDS = 1.0  # between two looks for what other processes know
 
+# What the mappings are made of, and the mappings with their compiled projections.
+Translation = tuple[tuple[str, str], loader.Mappings, ProjectionCache]
+
 log = structlog.get_logger()
-
-
-class Translation(NamedTuple):
-    """Mappings with their compiled projections, and all that they are made of."""
-
-    sources: tuple[str | None, ...]
-    mappings: loader.Mappings
-    projections: ProjectionCache
 
 
 class Gateway:
@@ -63,8 +58,8 @@ class Gateway:
     ) -> None:
         """Build it; sends nothing. Raises ConfigError."""
         self.settings, self.upstream, self.process, self.translation = settings, upstream, process, translation
-        self.clock, self.metrics, self.mappings = process.clock, process.metrics, translation.mappings
-        self.projections = translation.projections
+        self.clock, self.metrics = process.clock, process.metrics
+        _, self.mappings, self.projections = translation
         self.admit, self.quota_status = process.admit, process.usage.status
         self.applications = Applications(settings.applications)
         self.state = StoredState(process.store, settings, process.clock)
@@ -215,11 +210,11 @@ def translate(
     settings: config.Config, upstream: config.UpstreamSettings, previous: Translation | None = None
 ) -> Translation:
     """Load the mappings, unless those of `previous` are made of the same. Raises MappingError."""
-    uids = [Path(settings.uids)] if settings.uids else []
-    sources = upstream.site, shipped.digest(shipped.mapping_files()), shipped.digest(uids)
-    if previous is not None and previous.sources == sources:
+    uids = Path(settings.uids) if settings.uids else None
+    sources = upstream.site, shipped.digest([*shipped.mapping_files(), *([uids] if uids else [])])
+    if previous is not None and previous[0] == sources:
         return previous
-    mappings = loader.load(shipped.path("mappings"), upstream.site, Path(settings.uids) if settings.uids else None)
+    mappings = loader.load(shipped.path("mappings"), upstream.site, uids)
     projections = ProjectionCache(mappings)
     projections.check(config.FEATURES)
-    return Translation(sources, mappings, projections)
+    return sources, mappings, projections

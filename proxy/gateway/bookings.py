@@ -11,7 +11,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.flights import Flight, Flights
-from proxy.gateway.usage import KnownUsage
+from proxy.gateway.quota import KnownUsage
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Account, Begin, Finish, Result
 from proxy.store.store import Store

@@ -7,8 +7,7 @@ from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.results import Answer, passed_on
-from proxy.gateway.stored_state import StoredState
-from proxy.gateway.usage import UsageRow
+from proxy.gateway.stored_state import StoredState, UsageRow
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.upstream.session import open_session
 

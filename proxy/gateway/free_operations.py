@@ -8,7 +8,7 @@ and where that fails the old list stays: it is better than none.
 import asyncio
 import gc
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import cachetools
 import msgspec
@@ -32,11 +32,6 @@ PAUSE_SECONDS = 60.0  # until the next refresh of a list, after one that failed 
 log = structlog.get_logger()
 
 
-class _Kept(NamedTuple):
-    data: Any
-    size: int
-
-
 class FreeOperations:
     """Executes operations, each within `seconds`. Lists are by the name of their v3 object.
 
@@ -48,8 +43,8 @@ class FreeOperations:
         self._clock = clock
         self._seconds = seconds
         self._definitions = definitions
-        self._kept: cachetools.TTLCache[tuple[str, bytes], _Kept] = cachetools.TTLCache(
-            BYTES, RESPONSE_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept.size
+        self._kept: cachetools.TTLCache[tuple[str, bytes], tuple[Any, int]] = cachetools.TTLCache(
+            BYTES, RESPONSE_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept[1]
         )
         self._lists: dict[str, tuple[Any, float]] = {}  # each with when it is to be refreshed, in monotonic seconds
         self._flights: SingleFlight[tuple[object, ...], Any] = SingleFlight("free operation")
@@ -62,7 +57,7 @@ class FreeOperations:
         """Return the data of an operation."""
         key = application.account, operation.payload
         if kept := self._kept.get(key):
-            return kept.data
+            return kept[0]
         return await self._landed(key, lambda: self._fetch(key, application.credentials, operation), deadline)
 
     async def listed(self, name: str, application: Application, deadline: float) -> Any:
@@ -100,7 +95,7 @@ class FreeOperations:
 
         data = await self._send(msgspec.structs.replace(operation, decode=decode), credentials, self._seconds)
         if size <= RESPONSE_BYTES and not isinstance(data, PartialData):
-            self._kept[key] = _Kept(data, size)
+            self._kept[key] = data, size
         return data
 
     async def _refresh(self, name: str, credentials: Credentials) -> None:

@@ -7,8 +7,7 @@ from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
-from proxy.gateway.quota import ExhaustedQuotas
-from proxy.gateway.usage import KnownUsage
+from proxy.gateway.quota import ExhaustedQuotas, KnownUsage
 from proxy.kit.clock import Clock
 from proxy.kit.windows import SlidingWindow, Window
 from proxy.kit.wording import counted

@@ -1,21 +1,30 @@
-"""Quotas that the upstream refuses as exhausted: nothing more is sent for one until it is reset, by any process."""
+"""Quotas as a process knows them: usage of accounts, and those that the upstream refuses as exhausted: nothing more is
+sent for one until it is reset, by any process."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 import msgspec
 import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
 
-from proxy import errors
-from proxy.gateway.applications import NEVER_SECONDS, Application, Client
+from proxy import errors, model
+from proxy.gateway.applications import NEVER_SECONDS, Application, ChargedAccount, Client
 from proxy.kit.clock import Clock
+from proxy.store.protocol import Account, Usage
 from proxy.store.store import Store
 from proxy.upstream import classify
 
 EXHAUSTED = "exhausted "  # how the keys of exhausted quotas begin; the account follows
 RETRY_SECONDS = 900.0  # for which a refusal is taken on the 1st of a month, and of a tier without parts
+GAUGES = {
+    "used": "Parts used in the period",
+    "uncertain": "Parts that may have been billed",
+    "reserved": "Parts reserved by requests in flight",
+    "remaining": "Parts remaining of the limit",
+}
 
 log = structlog.get_logger()
 
@@ -68,7 +77,7 @@ class ExhaustedQuotas:
     async def refresh(self, accounts: Sequence[str]) -> None:
         """Learn what other processes have marked, and what was cleared. Raises StoreUnavailable."""
         await self._save()
-        marked = await stored(self._store, accounts)
+        marked = await stored_exhausted(self._store, accounts)
         for account in accounts:
             self._exhausted.pop(account, None)
         self._exhausted |= marked
@@ -80,12 +89,67 @@ class ExhaustedQuotas:
             del self._unsaved[account]
 
 
-async def stored(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
+class KnownUsage:
+    """Usage of accounts in their present periods, as this process knows it: read from the store once a second, and
+    exact for what the process itself books."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._usage: dict[tuple[str, str], Usage] = {}
+        self._statuses: dict[tuple[str, int], model.QuotaStatus] = {}  # of API keys, in a second
+
+    async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
+        """Read the usage of accounts. Raises StoreUnavailable."""
+        self._usage = await stored_usage(self._store, charged, self._clock.now())
+        self._statuses.clear()
+
+    def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
+        """Add what was booked."""
+        self._statuses.clear()
+        for pair in {account[:2] for account in accounts}:
+            old = self._usage.get(pair) or Usage(*pair)
+            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
+
+    def status(self, client: Client) -> model.QuotaStatus:
+        """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
+        now = self._clock.now()
+        key = client.charged[-1].id, int(now)
+        if key not in self._statuses:
+            limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
+            rows = [(each, usage_of(self._usage, each, now)) for each in limited]
+            charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
+            status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
+            self._statuses[key] = status
+        return self._statuses[key]
+
+    def gauges(self, charged: Iterable[ChargedAccount]) -> list[Metric]:
+        """Return the metrics of accounts."""
+        gauges = {
+            name: GaugeMetricFamily(f"v3bridge_parts_{name}", meaning, labels=("quota_account",))
+            for name, meaning in GAUGES.items()
+        }
+        for each in charged:
+            usage = usage_of(self._usage, each, self._clock.now())
+            if each.limit is not None:
+                gauges["remaining"].add_metric((each.name,), max(0, each.limit - usage.used - usage.uncertain))
+            for name in ("used", "uncertain", "reserved"):
+                gauges[name].add_metric((each.name,), getattr(usage, name))
+        return [*gauges.values()]
+
+
+async def stored_exhausted(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
     """Return the quotas of accounts that are marked as exhausted. Raises StoreUnavailable."""
     texts = await store.values([f"{EXHAUSTED}{account}" for account in accounts])
     return {account: _decode(text) for account, text in zip(accounts, texts, strict=True) if text is not None}
 
 
-async def clear(store: Store, account: str) -> None:
-    """Have requests of an account sent again. Raises StoreUnavailable."""
-    await store.drop_value(f"{EXHAUSTED}{account}")
+async def stored_usage(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[tuple[str, str], Usage]:
+    """Return the usage of accounts in their present periods, where there is any. Raises StoreUnavailable."""
+    return {row[:2]: row for row in await store.usage({each.in_period(now)[:2] for each in charged})}
+
+
+def usage_of(usages: Mapping[tuple[str, str], Usage], charged: ChargedAccount, now: float) -> Usage:
+    """Return the usage of an account in its present period, by account and period."""
+    pair = charged.in_period(now)[:2]
+    return usages.get(pair) or Usage(*pair)

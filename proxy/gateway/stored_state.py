@@ -1,32 +1,65 @@
 """State that the service keeps in its store, as commands, checks and the status use it, whether it runs or not."""
 
 import secrets
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
+import msgspec
+
 from proxy import config
-from proxy.config import store_place
-from proxy.gateway import quota, usage
+from proxy.gateway import quota
 from proxy.gateway.applications import Applications, Client
-from proxy.gateway.usage import UsageRow
+from proxy.kit import wording
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
 from proxy.store import protocol
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Seen, Want
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Seen, Usage, Want
 from proxy.store.store import Store
+from proxy.upstream import classify
 
-TRIES = 3  # transactions that are timed
 RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 
 
+class UsageRow(msgspec.Struct, frozen=True):
+    """Usage of one account in its period. Times are RFC 3339 in UTC.
+
+    `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
+    for a lifetime, `exhausted_until` where upstream has not refused the quota as exhausted; `part_limit` is the limit
+    that it named then, 0 for a tier without parts. `limit` is that of the configuration, or `part_limit` where that is
+    lower.
+    """
+
+    application: str
+    key: str | None
+    period: str
+    used: int
+    uncertain: int
+    reserved: int
+    limit: int | None
+    remaining: int | None
+    percent: float | None
+    resets_at: str | None
+    exhausted_until: str | None
+    part_limit: int | None
+
+    @property
+    def name(self) -> str:
+        """Name of the account, such as `demo` or `demo/erp`."""
+        return self.application if self.key is None else f"{self.application}/{self.key}"
+
+
 class StoredState:
-    """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used."""
+    """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used.
+
+    `forget_results` deletes the results that are stored, has running services forget those in memory, and returns how
+    many parts.
+    """
 
     def __init__(self, store: Store, settings: config.Config, clock: Clock) -> None:
         self._store = store
+        self.aclose, self.forget_results = store.aclose, store.forget
         self._applications = Applications(settings.applications)
         self._clock = clock
 
@@ -37,44 +70,23 @@ class StoredState:
         store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
         return cls(store, settings, clock)
 
-    @classmethod
-    async def open_existing(cls, settings: config.Config, clock: Clock) -> Self | None:
-        """Open the store if it is there already. Raises ConfigError."""
-        file = store_place.file_of(settings.store)
-        if settings.store.reveal() == "memory:" or (file is not None and not file.exists()):
-            return None
-        return await cls.open(settings, clock)
-
-    async def aclose(self) -> None:
-        await self._store.aclose()
-
     async def usage(self) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its present period, in the order of the
         configuration."""
         now, applications = self._clock.now(), self._applications
-        used = await usage.stored(self._store, applications.charged, now)
+        used = await quota.stored_usage(self._store, applications.charged, now)
         accounts = [application.account for application in applications.by_name.values()]
-        return usage.rows(applications, used, await quota.stored(self._store, accounts), now)
+        return rows(applications, used, await quota.stored_exhausted(self._store, accounts), now)
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
-        first, rows = self.first_day(days).isoformat(), await self._store.usage()
+        first = self.first_day(days).isoformat()
         names = {each.id: each.name for each in self._applications.charged}
         found: dict[str, dict[str, int]] = {}
-        for row in rows:
+        for row in await self._store.usage():
             if row.account in names and len(row.period) == len(first) and row.period >= first:
                 found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
         return found
-
-    async def seconds(self) -> float:
-        """Return how long the store takes for a transaction that writes: the fastest of some. Raises
-        StoreUnavailable."""
-        taken = []
-        for _ in range(TRIES):
-            began = time.monotonic()
-            await self._store.put_value("tried", "", 1.0)
-            taken.append(time.monotonic() - began)
-        return min(taken)
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
         """Replace the usage of an application such as `demo`, or of one of its API keys such as `demo/erp`, in its
@@ -83,13 +95,8 @@ class StoredState:
         account = {each.name: each for each in self._applications.charged}[name]
         before = next(row for row in await self.usage() if row.name == name)
         await self._store.set_usage(account.in_period(self._clock.now()), parts)
-        await quota.clear(self._store, account.id)
+        await self._store.drop_value(f"{quota.EXHAUSTED}{account.id}")
         return before
-
-    async def forget_results(self) -> int:
-        """Delete the results that are stored, and have running services forget those in memory; return how many
-        parts."""
-        return await self._store.forget()
 
     async def clients(self, days: int) -> list[Seen]:
         """Return who called in so many days (UTC), today among them, the last one first."""
@@ -139,3 +146,32 @@ class StoredState:
         finally:
             accounts = client.accounts(self._clock.now())
             await self._store.finish([Finish(id, application, begin.features, (), accounts, used, lost)])
+
+
+def rows(
+    applications: Applications,
+    usages: Mapping[tuple[str, str], Usage],
+    exhausted: Mapping[str, quota.Exhausted],
+    now: float,
+) -> list[UsageRow]:
+    """Make a row for each application and one for each of its API keys, in the order of the configuration."""
+    made: dict[tuple[str, str | None], UsageRow] = {}
+    for client in applications.clients.values():
+        for charged, key in zip(client.charged, (None, client.key), strict=True):
+            usage, refusal = quota.usage_of(usages, charged, now), exhausted.get(charged.id) if key is None else None
+            part_limit = classify.part_limit(refusal.message) if refusal else None
+            # What the upstream says holds for the running period: it knows its plan, and who else uses it.
+            limit = min((each for each in (charged.limit, part_limit) if each is not None), default=None)
+            counted, reset = usage.used + usage.uncertain, charged.reset_seconds(now)
+            made[client.application.name, key] = UsageRow(
+                client.application.name,
+                key,
+                *usage[1:],
+                limit,
+                remaining=None if limit is None else max(0, limit - counted),
+                percent=None if not limit else round(100 * counted / limit, 1),
+                resets_at=None if reset is None else wording.rfc3339(now + reset),
+                exhausted_until=None if refusal is None else wording.rfc3339(refusal.until),
+                part_limit=part_limit,
+            )
+    return [*made.values()]

@@ -70,7 +70,7 @@ class V3Objects:
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if uses_skus else ()))
         planned = match.of_request(parameters, self.single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
-        compiled = self._compiled(request, answers, needs)
+        compiled = self._compiled(request, needs)
         rendered = []
         for (query, asked), answer in zip(planned, answers, strict=True):
             if answer.error is not None:  # a refusal by the upstream is the query's own
@@ -101,16 +101,14 @@ class V3Objects:
         valid = queries.valid_uids(uids)
         asked = [queries.part(uid) for uid in valid]
         answers = await self._resolve(request, asked)
-        compiled = self._compiled(request, answers)
+        reader = _Reader(self._compiled(request), request.context)
         found: dict[str, msgspec.Raw] = {}
-        unreadable: list[str] = []
         for uid, query, answer in zip(valid, asked, answers, strict=True):
-            # A mapping reads the uid: a redirected part lists that by which it was requested.
-            reader = _Reader(compiled, replace(request.context, requested_uid=uid))
             page = await reader.page(query, answer)
+            # A mapping reads the uid: a redirected part lists that by which it was requested.
+            reader.context = replace(request.context, requested_uid=uid)
             found.update((uid, item) for _, item in await reader.mapped(page.elements))
-            unreadable += reader.unreadable
-        _require_any(found, unreadable)
+        reader.require_any(found)
         return found
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
@@ -121,13 +119,13 @@ class V3Objects:
         try:
             answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
             needs = self.projections.number_needs() if plan.reads_numbers else ()
-            reader = _Reader(self._compiled(request, answers, needs), request.context)
+            reader = _Reader(self._compiled(request, needs), request.context)
             pages = [await reader.page(query, answer) for query, answer in zip(asked, answers, strict=True)]
         except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec
             raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
         page = plan.page(pages)
         shown = await reader.mapped(page.elements)
-        _require_any(shown, reader.unreadable)
+        reader.require_any(shown)
         details = plan.details(page._replace(elements=[each for each, _ in shown]), counted)
         return Rendered([item for _, item in shown], page.hits, details=details)
 
@@ -196,16 +194,11 @@ class V3Objects:
         data = await self.free.execute(request.client.application, operation, self._deadline(request))
         return data.data if isinstance(data, PartialData) else data
 
-    def _compiled(
-        self, request: GatewayRequest, answers: Iterable[Answer], needs: tuple[str, ...] = ()
-    ) -> CompiledObject:
+    def _compiled(self, request: GatewayRequest, needs: tuple[str, ...] = ()) -> CompiledObject:
         """Return the mapping of parts, without features that these were fetched without."""
-        projection = request.projection
-        asked = projection.features & self.projections.features
-        for answer in answers:
-            if answer.result is not None and not asked <= answer.features:
-                asked &= answer.features
-                projection = replace(projection, features=asked)
+        projection, lacking = request.projection, request.metadata.lacking
+        if lacking:
+            projection = replace(projection, features=projection.features - lacking)
         return self.projections.part(projection, needs)
 
 
@@ -215,7 +208,7 @@ class _Reader:
 
     def __init__(self, compiled: CompiledObject, context: model.MappingContext) -> None:
         self._compiled = compiled
-        self._context = context
+        self.context = context
         self._size = 0  # of the parts since other tasks ran
         self.unreadable: list[str] = []
 
@@ -245,11 +238,16 @@ class _Reader:
                 await self._pause()
             self._size += len(element.body)
             try:
-                item = msgspec.json.encode(self._compiled.map(element.part, self._context))
+                item = msgspec.json.encode(self._compiled.map(element.part, self.context))
                 mapped.append((element, msgspec.Raw(item)))
             except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
                 self._leave_out(element.body, error)
         return mapped
+
+    def require_any(self, found: Any) -> None:
+        """Raise UpstreamUnreadable if parts were found, and none of them can be read."""
+        if self.unreadable and not found:
+            raise errors.UpstreamUnreadable(self.unreadable[0])
 
     async def _pause(self) -> None:
         self._size = 0
@@ -259,12 +257,6 @@ class _Reader:
         text = f"the upstream sent part {fetches.uid(body)} in a form that cannot be read: {error}"
         log.warning("part left out", reason=text)
         self.unreadable.append(text)
-
-
-def _require_any(found: Any, unreadable: Sequence[str]) -> None:
-    """Raise UpstreamUnreadable if parts were found, and none of them can be read."""
-    if unreadable and not found:
-        raise errors.UpstreamUnreadable(unreadable[0])
 
 
 async def _in_turns(work: Slices[T]) -> T:

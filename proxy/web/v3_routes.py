@@ -102,8 +102,7 @@ class V3Routes:
         """Note the client of a request, and count it against its rate. Raises Gone after its sunset and ExpiredKey
         after the key's last day, which costs it neither rate nor quota; and TooManyRequests."""
         state.client = client
-        now = self._clock.now()
-        refusal = client.refusal(now) if now >= client.end else None
+        refusal = client.refusal(self._clock.now()) if client.sunset or client.expires else None
         if refusal is None:
             if client.rate:
                 self._gateway.admit(client)

@@ -7,8 +7,7 @@ import pytest
 
 from proxy import config, errors
 from proxy.gateway.quota import EXHAUSTED
-from proxy.gateway.stored_state import StoredState
-from proxy.gateway.usage import UsageRow
+from proxy.gateway.stored_state import StoredState, UsageRow
 from proxy.kit import clock
 from proxy.store.sqlite import SqliteStore
 
@@ -79,11 +78,3 @@ async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(sta
             raise RuntimeError
     row = (await rows(state))["demo"]
     assert (row.used, row.uncertain, row.reserved) == (70, 105, 0)
-
-
-async def test_only_a_store_that_is_there_is_opened(settings: config.Config) -> None:
-    assert await StoredState.open_existing(settings, clock.ManualClock()) is None
-    await (await StoredState.open(settings, clock.ManualClock())).aclose()
-    state = await StoredState.open_existing(settings, clock.ManualClock())
-    assert state is not None
-    await state.aclose()
