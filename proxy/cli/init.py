@@ -6,7 +6,7 @@ import os
 import secrets
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 
 import msgspec
 import typer
@@ -23,15 +23,6 @@ NUMBER = "SN74S74N"  # of the first request, too, which is free then
 QUESTION = "Fetch one part with all fields, to learn which features the plan has? It costs 1 part."
 SECONDS = 60.0
 NO_ECHO = "not shown; or env:NAME, file:PATH"
-
-
-class _Answers(NamedTuple):
-    client_id: str
-    client_secret: str
-    plan: str | None
-    apikey: str
-    graphql_url: str | None
-    token_url: str | None
 
 
 def init(
@@ -52,7 +43,7 @@ def init(
         str | None, typer.Option(metavar="URL", help="GraphQL endpoint, where it is not Nexar's.")
     ] = None,
     token_url: Annotated[str | None, typer.Option(metavar="URL", help="Its token endpoint.")] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options, and fetch the part.")] = False,
 ) -> None:
     """Write a configuration for a Nexar account: ask for what it needs, check it with doctor, and fetch one part.
 
@@ -69,21 +60,41 @@ def init(
         raise typer.BadParameter(
             "must be env:NAME or file:PATH: others can read a command line", param_hint="--client-secret"
         )
-    given = _Answers(
-        client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes),
-        client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True),
-        plan or (None if yes else _asked_plan()),
-        apikey or ("" if yes else _asked_apikey()) or secrets.token_urlsafe(KEY_BYTES),
-        graphql_url,
-        token_url,
-    )
-    _write(given, output, secret_file)
+    client_id = client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes)
+    secret = client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True)
+    tier = plan or (None if yes else _asked_plan())
+    if not (apikey or yes):
+        apikey = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
+    apikey = (apikey or "").strip() or secrets.token_urlsafe(KEY_BYTES)
+    if not secret.startswith(REFERENCES):
+        _write_private(secret_file, f"{secret}\n")
+        secret = f"file:{secret_file.name}"
+    addresses = {"graphql_url": graphql_url, "token_url": token_url}
+    other = [f"  {name}: {json.dumps(url)}" for name, url in addresses.items() if url]
+    # JSON's strings are YAML's, whatever a key has in it.
+    lines = [
+        "# All settings: v3bridge config --all",
+        *(["upstream:", *other] if other else ["upstream: nexar"]),
+        "applications:",
+        f"  {APPLICATION}:",
+        f"    client_id: {json.dumps(client_id)}",
+        f"    client_secret: {json.dumps(secret)}",
+        *([f"    plan: {tier}"] if tier else []),
+        f"    apikeys: [{json.dumps(apikey)}]",
+    ]
+    try:
+        _write_private(output, "\n".join(lines) + "\n")
+        loader.load(output, os.environ)
+    except errors.ConfigError:
+        for file in (output, secret_file):
+            file.unlink(missing_ok=True)
+        raise
     typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
     code = doctor.exit_code(asyncio.run(doctor.examine(output)))
     if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
         asyncio.run(_learn_features(output))
     query = f'[{{"mpn":"{NUMBER}","limit":1}}]'
-    url = f"http://127.0.0.1:8080/v3/parts/match?apikey={given.apikey}&pretty_print=true&queries={query}"
+    url = f"http://127.0.0.1:8080/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}"
     typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n  curl -g '{url}'")
     raise typer.Exit(code)
 
@@ -109,7 +120,7 @@ async def _learn_features(output: Path) -> None:
         features = sorted(answer.features)
     with output.open("a", encoding="utf-8") as file:
         file.write(f"    features: [{', '.join(features)}]\n")
-    typer.echo(f"1 part is booked; the plan has {', '.join(features) or 'no further features'}.")
+    typer.echo(f"The part is booked; the plan has {', '.join(features) or 'no further features'}.")
 
 
 def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
@@ -124,43 +135,6 @@ def _asked_plan() -> str:
     while (answer := typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()) not in config.PLANS:
         typer.echo(f"{answer!r} is none of {names}")
     return str(answer)
-
-
-def _asked_apikey() -> str:
-    answer: str = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
-    return answer.strip()
-
-
-def _write(given: _Answers, output: Path, secret_file: Path) -> None:
-    """Write the configuration, and the secret into a file of its own. Raises ConfigError, after removing both."""
-    secret = given.client_secret
-    if not secret.startswith(REFERENCES):
-        _write_private(secret_file, f"{secret}\n")
-        secret = f"file:{secret_file.name}"
-    try:
-        _write_private(output, _text(given, secret))
-        loader.load(output, os.environ)
-    except errors.ConfigError:
-        for file in (output, secret_file):
-            file.unlink(missing_ok=True)
-        raise
-
-
-def _text(given: _Answers, secret: str) -> str:
-    addresses = {"graphql_url": given.graphql_url, "token_url": given.token_url}
-    other = [f"  {name}: {json.dumps(url)}" for name, url in addresses.items() if url]
-    # JSON's strings are YAML's, whatever a key has in it.
-    lines = [
-        "# All settings: v3bridge config --all",
-        *(["upstream:", *other] if other else ["upstream: nexar"]),
-        "applications:",
-        f"  {APPLICATION}:",
-        f"    client_id: {json.dumps(given.client_id)}",
-        f"    client_secret: {json.dumps(secret)}",
-        *([f"    plan: {given.plan}"] if given.plan else []),
-        f"    apikeys: [{json.dumps(given.apikey)}]",
-    ]
-    return "\n".join(lines) + "\n"
 
 
 def _write_private(file: Path, text: str) -> None:

@@ -77,7 +77,11 @@ def usage(
     settings = option_fields.configured(config_file)
     if [clients, set_ is not None, forget_results].count(True) > 1:
         raise typer.BadParameter("only one of --clients, --set and --forget-results")
-    why = without_records(settings)
+    why = None
+    if settings.upstream == "sandbox":
+        why = "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
+    elif settings.store.reveal() == "memory:":
+        why = "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
     if why is not None and (set_ is not None or forget_results):
         raise errors.ConfigError(f"store: {why}")
     logging.configure("info", settings.log.format, sys.stderr)
@@ -90,7 +94,7 @@ def usage(
         typer.echo("[]" if as_json else why)
         return
     read: Callable[[StoredState], Awaitable[Any]] = _clients if clients else _usage
-    found = asyncio.run(with_state(settings, read))
+    found = _with_state(settings, read)
     if as_json:
         shown.print_json(found)
     elif clients:
@@ -99,26 +103,20 @@ def usage(
         _print_usage(found, settings.store.shown)
 
 
-def without_records(settings: config.Config) -> str | None:
-    """Return why the store of a configuration has no records of the service; None if it may have some."""
-    if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
-    if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
-    return None
-
-
-async def with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
+def _with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
     from proxy.gateway.core import StoredState
 
-    state = await StoredState.open(settings, clock.SystemClock())
-    try:
-        return await work(state)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error.message}") from error
-    finally:
-        await state.aclose()
+    async def run() -> R:
+        state = await StoredState.open(settings, clock.SystemClock())
+        try:
+            return await work(state)
+        except errors.StoreUnavailable as error:
+            raise errors.ConfigError(f"store: {error.message}") from error
+        finally:
+            await state.aclose()
+
+    return asyncio.run(run())
 
 
 async def _usage(state: "StoredState") -> list[dict[str, Any]]:
@@ -144,7 +142,7 @@ def _set(settings: config.Config, text: str) -> None:
         example = f"{name or 'APPLICATION'}=250"
         raise typer.BadParameter(f"{number!r} is not a number of parts, such as {example}", param_hint="--set")
     try:
-        before = asyncio.run(with_state(settings, lambda state: state.set_usage(name, int(number))))
+        before = _with_state(settings, lambda state: state.set_usage(name, int(number)))
     except LookupError:
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--set") from None
@@ -161,7 +159,7 @@ def _forget_results(settings: config.Config, yes: bool) -> None:
     spending.say("Results that are kept cost nothing; without them, each query costs its parts again.")
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
-    deleted = asyncio.run(with_state(settings, lambda state: state.forget_results()))
+    deleted = _with_state(settings, lambda state: state.forget_results())
     log.info("results forgotten", parts=deleted)
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 

@@ -61,7 +61,7 @@ async def test_answers_at_a_terminal_make_a_service(
     ):
         await terminal.answer(question, answer)
     await terminal.answer("It costs 1 part", "y")
-    await terminal.until("1 part is booked; the plan has CAD_MODELS, DATASHEETS")
+    await terminal.until("The part is booked; the plan has CAD_MODELS, DATASHEETS")
     await terminal.until("v3bridge serve --config our.yaml")
     await terminal.until("the-key-of-our-programs&pretty_print=true")
     assert await process.wait() == 0
