@@ -44,7 +44,7 @@ class Value:
         self.numbers[0] += amount
 
     def set(self, value: float) -> None:
-        self.numbers[0] = value
+        self.numbers[0] = float(value)  # also of a bool, which others could not read
 
     def observe(self, seconds: float) -> None:
         self.numbers[0] += seconds

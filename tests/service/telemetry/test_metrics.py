@@ -15,6 +15,7 @@ def worker(folder: Path, name: str, parts: int) -> metrics.Metrics:
     counted = metrics.Metrics(file=folder / f"{name}.json")
     counted.parts.labels("demo").inc(parts)
     counted.upstream_in_flight.inc(parts)
+    counted.store_unavailable.set(False)
     counted.request_seconds.labels("/v3").observe(0.04)
     counted.write()
     return counted
