@@ -70,7 +70,7 @@ class Gateway:
         if previous is not None and previous.upstream == upstream:
             self.breaker = previous.breaker
         else:
-            self.breaker = policies.CircuitBreaker("graphql", classify.SERVICE, **shared)
+            self.breaker = policies.CircuitBreaker(**shared)
         self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds

@@ -7,15 +7,17 @@ from typing import Final
 import structlog
 
 from proxy import errors
-from proxy.kit import clock as clocks
+from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.telemetry import metrics as metering
+from proxy.telemetry.metrics import Metrics
+from proxy.upstream.classify import SERVICE
 
 FAILURES = 10  # in a row, after which nothing is sent
 COOLDOWN_SECONDS = 5.0  # until one request tries again
 CLOSED: Final = 0
 HALF_OPEN: Final = 1
 OPEN: Final = 2
+NAME = "graphql"  # of the service, in log and metrics
 STATES = {CLOSED: "closed", HALF_OPEN: "half-open", OPEN: "open"}
 
 log = structlog.get_logger()
@@ -32,29 +34,19 @@ def is_retryable(error: errors.BridgeError) -> bool:
 
 
 class CircuitBreaker:
-    """Circuit breaker: opens after `failures` failures in a row; half-open after the cooldown, for one trial request.
+    """Circuit breaker of the GraphQL service: opens after so many `failures` in a row; half-open after the cooldown,
+    for one trial request.
 
     The cooldown is COOLDOWN_SECONDS and up to half of that more. A trial request that reports no result, because its
-    caller was cancelled, blocks nothing: the next trial follows after another cooldown. `name` is for metrics and log,
-    `service` for error messages.
+    caller was cancelled, blocks nothing: the next trial follows after another cooldown.
     """
 
-    def __init__(
-        self,
-        name: str,
-        service: str,
-        *,
-        clock: clocks.Clock,
-        rng: random.Random,
-        metrics: metering.Metrics,
-        failures: int = FAILURES,
-    ) -> None:
-        self._name = name
-        self._service = service
+    def __init__(self, *, clock: Clock, rng: random.Random, metrics: Metrics, failures: int = FAILURES) -> None:
         self._failures_max = failures
         self._clock = clock
         self._rng = rng
-        self._metrics = metrics
+        self._openings = metrics.circuit_breaker_openings.labels(NAME)
+        self._shown = metrics.circuit_breaker_state.labels(NAME)
         self._failures = 0
         self._open_until: float | None = None  # by the monotonic clock; None while closed
         self._set_state(CLOSED)
@@ -68,27 +60,21 @@ class CircuitBreaker:
         # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
         self._start_cooldown()
         self._set_state(HALF_OPEN)
-        log.info("circuit breaker half-opened", service=self._name)
+        log.info("circuit breaker half-opened", service=NAME)
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
         """Return the error that a request would get now, None if it would be admitted."""
         wait = 0.0 if self._open_until is None else self._open_until - self._clock.monotonic()
-        if wait <= 0:
-            return None
-        return errors.CircuitBreakerOpen(
-            f"{self._service} is not asked for the moment: it failed {counted(self._failures, 'time')} in a row",
-            retry_after=math.ceil(wait),
-        )
+        message = f"{SERVICE} is not asked for the moment: it failed {counted(self._failures, 'time')} in a row"
+        return errors.CircuitBreakerOpen(message, retry_after=math.ceil(wait)) if wait > 0 else None
 
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
-        # Most successes follow a success: nothing to change, no metric to write.
-        if self._failures:
-            self._failures = 0
-            if self._open_until is not None:
-                self._open_until = None
-                self._set_state(CLOSED)
-                log.info("circuit breaker closed", service=self._name)
+        self._failures = 0
+        if self._open_until is not None:
+            self._open_until = None
+            self._set_state(CLOSED)
+            log.info("circuit breaker closed", service=NAME)
 
     def failed(self) -> None:
         """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
@@ -97,8 +83,8 @@ class CircuitBreaker:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._start_cooldown()
         self._set_state(OPEN)
-        self._metrics.circuit_breaker_openings.labels(self._name).inc()
-        log.warning("circuit breaker opened", service=self._name, failures=self._failures, retry_in=round(cooldown, 1))
+        self._openings.inc()
+        log.warning("circuit breaker opened", service=NAME, failures=self._failures, retry_in=round(cooldown, 1))
 
     def _start_cooldown(self) -> float:
         """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
@@ -108,4 +94,4 @@ class CircuitBreaker:
 
     def _set_state(self, state: int) -> None:
         self.state = state
-        self._metrics.circuit_breaker_state.labels(self._name).set(state)
+        self._shown.set(state)

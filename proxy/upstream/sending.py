@@ -8,7 +8,7 @@ operation are not looked at.
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import aiohttp
@@ -33,30 +33,20 @@ _LOGGED_LENGTH = 200
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class Sender:
-    """Sends operations to the GraphQL service at `url`, for all applications. `sleep` is replaced in tests."""
+    """Sends operations to the GraphQL service at `url`, for all applications. `proven`: the last complete response was
+    a GraphQL response. `sleep` is replaced in tests."""
 
-    def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        url: str,
-        tokens: Tokens,
-        *,
-        breaker: policies.CircuitBreaker,
-        clock: Clock,
-        rng: random.Random,
-        metrics: Metrics,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._session = session
-        self._url = url
-        self._tokens = tokens
-        self._breaker = breaker
-        self._clock = clock
-        self._rng = rng
-        self._metrics = metrics
-        self._sleep = sleep
-        self.proven = False  # whether the last complete response was a GraphQL response
+    session: aiohttp.ClientSession
+    url: str
+    tokens: Tokens
+    breaker: policies.CircuitBreaker
+    clock: Clock
+    rng: random.Random
+    metrics: Metrics
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    proven: bool = field(default=False, init=False)
 
     async def send(
         self, operation: classify.GraphQLOperation[T], credentials: identity.Credentials, seconds: float
@@ -66,16 +56,16 @@ class Sender:
         Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
         UpstreamUnreachable, CircuitBreakerOpen, DeadlineExceeded, UpstreamUnreadable or UpstreamFault.
         """
-        until = self._clock.monotonic() + seconds
+        until = self.clock.monotonic() + seconds
         try:
             return await self._send(operation, credentials, until)
         except errors.BridgeError as error:
             # Jitter: clients that failed together do not come back together.
-            wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
-            if not policies.is_retryable(error) or self._clock.monotonic() + wait >= until:
+            wait = (error.retry_after or 0) + self.rng.random() * WAIT_SECONDS
+            if not policies.is_retryable(error) or self.clock.monotonic() + wait >= until:
                 raise
-            self._metrics.retries.labels(operation.name, type(error).__name__).inc()
-        await self._sleep(wait)
+            self.metrics.retries.labels(operation.name, type(error).__name__).inc()
+        await self.sleep(wait)
         return await self._send(operation, credentials, until)
 
     async def _send(
@@ -84,19 +74,19 @@ class Sender:
         """Send with the cached token, and once more with a new one if it is refused."""
         # Once more only: if a new token is refused, too, the cause is the configuration.
         for _ in range(2):
-            token = await self._tokens.get(credentials, until - self._clock.monotonic())
-            reply = await self._post(operation, token, until - self._clock.monotonic())
+            token = await self.tokens.get(credentials, until - self.clock.monotonic())
+            reply = await self._post(operation, token, until - self.clock.monotonic())
             envelope = classify.decode(operation, reply)
             lacks_scope, refusal = classify.lacks_scope(envelope), classify.token_refusal(reply, envelope)
             if not lacks_scope and refusal is None:
                 data = self._data(operation, reply, envelope)
-                self._tokens.mark_accepted(credentials, token)
+                self.tokens.mark_accepted(credentials, token)
                 return data
             # A refused token is a response all the same: the service is available.
-            self._breaker.succeeded()
+            self.breaker.succeeded()
             outcome = "ScopeRefused" if lacks_scope else "TokenRefused"
-            self._metrics.upstream_requests.labels(operation.name, outcome).inc()
-            await self._tokens.invalidate(credentials, token)
+            self.metrics.upstream_requests.labels(operation.name, outcome).inc()
+            await self.tokens.invalidate(credentials, token)
             if lacks_scope:  # as a new token would
                 break
         if lacks_scope:
@@ -109,7 +99,7 @@ class Sender:
             hint = _SETTINGS_HINT if refusal == classify.INVALID_TOKEN else ""
             message = f"{classify.SERVICE} takes no token of application {credentials.name}: {refusal}{hint}"
         error = errors.CredentialsRefused(message)
-        await self._tokens.mark_refused(credentials, token, error)
+        await self.tokens.mark_refused(credentials, token, error)
         raise error
 
     async def _post(
@@ -117,26 +107,26 @@ class Sender:
     ) -> http_post.HttpResponse:
         if seconds <= 0:  # a request sent now would be billed although nobody waits for it
             raise errors.DeadlineExceeded(f"{classify.SERVICE} was not asked: there was no time left")
-        self._breaker.admit()
+        self.breaker.admit()
         headers = http_post.JSON | {"Authorization": f"Bearer {token}"}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
         request = http_post.HttpRequest(
-            self._url, classify.SERVICE, operation.payload, headers, True, seconds, http_post.LONGEST
+            self.url, classify.SERVICE, operation.payload, headers, True, seconds, http_post.LONGEST
         )
-        started = self._clock.monotonic()
-        self._metrics.upstream_in_flight.inc()
+        started = self.clock.monotonic()
+        self.metrics.upstream_in_flight.inc()
         try:
-            return await http_post.post(self._session, request)
+            return await http_post.post(self.session, request)
         except errors.ServerError as error:
             # The caller came with too little time; that says nothing about the service.
             if not isinstance(error, errors.DeadlineExceeded):
-                self._breaker.failed()
-            self._metrics.upstream_requests.labels(operation.name, type(error).__name__).inc()
+                self.breaker.failed()
+            self.metrics.upstream_requests.labels(operation.name, type(error).__name__).inc()
             raise
         finally:
-            self._metrics.upstream_in_flight.inc(-1)
-            self._metrics.upstream_seconds.labels(operation.name).observe(self._clock.monotonic() - started)
+            self.metrics.upstream_in_flight.inc(-1)
+            self.metrics.upstream_seconds.labels(operation.name).observe(self.clock.monotonic() - started)
 
     def _data(
         self,
@@ -148,16 +138,16 @@ class Sender:
         self.proven = envelope is not None
         outcome, is_failure = "ok", False
         try:
-            data = classify.data(reply, envelope, self._clock.now())
+            data = classify.data(reply, envelope, self.clock.now())
         except errors.BridgeError as error:
             # A service that refuses the request is available.
             outcome, is_failure = type(error).__name__, classify.is_failure(reply, error)
             raise
         finally:
-            self._breaker.failed() if is_failure else self._breaker.succeeded()
-            self._metrics.upstream_requests.labels(operation.name, outcome).inc()
+            self.breaker.failed() if is_failure else self.breaker.succeeded()
+            self.metrics.upstream_requests.labels(operation.name, outcome).inc()
         if envelope is not None and envelope.errors:
-            self._metrics.upstream_errors.labels(operation.name).inc(len(envelope.errors))
+            self.metrics.upstream_errors.labels(operation.name).inc(len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data

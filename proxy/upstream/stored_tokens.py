@@ -4,6 +4,7 @@ failure, the windows in which the identity service counts requests (contract gra
 import hashlib
 import json
 import math
+from dataclasses import dataclass
 
 import msgspec
 
@@ -43,6 +44,7 @@ class Backoff(msgspec.Struct, frozen=True):
         return error
 
 
+@dataclass(frozen=True, slots=True)
 class StoredTokens:
     """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
 
@@ -50,57 +52,56 @@ class StoredTokens:
     windows does not depend on the secret, because the identity service counts requests by client id.
     """
 
-    def __init__(self, store: Store, token_url: str, scope: str, clock: Clock) -> None:
-        self._store = store
-        self._token_url = token_url
-        self._scope = scope
-        self._clock = clock
+    store: Store
+    token_url: str
+    scope: str
+    clock: Clock
 
     async def token(self, credentials: Credentials) -> AccessToken | None:
         """Return the token of an application; None if there is none, or it has expired."""
-        text = await self._store.value(self._key("token", credentials))
+        text = await self.store.value(self._key("token", credentials))
         token = None if text is None else msgspec.json.decode(text, type=AccessToken)
-        return None if token is None or token.expires <= self._clock.now() else token
+        return None if token is None or token.expires <= self.clock.now() else token
 
     async def keep(self, credentials: Credentials, token: AccessToken) -> None:
         """Store a token until it expires, and end the back-off."""
-        seconds = token.expires - self._clock.now()
-        await self._store.put_value(self._key("token", credentials), msgspec.json.encode(token).decode(), seconds)
-        await self._store.drop_value(self._key("token back-off", credentials))
+        seconds = token.expires - self.clock.now()
+        await self.store.put_value(self._key("token", credentials), msgspec.json.encode(token).decode(), seconds)
+        await self.store.drop_value(self._key("token back-off", credentials))
 
     async def drop(self, credentials: Credentials, token: str) -> None:
         """Delete a token; a newer one stays."""
         key = self._key("token", credentials)
-        text = await self._store.value(key)
+        text = await self.store.value(key)
         if text is not None and msgspec.json.decode(text, type=AccessToken).token == token:
-            await self._store.drop_value(key, text)
+            await self.store.drop_value(key, text)
 
     async def take(self, credentials: Credentials) -> float:
         """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
         allowed."""
-        return await self._store.take(f"token requests {_digest(self._token_url, credentials.client_id)}", RATE_LIMITS)
+        return await self.store.take(f"token requests {_digest(self.token_url, credentials.client_id)}", RATE_LIMITS)
 
     async def lease(self, credentials: Credentials, owner: str) -> bool:
         """Take the token lease; return False if another process has it."""
-        return await self._store.put_value(self._key("token lease", credentials), owner, LEASE_SECONDS, absent=True)
+        return await self.store.put_value(self._key("token lease", credentials), owner, LEASE_SECONDS, absent=True)
 
     async def release(self, credentials: Credentials, owner: str) -> None:
-        await self._store.drop_value(self._key("token lease", credentials), owner)
+        await self.store.drop_value(self._key("token lease", credentials), owner)
 
     async def backoff(self, credentials: Credentials) -> Backoff | None:
         """Return the back-off that was begun last."""
-        text = await self._store.value(self._key("token back-off", credentials))
+        text = await self.store.value(self._key("token back-off", credentials))
         return None if text is None else msgspec.json.decode(text, type=Backoff)
 
     async def back_off(self, credentials: Credentials, backoff: Backoff) -> None:
         text = msgspec.json.encode(backoff).decode()
         # Beyond its end, so that the next failure counts as one more in a row.
-        seconds = backoff.until - self._clock.now() + FAILURE_SECONDS_MAX
-        await self._store.put_value(self._key("token back-off", credentials), text, seconds)
+        seconds = backoff.until - self.clock.now() + FAILURE_SECONDS_MAX
+        await self.store.put_value(self._key("token back-off", credentials), text, seconds)
 
     def _key(self, kind: str, credentials: Credentials) -> str:
         secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        return f"{kind} {_digest(self._token_url, self._scope, credentials.client_id, secret)}"
+        return f"{kind} {_digest(self.token_url, self.scope, credentials.client_id, secret)}"
 
 
 def _digest(*parts: str | None) -> str:

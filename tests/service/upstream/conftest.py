@@ -54,9 +54,7 @@ def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
 
     def make(failures: int = 1_000_000, rng: Any = None) -> policies.CircuitBreaker:
         rng = rng or SimpleNamespace(random=lambda: 0.0)
-        return policies.CircuitBreaker(
-            "graphql", "the GraphQL service", clock=clock, rng=rng, metrics=metrics, failures=failures
-        )
+        return policies.CircuitBreaker(clock=clock, rng=rng, metrics=metrics, failures=failures)
 
     return make
 
