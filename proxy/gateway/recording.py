@@ -11,7 +11,8 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
-from proxy.store.protocol import DAY_SECONDS, Seen
+from proxy.model import Seen
+from proxy.store.protocol import DAY_SECONDS
 from proxy.store.store import Store
 from proxy.telemetry.seen import SeenRequests
 
@@ -23,9 +24,7 @@ log = structlog.get_logger()
 class Recorder:
     """Background task that writes what was seen, and deletes what is older than `days` days; 0 deletes all."""
 
-    def __init__(
-        self, seen: SeenRequests, store: Store, days: int, clock: Clock, *, interval: float = INTERVAL_SECONDS
-    ) -> None:
+    def __init__(self, seen: SeenRequests, store: Store, days: int, clock: Clock) -> None:
         self._seen = seen
         self._store = store
         self.days = days
@@ -33,11 +32,9 @@ class Recorder:
         self._id = ""
         self._rows: list[Seen] = []  # that the store has not confirmed
         self._first_day = -1
-        self._writing = PeriodicTask("recording", self.write, interval, delay=interval, logged=errors.StoreUnavailable)
-
-    def start(self) -> None:
-        """Begin to write, in the background."""
-        self._writing.start()
+        seconds = INTERVAL_SECONDS
+        self._writing = PeriodicTask("recording", self.write, seconds, delay=seconds, logged=errors.StoreUnavailable)
+        self.start = self._writing.start
 
     async def close(self) -> None:
         """Write what is left, and end."""
@@ -53,8 +50,7 @@ class Recorder:
         first_day = int(self._clock.now() // DAY_SECONDS) - self.days + 1
         if self._rows:  # under the same id, so that they are added once
             await self._add(first_day)
-        self._id = secrets.token_hex(16)
-        self._rows = [Seen(*request, requests, last) for request, requests, last in self._seen.take()]
+        self._id, self._rows = secrets.token_hex(16), [*self._seen.take()]
         if self._rows or first_day != self._first_day:
             await self._add(first_day)
 

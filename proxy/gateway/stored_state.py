@@ -13,9 +13,10 @@ from proxy.gateway import quota
 from proxy.gateway.applications import Applications, Client
 from proxy.kit import wording
 from proxy.kit.clock import Clock
+from proxy.model import Seen
 from proxy.store import open as opening
 from proxy.store import protocol
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Seen, Usage, Want
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Usage, Want
 from proxy.store.store import Store
 from proxy.upstream import classify
 

@@ -135,22 +135,3 @@ class Usage(NamedTuple):
     used: int = 0
     uncertain: int = 0
     reserved: int = 0
-
-
-class Seen(NamedTuple):
-    """Requests of one kind on one day (in days since 1970, UTC) with the same values, and the time of the last one.
-
-    CLIENT: of a program to an endpoint; application and key are empty without a valid API key; `detail` are parameters
-    and fields that v3bridge had no source for. UNKNOWN_KEY: with a key that no application has, by its digest;
-    `endpoint` is the client's address. FAILURE: one that failed; `detail` is what a person needs to find the reason.
-    """
-
-    kind: str
-    day: int
-    application: str
-    key: str
-    endpoint: str
-    user_agent: str
-    detail: str
-    requests: int
-    last: float

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from proxy.store.protocol import Seen, Usage
+from proxy.model import Seen
+from proxy.store.protocol import Usage
 
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]

@@ -14,8 +14,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from proxy import errors
 from proxy.kit.windows import Window
+from proxy.model import Seen
 from proxy.store import begin, finish, protocol
-from proxy.store.protocol import Account, Begin, Finish, Outcome, Seen, Usage
+from proxy.store.protocol import Account, Begin, Finish, Outcome, Usage
 from proxy.store.rows import Pair, Reservation, Transaction, Value
 
 P = ParamSpec("P")

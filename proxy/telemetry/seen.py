@@ -7,13 +7,12 @@ sends a new User-Agent with each request fills neither the memory nor the store.
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 import cachetools
 import msgspec
 
 from proxy.kit.wording import printable
-from proxy.model import GRAPHQL_PATHS, WRAPPER
+from proxy.model import GRAPHQL_PATHS, WRAPPER, Seen
 from proxy.redaction import Redaction
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
@@ -40,23 +39,6 @@ _ENDPOINTS = {
 } | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER) for slash in ("", "/")}
 
 
-class SeenRequest(NamedTuple):
-    """What the store records of a request: requests with equal values are counted together.
-
-    `endpoint` is one such as `parts/match`, of an unknown key the client's address, of a failure its route. `detail`
-    has parameters that were ignored and fields that had no source, between commas; of a failure FailureDetail. Names
-    are empty where the API key is missing or unknown; the user agent is empty where none was sent.
-    """
-
-    kind: Literal["client", "unknown key", "failure"]
-    day: int  # since 1970, UTC
-    application: str
-    key: str
-    endpoint: str
-    user_agent: str
-    detail: str
-
-
 class FailureDetail(msgspec.Struct, frozen=True):
     """What a person needs of a failed request: its id in the log, and fields of its line."""
 
@@ -65,14 +47,6 @@ class FailureDetail(msgspec.Struct, frozen=True):
     status: int
     ms: float
     error: str
-
-
-class Counted(NamedTuple):
-    """Requests with equal values, and the time of the last one."""
-
-    request: SeenRequest
-    requests: int
-    last: float
 
 
 class _Count:
@@ -87,12 +61,12 @@ class SeenRequests:
 
     def __init__(self, keys: Redaction | None = None) -> None:
         self._redaction = keys or Redaction()
-        self._clients: dict[SeenRequest, _Count] = {}
+        self._clients: dict[Seen, _Count] = {}
         self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
-        self._unknown: dict[str, Counted] = {}
-        self._failures: deque[Counted] = deque(maxlen=FAILURES_MAX)
+        self._unknown: dict[str, Seen] = {}
+        self._failures: deque[Seen] = deque(maxlen=FAILURES_MAX)
         self._day = 0
-        self._callers: dict[tuple[str, str], set[SeenRequest]] = defaultdict(set)  # of the day
+        self._callers: dict[tuple[str, str], set[Seen]] = defaultdict(set)  # of the day
         self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
 
     def add_client(
@@ -119,7 +93,7 @@ class SeenRequests:
                 return
             hidden = self._redaction if sent is not None else self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
-            request = SeenRequest("client", day, application or "", key or "", endpoint, agent, uses)
+            request = Seen("client", day, application or "", key or "", endpoint, agent, uses)
             if request not in self._clients:
                 request = self._bounded(request)
             counted = self._clients.setdefault(request, _Count())
@@ -137,23 +111,22 @@ class SeenRequests:
             return
         keys.add(digest)
         # The User-Agent stays: to hide keys in each would take longer than the refusal.
-        agent = known.request.user_agent if known else _shown(self._redaction.hiding({apikey}), user_agent)
-        request = SeenRequest("unknown key", day, "", digest, address, agent, "")
-        self._unknown[digest] = Counted(request, known.requests + 1 if known else 1, at)
+        agent = known.user_agent if known else _shown(self._redaction.hiding({apikey}), user_agent)
+        number = known.requests + 1 if known else 1
+        self._unknown[digest] = Seen("unknown key", day, "", digest, address, agent, "", number, at)
 
     def add_failure(
         self, at: float, route: str, application: str | None, key: str | None, detail: FailureDetail
     ) -> None:
         """Keep a failed request."""
         text = msgspec.json.encode(detail).decode()
-        request = SeenRequest("failure", self._begin(at), application or "", key or "", route, "", text)
-        self._failures.append(Counted(request, 1, at))
+        self._failures.append(Seen("failure", self._begin(at), application or "", key or "", route, "", text, 1, at))
 
-    def take(self) -> Iterator[Counted]:
+    def take(self) -> Iterator[Seen]:
         """Yield all that was seen, and begin again with nothing."""
         clients, unknown, failures = self._clients, self._unknown, self._failures
         self._clients, self._repeated, self._unknown, self._failures = {}, {}, {}, deque(maxlen=FAILURES_MAX)
-        yield from (Counted(request, count.requests, count.last) for request, count in clients.items())
+        yield from (seen._replace(requests=count.requests, last=count.last) for seen, count in clients.items())
         yield from unknown.values()
         yield from failures
 
@@ -166,7 +139,7 @@ class SeenRequests:
             self._keys.clear()
         return day
 
-    def _bounded(self, request: SeenRequest) -> SeenRequest:
+    def _bounded(self, request: Seen) -> Seen:
         """Return what the request of a caller that has no count yet is counted as."""
         callers = self._callers[request.application, request.key]
         limit = CALLERS_MAX if request.key else UNKNOWN_MAX

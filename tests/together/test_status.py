@@ -13,7 +13,8 @@ from together.environment import target
 
 from proxy import config
 from proxy.kit import clock
-from proxy.store.protocol import UNKNOWN_KEY, Seen
+from proxy.model import Seen
+from proxy.store.protocol import UNKNOWN_KEY
 from proxy.telemetry.seen import FAILURES_MAX
 
 TOKEN = config.Secret(running_admin.TOKEN)

@@ -8,8 +8,9 @@ from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
 from proxy.kit import clock
+from proxy.model import Seen
 from proxy.store import open as opening
-from proxy.store.protocol import UNKNOWN_KEY, Seen
+from proxy.store.protocol import UNKNOWN_KEY
 
 QUERY = {"mpn": "SN74S74N"}
 OLD, OTHER = "an-old-key-of-erp", "4b1d"

@@ -50,7 +50,7 @@ class Counting:
     def __init__(self, store: Any, time: clock.ManualClock, days: int = 396) -> None:
         self._time = time
         self.counts = SeenRequests()
-        self.recorder = recording.Recorder(self.counts, store, days, time, interval=3600.0)
+        self.recorder = recording.Recorder(self.counts, store, days, time)
 
     def request(self, number: int = 1) -> None:
         """Count some requests, now."""

@@ -6,7 +6,8 @@ import pytest
 
 from proxy.kit.clock import ManualClock
 from proxy.kit.windows import Window
-from proxy.store.protocol import CLIENT, FAILURE, SEEN_MAX, UNKNOWN_KEY, Seen
+from proxy.model import Seen
+from proxy.store.protocol import CLIENT, FAILURE, SEEN_MAX, UNKNOWN_KEY
 from proxy.store.store import Store
 
 SECOND, MINUTE = Window(2, 1.0), Window(3, 60.0)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from proxy.model import Seen
 from proxy.telemetry.seen import (
     ADDRESS_KEYS_MAX,
     CALLERS_MAX,
@@ -11,15 +12,13 @@ from proxy.telemetry.seen import (
     OTHERS,
     PENDING_MAX,
     UNKNOWN_MAX,
-    Counted,
     FailureDetail,
-    SeenRequest,
     SeenRequests,
 )
 
 DAY = 19_675
 MIDNIGHT = float(DAY * DAY_SECONDS)
-MATCH = SeenRequest("client", DAY, "demo", "erp", "parts/match", "curl/8", "")
+MATCH = Seen("client", DAY, "demo", "erp", "parts/match", "curl/8", "")
 
 
 def add(
@@ -36,7 +35,7 @@ def add_unknown(counts: SeenRequests, user_agent: str = "curl/8", error: str = "
     add(counts, user_agent=user_agent, application=None, key=None, error=error)
 
 
-def taken(counts: SeenRequests) -> list[Counted]:
+def taken(counts: SeenRequests) -> list[Seen]:
     taken = list(counts.take())
     assert list(counts.take()) == []
     return taken
@@ -48,8 +47,8 @@ def test_days_and_unsupported_uses_are_told_apart() -> None:
     add(counts, unsupported=("sortby (ignored)", "show[]=x (no source)"))
     uses = MATCH._replace(detail="sortby (ignored), show[]=x (no source)")
     assert taken(counts) == [
-        Counted(MATCH._replace(day=DAY - 1), 1, MIDNIGHT - 1),
-        Counted(uses, 1, MIDNIGHT),
+        MATCH._replace(day=DAY - 1, requests=1, last=MIDNIGHT - 1),
+        uses._replace(requests=1, last=MIDNIGHT),
     ]
 
 
@@ -57,7 +56,7 @@ def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
     counts = SeenRequests()
     for error in ("ForbiddenKey", "MissingKey", "TooManyRequests"):
         add_unknown(counts, error=error)
-    assert taken(counts) == [Counted(MATCH._replace(application="", key=""), 3, MIDNIGHT)]
+    assert taken(counts) == [MATCH._replace(application="", key="", requests=3, last=MIDNIGHT)]
 
 
 def test_callers_of_a_key_and_day_are_bounded() -> None:
@@ -66,10 +65,10 @@ def test_callers_of_a_key_and_day_are_bounded() -> None:
         for number in range(3 * CALLERS_MAX):
             add(counts, user_agent=f"agent/{number}")
         add(counts, key="other")
-        agents = {each.request.user_agent: each.requests for each in taken(counts) if each.request.key == "erp"}
+        agents = {each.user_agent: each.requests for each in taken(counts) if each.key == "erp"}
         assert (len(agents), agents[OTHERS]) == (CALLERS_MAX + 1, 2 * CALLERS_MAX)
     add(counts, MIDNIGHT + DAY_SECONDS, user_agent="agent/250")
-    assert taken(counts)[0].request.user_agent == "agent/250"
+    assert taken(counts)[0].user_agent == "agent/250"
 
 
 def test_fewer_callers_are_told_apart_without_a_key() -> None:
@@ -77,7 +76,7 @@ def test_fewer_callers_are_told_apart_without_a_key() -> None:
     for number in range(100):
         add_unknown(counts, f"agent/{number}")
     days = taken(counts)
-    assert (len(days), days[-1].request.user_agent, days[-1].requests) == (UNKNOWN_MAX + 1, OTHERS, 100 - UNKNOWN_MAX)
+    assert (len(days), days[-1].user_agent, days[-1].requests) == (UNKNOWN_MAX + 1, OTHERS, 100 - UNKNOWN_MAX)
 
 
 def test_memory_is_bounded_while_nothing_is_taken() -> None:
@@ -88,14 +87,14 @@ def test_memory_is_bounded_while_nothing_is_taken() -> None:
     for number in range(2 * KEYS_MAX):
         counts.add_unknown(str(number), str(number), f"::{number}", "", MIDNIGHT)
         counts.add_failure(MIDNIGHT, "/v3/parts/match", None, None, FailureDetail(str(number), "GET", 500, 1.0, "X"))
-    kinds: dict[str, list[Counted]] = {"client": [], "unknown key": [], "failure": []}
+    kinds: dict[str, list[Seen]] = {"client": [], "unknown key": [], "failure": []}
     for each in taken(counts):
-        kinds[each.request.kind].append(each)
+        kinds[each.kind].append(each)
     assert len(kinds["client"]) <= PENDING_MAX + total // CALLERS_MAX
     assert sum(each.requests for each in kinds["client"]) == total
     assert len(kinds["unknown key"]) == KEYS_MAX
     assert len(kinds["failure"]) == FAILURES_MAX
-    assert f'"{2 * KEYS_MAX - 1}"' in kinds["failure"][-1].request.detail
+    assert f'"{2 * KEYS_MAX - 1}"' in kinds["failure"][-1].detail
 
 
 def test_keys_of_one_address_and_day_are_bounded() -> None:

@@ -12,7 +12,8 @@ from support.running_commands import Run
 from together.cli.conftest import UseStore
 
 from proxy import config
-from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish, Seen
+from proxy.model import Seen
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
