@@ -40,8 +40,6 @@ class CompiledObject:
 
     def shown_in(self, projection: model.Projection) -> "CompiledObject":
         """Return the mapping for a projection that differs below the fields of the object, or in its slices."""
-        if not projection.slices and all(len(path) == 1 for path in projection.show | projection.hide):
-            return self
 
         def map_shown(record: Any, context: model.MappingContext) -> Any:
             return rules.projected(msgspec.to_builtins(self.map(record, context)), projection)

@@ -66,7 +66,7 @@ def filter_ranked(
     """Return the matches in a ranked result, where they come first, and their total number."""
     if keep is None:
         return FilteredMatches(elements, hits, certain=True)
-    matches = _kept(elements, keep)
+    matches = [each for each in elements if keep(each.part, each.hit.aka_mpn)]
     # The page holds a part that does not match: behind it there are no further matches.
     if len(matches) < len(elements):
         return FilteredMatches(matches, query.start + len(matches), certain=bool(matches) or query.start == 0)
@@ -76,12 +76,8 @@ def filter_ranked(
 
 def filter_candidates(query: PartsMatchQuery, elements: Sequence[Element], keep: MatchTest | None) -> FilteredMatches:
     """Return the requested page of the matches among candidates; `hits` is a lower bound."""
-    matches = _kept(elements, keep)
+    matches = [each for each in elements if keep is None or keep(each.part, each.hit.aka_mpn)]
     return FilteredMatches(matches[query.start : query.start + query.limit], len(matches), certain=True)
-
-
-def _kept(elements: Sequence[Element], keep: MatchTest | None) -> Sequence[Element]:
-    return elements if keep is None else [each for each in elements if keep(each.part, each.hit.aka_mpn)]
 
 
 def _equal(query: PartsMatchQuery) -> MatchTest | None:

@@ -1,7 +1,7 @@
 """Cache of documents and mapping functions by projection, compiled on first use."""
 
 from collections.abc import Callable, Iterable, Set
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import cachetools
 import msgspec
@@ -18,8 +18,6 @@ PROJECTIONS_MAX = 512
 ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 PART = "Part"
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
-
-T = TypeVar("T")
 
 
 class ListDefinition(NamedTuple):
@@ -78,7 +76,10 @@ class ProjectionCache:
 
     def count(self, counted: frozenset[str]) -> Document:
         """Return the document of a search that selects only hits and some aggregations."""
-        return self._cached(("count", counted), lambda: documents.count(counted))
+        document: Document | None = self._projections.get(("count", counted))
+        if document is None:
+            document = self._projections["count", counted] = documents.count(counted)
+        return document
 
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """Return the mapping of a brand, seller or category."""
@@ -93,21 +94,17 @@ class ProjectionCache:
         lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
         return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
 
-    def _cached(self, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-        try:
-            compiled: T = self._projections[key]
-        except KeyError:
-            compiled = self._projections[key] = make()
-        return compiled
-
     def _shown(
         self, mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
     ) -> compiler.CompiledObject:
         shown = frozenset(path[:1] for path in projection.show)
         hidden = frozenset(path for path in projection.hide if len(path) == 1)
         key = name, projection.include, projection.features, shown, hidden, needs
-        compiled = self._cached(key, lambda: compiler.compile_object(mappings, name, projection, needs))
-        return compiled.shown_in(projection)
+        compiled: compiler.CompiledObject | None = self._projections.get(key)
+        if compiled is None:
+            compiled = self._projections[key] = compiler.compile_object(mappings, name, projection, needs)
+        has_more = projection.slices or any(len(path) > 1 for path in projection.show | projection.hide)
+        return compiled.shown_in(projection) if has_more else compiled
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""

@@ -21,6 +21,7 @@ Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
+_encode = msgspec.json.Encoder(order="deterministic").encode
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
 _NO_GROUP: tuple[list["Query"], int, frozenset[str]] = [], 0, frozenset()
 
@@ -83,7 +84,7 @@ class Query(NamedTuple):
     def operation(self) -> str:
         """What all queries of an operation have in common: the root field, and its options."""
         options = self.criteria.get("options")
-        return f"{self.root} {_json(options)}" if options else self.root
+        return f"{self.root} {_encode(options).decode()}" if options else self.root
 
     def with_maker(self, name: str) -> "Query":
         """Return the query for the same number of a maker."""
@@ -190,9 +191,5 @@ def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
     given = {name: value for name, value in criteria.items() if value is not None and (value != "" or name == "q")}
     # A digest: a client may have put its API key into what it searches for.
-    digest = hashlib.blake2b(_json(given).encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b(_encode(given), digest_size=16).hexdigest()
     return Query(root, given, f"{root} {digest}", start, end)
-
-
-def _json(values: dict[str, Any]) -> str:
-    return msgspec.json.encode(values, order="deterministic").decode()

@@ -62,14 +62,10 @@ class V3Actions:
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws, request = self._parse_match(received)
-        results = await self._objects.match_parts(self._caller(received), request)
-        return match_response(raws, request, results, self._msec(received))
-
-    def _parse_match(self, received: AuthenticatedRequest) -> tuple[list[Any], model.PartsMatchRequest]:
         raws, request = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
-        return raws, request
+        results = await self._objects.match_parts(self._caller(received), request)
+        return match_response(raws, request, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""

@@ -89,12 +89,9 @@ class Parameters:
         raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
 
 
-def printable(text: str) -> str:
-    """Replace what is no UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def _split(query: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names, and values as they are; what is no UTF-8 is replaced."""
-    split = [pair.partition("=") for pair in printable(query).split("&") if pair]
+    if not query.isascii():
+        query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    split = [pair.partition("=") for pair in query.split("&") if pair]
     return [(decoded(name), value) for name, _, value in split]

@@ -11,7 +11,7 @@ from proxy.gateway.core import GatewayRequest
 from proxy.mapping import loader
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries
+from proxy.v3.parsing import match_queries, requests
 
 PREFIX = "/api/v4/rest"
 MATCH = Endpoint("/parts/match", loader.VIEWS["v4"], "match", "the parts returned")
@@ -23,16 +23,16 @@ class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
-        raws, request = self._parse_match(received)
+        raws, request = requests.parse_match(received.parameters)
+        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
         results = await self._objects.match_parts(self._caller(received), request)
-        matched = zip(request.queries, results, strict=True)
         return {
             "request": {
                 "queries": [PAGE | (match_queries.non_null(raw) if isinstance(raw, dict) else {}) for raw in raws]
             },
             "results": [
                 {"reference": query.reference, "error": each.error, "hits": each.hits, "items": each.items}
-                for query, each in matched
+                for query, each in zip(request.queries, results, strict=True)
             ],
         }
 

@@ -31,7 +31,12 @@ def decode(queries: str | None) -> list[Any]:
     if not queries:
         raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
     try:
-        decoded = _json(queries)
+        try:
+            decoded = msgspec.json.decode(queries)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            # A lone surrogate such as "\\ud800" is valid JSON but not text: it becomes a question mark.
+            valid = json.dumps(json.loads(queries), ensure_ascii=False)
+            decoded = msgspec.json.decode(valid.encode("utf-8", "replace"))
     except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors
         raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
     if not isinstance(decoded, list):
@@ -40,15 +45,6 @@ def decode(queries: str | None) -> list[Any]:
     if len(decoded) > model.MATCH_QUERIES_MAX:
         raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
     return decoded
-
-
-def _json(text: str) -> Any:
-    """Decode JSON. A lone surrogate such as "\\ud800" is valid JSON but not text: it becomes a question mark."""
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        valid = json.dumps(json.loads(text), ensure_ascii=False)
-        return msgspec.json.decode(valid.encode("utf-8", "replace"))
 
 
 def parse(raw: Any) -> model.PartsMatchQuery:
@@ -96,7 +92,9 @@ def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
     if not any(map(str.strip, texts.values())):
         return f"Missing search filters{_suggestion(raw)}"  # v3's words (contract v3-rest.md §4)
     numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
-    return _mistake_together(texts.get("q"), numbers) or _mistake_in_page(fields) or _mistake_in_numbers(numbers)
+    q, has_page = texts.get("q"), "start" in fields or "limit" in fields
+    together = _mistake_together(q, numbers) if q or len(numbers) > 1 else None
+    return together or (_mistake_in_page(fields) if has_page else None) or _mistake_in_numbers(numbers)
 
 
 def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:

@@ -37,19 +37,19 @@ class RequestParameters(parameters.Parameters):
     def projection(self, features: frozenset[str], mappings: Mappings, name: str) -> model.Projection:
         """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped. Raises BadRequest for
         too many."""
-        sliced = self._slices()
+        sliced = self.names("slice[")
         bounds.PROJECTION.check(sum(map(len, map(self.texts, ("include", "show", "hide")))) + len(sliced))
         slices = {
             spelled: cut
-            for path, cut in map(_slice, sliced)
+            for path, cut in (_slice(each, self.text(each) or "") for each in sliced)
             if mappings.knows(name, path)
             for spelled in mappings.spelled(name, path)
         }
-        show = frozenset(filter(None, self.texts("show")))  # show[]= is as good as none
+        show, hide = [text for text in self.texts("show") if text], self.texts("hide")  # show[]= is as good as none
         return model.Projection(
-            frozenset(self.texts("include")) & mappings.includable(name),
-            _paths(show, mappings, name) or (NOTHING if show else frozenset()),
-            _paths(self.texts("hide"), mappings, name),
+            frozenset(self.texts("include")) & mappings.hidden[name],
+            (_paths(show, mappings, name) or NOTHING) if show else frozenset(),
+            _paths(hide, mappings, name) if hide else frozenset(),
             tuple(slices.items()),
             features,
         )
@@ -58,10 +58,7 @@ class RequestParameters(parameters.Parameters):
         """Yield include[], show[] and slice[] as the client wrote them, each with the field that it names."""
         for parameter in ("include", "show"):
             yield from ((f"{parameter}[]={field}", field) for field in self.texts(parameter) if field)
-        yield from ((name, name[6:-1]) for name, _ in self._slices())
-
-    def _slices(self) -> list[tuple[str, str]]:
-        return [(name, self.text(name) or "") for name in self.names("slice[")]
+        yield from ((name, name[6:-1]) for name in self.names("slice["))
 
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
@@ -72,9 +69,8 @@ def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[mod
     )
 
 
-def _slice(parameter: tuple[str, str]) -> tuple[model.Path, tuple[int | None, int | None]]:
+def _slice(name: str, value: str) -> tuple[model.Path, tuple[int | None, int | None]]:
     """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)."""
-    name, value = parameter
     range_match = SLICE.fullmatch(value.strip())
     if not range_match:
         raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
