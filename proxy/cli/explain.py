@@ -115,7 +115,8 @@ def _lines(explained: "Explained") -> Iterator[str | Table]:
         yield from (f"  {name}: {json.dumps(value, ensure_ascii=False)}" for name, value in operation.variables.items())
     yield from (f"sends {name}, free of charge, unless it did so before" for name in explained.free)
     likely = "" if explained.parts_likely == explained.parts_max else f", likely {explained.parts_likely:,}"
-    yield f"At most {counted(explained.parts_max, 'part')}{likely}; free while it is stored, for 23.5 hours."
+    free = "; free while it is stored, for 23.5 hours" if explained.parts_max else ""
+    yield f"At most {counted(explained.parts_max, 'part')}{likely}{free}."
     yield from (f"ignored: {each}" for each in explained.ignored)
     yield from (f"ignored, as v3 did: {each}" for each in explained.unknown)
     yield from (f"empty: {each}" for each in explained.sourceless)

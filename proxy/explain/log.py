@@ -16,6 +16,7 @@ from proxy import errors
 from proxy.explain.request import Explained, Explainer
 from proxy.gateway.core import Client
 from proxy.planning.queries import Query
+from proxy.redaction import Redaction
 from proxy.store.protocol import FRESH_SECONDS
 from proxy.traffic import reading
 from proxy.traffic.clients import NO_KEY, Clients
@@ -99,14 +100,14 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
     known: dict[str, tuple[Explained, list[Query], Client]] = {}
     programs: dict[str, Program] = {}
     kinds: dict[tuple[str, ...], Kind] = {}
-    store, without_proxy = EmptyStore(), 0
+    store, without_proxy, redaction = EmptyStore(), 0, Redaction(clients.secrets())
     for request in requests:
         apikey = clients.key(request.client, "baseline")
         if request.id not in known:
             client = explainer.client(apikey, application)
             known[request.id] = *(await explainer.explain(request, client, apikey)), client
         explained, asked, client = known[request.id]
-        name = _program(explainer, request, apikey)
+        name = _program(explainer, request, apikey, redaction)
         program = programs.setdefault(name, Program(name))
         verdict, reasons = _verdict(explained)
         setattr(program, verdict, getattr(program, verdict) + request.times)
@@ -132,14 +133,14 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
     )
 
 
-def _program(explainer: Explainer, request: V3Request, apikey: str | None) -> str:
+def _program(explainer: Explainer, request: V3Request, apikey: str | None, redaction: Redaction) -> str:
     """Return what a program is told from others by: its API key, as the configuration or the file names it, and its
     User-Agent."""
     try:
         name = explainer.applications.client(apikey).name
     except errors.ClientError:
         name = request.client
-    return f"{name} {request.agent}".removeprefix(f"{NO_KEY} ").strip()
+    return f"{name} {redaction.text(request.agent)}".removeprefix(f"{NO_KEY} ").strip()
 
 
 def _verdict(explained: Explained) -> tuple[Verdict, list[str]]:

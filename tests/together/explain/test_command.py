@@ -125,7 +125,7 @@ def test_secrets_are_in_no_output(form: str, option: str, in_file: bool, tmp_pat
     application = {"apikeys": [SECRET], "client_id": f"id-{SECRET}", "client_secret": f"secret-{SECRET}"}
     own.write_text(json.dumps({"applications": {"erp": application}}))
     if in_file:
-        (tmp_path / "a.log").write_text(line(given, agent="x") + line(f"{TARGET}&{SECRET}=1&apikey={SECRET}"))
+        (tmp_path / "a.log").write_text(line(given, agent=f"x/{SECRET}") + line(f"{TARGET}&{SECRET}=1&apikey={SECRET}"))
         given = str(tmp_path / "a.log")
     done = explain(given, *([option] if option == "--json" else [option, str(own)]))
     assert done.returncode in (0, 1, 2)
