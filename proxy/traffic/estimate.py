@@ -6,7 +6,7 @@ from proxy.planning import match, mpn_search, queries
 from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
 from proxy.v3.parameters import Parameters
-from proxy.v3.parsing import requests
+from proxy.v3.parsing import match_queries
 
 
 def worst_case_parts(request: V3Request) -> int:
@@ -20,7 +20,7 @@ def worst_case_parts(request: V3Request) -> int:
             return _match_parts(parameters)
         if endpoint.action == "search":
             return _search_parts(parameters)
-        uids = requests.parse_uids(parameters) if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
+        uids = parameters.uids() if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
     except errors.BadRequest:
         return 0
     return len(queries.valid_uids(uids))
@@ -37,5 +37,5 @@ def _search_parts(parameters: Parameters) -> int:
 
 
 def _match_parts(parameters: Parameters) -> int:
-    _, request = requests.parse_match(parameters)
+    _, request = match_queries.parse_request(parameters)
     return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))

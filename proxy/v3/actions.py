@@ -12,7 +12,7 @@ from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries, path_suggestions, requests
+from proxy.v3.parsing import match_queries, path_suggestions
 from proxy.v3.parsing import search as search_parser
 from proxy.v3.parsing.request_parameters import RequestParameters
 
@@ -62,7 +62,7 @@ class V3Actions:
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws, request = requests.parse_match(received.parameters)
+        raws, request = match_queries.parse_request(received.parameters)
         received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
         results = await self._objects.match_parts(self._caller(received), request)
         return match_response(raws, request, results, self._msec(received))
@@ -84,7 +84,7 @@ class V3Actions:
 
     async def _get_multi(self, received: AuthenticatedRequest) -> Any:
         """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        return await self._requested(received, requests.parse_uids(received.parameters))
+        return await self._requested(received, received.parameters.uids())
 
     async def _get(self, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""

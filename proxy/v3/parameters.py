@@ -66,6 +66,15 @@ class Parameters:
         """Return all values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
         return [decoded(value) for value in self._values.get(name, [])]
 
+    def uids(self) -> list[str]:
+        """Return the uids of get_multi: `uid[]`, and `uids[]`, which one client sends. Raises BadRequest without any,
+        and for too many."""
+        uids = [uid for name in ("uid", "uids") for uid in self.texts(name) if uid]
+        if not uids:
+            raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
+        bounds.UIDS.check(len(set(uids)))
+        return uids
+
     def names(self, start: str) -> list[str]:
         """Return the names that begin like this, such as `facet[`, in the order sent."""
         return [name for name in self._values if name.startswith(start)]

@@ -11,7 +11,7 @@ from proxy.gateway.core import GatewayRequest
 from proxy.mapping import loader
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries, requests
+from proxy.v3.parsing import match_queries
 
 PREFIX = "/api/v4/rest"
 MATCH = Endpoint("/parts/match", loader.VIEWS["v4"], "match", "the parts returned")
@@ -23,7 +23,7 @@ class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
-        raws, request = requests.parse_match(received.parameters)
+        raws, request = match_queries.parse_request(received.parameters)
         received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
         results = await self._objects.match_parts(self._caller(received), request)
         return {

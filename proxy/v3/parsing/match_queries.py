@@ -9,6 +9,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.planning import exact_match
+from proxy.v3.parameters import Parameters
 
 TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
 NUMBERS = ("mpn", "mpn_or_sku", "sku")
@@ -24,6 +25,13 @@ DEFAULTS: dict[str, Any] = {
     "reference": None,
 }
 KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
+
+
+def parse_request(parameters: Parameters) -> tuple[list[Any], model.PartsMatchRequest]:
+    """Parse parts/match; return its queries as they were sent, too, which the response repeats. Raises BadRequest if
+    `queries` or `exact_only` is invalid as a whole."""
+    raws = decode(parameters.text("queries"))
+    return raws, model.PartsMatchRequest(tuple(map(parse, raws)), parameters.flag("exact_only"))
 
 
 def decode(queries: str | None) -> list[Any]:
