@@ -73,8 +73,7 @@ class Service:
         `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
         """
         async with AsyncExitStack() as resources:
-            before = None if previous is None else previous.gateway
-            gateway = await gateways.build(settings, self._core, resources, before)
+            gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)

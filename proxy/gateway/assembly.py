@@ -21,7 +21,7 @@ from proxy.gateway.applications import Applications
 from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.process import ProcessState
+from proxy.gateway.process import ProcessState, Translation
 from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import V3Objects
 from proxy.kit import shipped
@@ -38,9 +38,6 @@ from proxy.upstream.tokens import Tokens
 SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
 REFRESH_SECONDS = 1.0  # between two looks for what other processes know
 
-# What the mappings are made of, and the mappings with their compiled projections.
-Translation = tuple[tuple[str, str], loader.Mappings, ProjectionCache]
-
 log = structlog.get_logger()
 
 
@@ -54,30 +51,22 @@ class Gateway:
         upstream: config.UpstreamSettings,
         process: ProcessState,
         translation: Translation,
-        previous: "Gateway | None",
     ) -> None:
         """Build it; sends nothing. Raises ConfigError."""
-        self.settings, self.upstream, self.process, self.translation = settings, upstream, process, translation
-        self.clock, self.metrics = process.clock, process.metrics
-        _, self.mappings, self.projections = translation
+        self.settings, self.upstream, self.process = settings, upstream, process
+        self.clock, self.metrics, self.breaker = process.clock, process.metrics, process.breaker
+        sources, self.mappings, self.projections = translation
         self.admit, self.quota_status = process.admit, process.usage.status
         self.applications = Applications(settings.applications)
         self.state = StoredState(process.store, settings, process.clock)
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         self.http = session.open_session(upstream)
-        self.breaker: policies.CircuitBreaker
-        if previous is not None and previous.upstream == upstream:
-            self.breaker = previous.breaker
-        else:
-            self.breaker = policies.CircuitBreaker(**shared)
         self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
-        self.free = FreeOperations(send, process.clock, seconds, self.projections.list_definitions())
-        lists_of = translation, upstream.graphql_url
-        if previous is not None and lists_of == (previous.translation, previous.upstream.graphql_url):
-            self.free.adopt(previous.free)
+        lists = process.lists_of((*sources, upstream.graphql_url))
+        self.free = FreeOperations(send, process.clock, seconds, self.projections.list_definitions(), lists)
         self.features = Features(self.projections, process.store, process.clock)
         self.pipeline = Pipeline(
             process,
@@ -182,11 +171,8 @@ async def opened_process(
         await store.aclose()
 
 
-async def build(
-    settings: config.Config, process: ProcessState, resources: AsyncExitStack, previous: Gateway | None = None
-) -> Gateway:
+async def build(settings: config.Config, process: ProcessState, resources: AsyncExitStack) -> Gateway:
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
-    `previous` is the one that it replaces.
 
     `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
     """
@@ -194,9 +180,8 @@ async def build(
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     # In a thread whatever reads files or compiles mappings: the event loop may be serving requests.
-    before = None if previous is None else previous.translation
-    translation = await asyncio.to_thread(translate, settings, upstream, before)
-    gateway = Gateway(settings, upstream, process, translation, previous)
+    process.translation = await asyncio.to_thread(translate, settings, upstream, process.translation)
+    gateway = Gateway(settings, upstream, process, process.translation)
     for close in (gateway.http.close, gateway.tokens.close, gateway.free.aclose, gateway.pipeline.aclose):
         resources.push_async_callback(close)
     refresh = PeriodicTask("refresh", gateway.refresh, REFRESH_SECONDS, delay=REFRESH_SECONDS)

@@ -29,6 +29,8 @@ BYTES = 4_194_304  # of all responses that are kept; their data takes some times
 RESPONSE_BYTES = 262_144  # of one
 PAUSE_SECONDS = 60.0  # until the next refresh of a list, after one that failed or was incomplete
 
+Lists = dict[str, tuple[Any, float]]  # each with when it is to be refreshed, in monotonic seconds
+
 log = structlog.get_logger()
 
 
@@ -38,7 +40,9 @@ class FreeOperations:
     A caller waits until its `deadline`, in monotonic seconds. Each raises the errors of Sender.send.
     """
 
-    def __init__(self, send: Send, clock: Clock, seconds: float, definitions: Mapping[str, ListDefinition]) -> None:
+    def __init__(
+        self, send: Send, clock: Clock, seconds: float, definitions: Mapping[str, ListDefinition], lists: Lists
+    ) -> None:
         self._send = send
         self._clock = clock
         self._seconds = seconds
@@ -46,12 +50,8 @@ class FreeOperations:
         self._kept: cachetools.TTLCache[tuple[str, bytes], tuple[Any, int]] = cachetools.TTLCache(
             BYTES, RESPONSE_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept[1]
         )
-        self._lists: dict[str, tuple[Any, float]] = {}  # each with when it is to be refreshed, in monotonic seconds
+        self._lists = lists
         self._flights: SingleFlight[tuple[object, ...], Any] = SingleFlight("free operation")
-
-    def adopt(self, replaced: "FreeOperations") -> None:
-        """Take over the lists of what this replaces: of the same upstream, and the same mappings."""
-        self._lists |= replaced._lists
 
     async def execute(self, application: Application, operation: EncodedOperation, deadline: float) -> Any:
         """Return the data of an operation."""

@@ -7,12 +7,19 @@ from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
+from proxy.gateway.free_operations import Lists
 from proxy.gateway.quota import ExhaustedQuotas, KnownUsage
 from proxy.kit.clock import Clock
 from proxy.kit.windows import SlidingWindow, Window
 from proxy.kit.wording import counted
+from proxy.mapping import loader
+from proxy.planning.projection_cache import ProjectionCache
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
+from proxy.upstream.policies import CircuitBreaker
+
+# What the mappings are made of, and the mappings with their compiled projections.
+Translation = tuple[tuple[str, str], loader.Mappings, ProjectionCache]
 
 
 class ProcessState:
@@ -23,13 +30,22 @@ class ProcessState:
         self.store = store
         self.clock = clock
         self.rng = rng
+        self.breaker = CircuitBreaker(clock=clock, rng=rng, metrics=metrics)
+        self.translation: Translation | None = None
         self.metrics = metrics
         self.workers = workers
         self.flights = Flights()
         self.exhausted = ExhaustedQuotas(store, clock)
         self.usage = KnownUsage(store, clock)
         self.bookings = Bookings(store, self.flights, self.usage, clock)
+        self._lists: tuple[tuple[str, ...], Lists] = (), {}
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
+
+    def lists_of(self, sources: tuple[str, ...]) -> Lists:
+        """Return the lists of an upstream that are made by these mappings, and forget others."""
+        if self._lists[0] != sources:
+            self._lists = sources, {}
+        return self._lists[1]
 
     def admit(self, client: Client) -> None:
         """Count a request against the rate of its API key, of which each worker admits its part. Raises

@@ -165,7 +165,7 @@ def dialect(world: World) -> Dialect:
     state = world.state()
     features = Features(world.projections, state.store, world.clock)
     pipeline = Pipeline(state, world.upstream.send, features, address="http://upstream", seconds=SECONDS, connections=9)
-    free = FreeOperations(world.upstream.send, world.clock, SECONDS, {})
+    free = FreeOperations(world.upstream.send, world.clock, SECONDS, {}, {})
     gateway: Any = SimpleNamespace(pipeline=pipeline, features=features, free=free, projections=world.projections)
     return Dialect(world, pipeline, GraphQLService(gateway, SCHEMA))
 

@@ -58,7 +58,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 async def free(upstream: _Upstream, clock: ManualClock) -> Any:
-    opened = FreeOperations(upstream.send, clock, SECONDS, {})
+    opened = FreeOperations(upstream.send, clock, SECONDS, {}, {})
     yield opened
     await opened.aclose()
 

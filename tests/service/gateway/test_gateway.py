@@ -45,5 +45,5 @@ async def test_another_configuration_keeps_mappings_and_circuit_breaker(tmp_path
     async with AsyncExitStack() as resources:
         process = await resources.enter_async_context(gateway.opened_process(configured, clock, Metrics(clock)))
         before = await gateway.build(configured, process, resources)
-        after = await gateway.build(configured, process, resources, before)
-        assert (after.translation, after.breaker) == (before.translation, before.breaker)
+        after = await gateway.build(configured, process, resources)
+        assert (after.projections, after.breaker) == (before.projections, before.breaker)

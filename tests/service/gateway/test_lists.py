@@ -65,7 +65,7 @@ class _Lists(free_operations.FreeOperations):
 
     def __init__(self, upstream: _Upstream) -> None:
         self.clock = clocks.ManualClock()
-        super().__init__(upstream.send, self.clock, WHOLE, LIST_DEFINITIONS)
+        super().__init__(upstream.send, self.clock, WHOLE, LIST_DEFINITIONS, {})
 
     async def makers(self, ago: float = 0.0) -> Listing:
         """Return the manufacturers for a request that started some seconds ago."""

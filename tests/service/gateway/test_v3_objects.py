@@ -41,7 +41,7 @@ class Parts(Upstream):
 def objects(world: World) -> V3Objects:
     return V3Objects(
         world.process(),
-        FreeOperations(world.upstream.send, world.clock, SECONDS, {}),
+        FreeOperations(world.upstream.send, world.clock, SECONDS, {}, {}),
         world.projections,
         single_query="supMultiMatch",
         seconds=SECONDS,
