@@ -13,7 +13,7 @@ ITEMS = list("abcdefgh")
 
 
 def page(items: list[str] = ITEMS, **asked: Any) -> dict[str, Any]:
-    return pages.page(items, asked, str)
+    return pages.page(items, asked)
 
 
 def cursor(item: str) -> str:
@@ -25,7 +25,7 @@ def test_a_page_has_the_items_of_its_bounds(
     asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
 ) -> None:
     placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
-    found = pages.page(ITEMS, placed, str)
+    found = pages.page(ITEMS, placed)
     assert "".join(found["nodes"]) == nodes
     assert (found["pageInfo"]["hasNextPage"], found["pageInfo"]["hasPreviousPage"]) == (following, preceding)
     assert found["totalCount"] == 8
@@ -34,7 +34,7 @@ def test_a_page_has_the_items_of_its_bounds(
 
 
 def test_a_page_has_ten_items_by_default() -> None:
-    found = pages.page(list(range(30)), {}, str)
+    found = pages.page(list(range(30)), {})
     assert found["nodes"] == list(range(10))
 
 

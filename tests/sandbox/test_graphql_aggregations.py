@@ -8,7 +8,7 @@ from nexar_sandbox.catalog import store
 async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:
     response = await caller.ask(
         '{ supSearch(q: "resistor", limit: 1) { hits inStockAgg { isInStock count } cadAgg { cadState count }'
-        " cadLevelAgg { level displayName count } manufacturerAgg(size: 1000) { company { name } count }"
+        " manufacturerAgg(size: 1000) { company { name } count }"
         " top: manufacturerAgg(size: 1) { company { name } count } categoryAgg(size: 1000) { category { name } count }"
         " distributorAgg { company { name } count } suggestedCategories { category { id } }"
         ' specAggs(attributeNames: ["resistance"], size: 2) { attribute { shortname } buckets { displayValue floatValue'
@@ -16,7 +16,7 @@ async def test_aggregations_cover_all_hits(caller: SandboxClient) -> None:
     )
     found = response.data["supSearch"]
     hits = found["hits"]
-    for name in ("inStockAgg", "cadAgg", "cadLevelAgg", "manufacturerAgg", "categoryAgg"):
+    for name in ("inStockAgg", "cadAgg", "manufacturerAgg", "categoryAgg"):
         assert sum(bucket["count"] for bucket in found[name]) == hits, name
     assert found["top"] == found["manufacturerAgg"][:1]
     assert found["distributorAgg"][0]["count"] <= hits

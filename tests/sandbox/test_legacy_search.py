@@ -109,7 +109,7 @@ async def test_descriptions_can_be_counted(legacy: LegacyClient) -> None:
     """A public client requests this facet, and those of specs that few parts have."""
     body = await legacy.read(
         "/parts/search?q=SN74S74N&limit=100&include[]=descriptions&facet[fields][descriptions.value][include]=true"
-        "&spec_drilldown[include]=true&spec_drilldown[limit]=100&facet[fields][specs.wire_gauge.value][include]=true"
+        "&facet[fields][descriptions.value][limit]=100&spec_drilldown[include]=true&spec_drilldown[limit]=100&facet[fields][specs.wire_gauge.value][include]=true"
     )
     texts = [each["value"] for result in body["results"] for each in result["item"]["descriptions"]]
     fields = body["facet_results"]["fields"]

@@ -1,8 +1,8 @@
 """The design services on their sockets, started and stopped with the sandbox, and their client, the query service's
 resolvers.
 
-Each has a free port of the loopback interface. The credential is generated at start
-and known only to the services and to their client.
+Each has a free port of the loopback interface. The credential is generated at start, and known only to the services
+and to their client.
 """
 
 import secrets

@@ -42,8 +42,8 @@ VIEW_TYPES = frozenset({"SupPart", "SupPartSeller", "SupOffer"})
 MAPPING_TYPES = frozenset(
     """
     AdmApplication AdmApplicationScope AdmApplicationSecurity AdmOrganization AdmSupplyCounts AdmUser
-    SupAppliedFilter SupAttributeGroup SupBlurb SupCadBucket SupCategoryBucket SupCompanyBucket SupCountry
-    SupErrorPayload SupInStockBucket SupLevelBucket SupOctocartLink SupSpecAgg SupSpecBucket
+    SupAppliedFilter SupAttributeGroup SupCadBucket SupCategoryBucket SupCompanyBucket SupCountry
+    SupErrorPayload SupInStockBucket SupOctocartLink SupSpecAgg SupSpecBucket
     """.split()  # noqa: SIM905  a list of names, not of quotes
 )
 # Fields that are read from an attribute with another name.

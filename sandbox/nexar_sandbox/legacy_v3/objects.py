@@ -186,7 +186,7 @@ class LegacyObjects:
 
     def project(self, object_: Object, name: str, field_projection: projection.LegacyProjection) -> Object:
         if name == "Category" and "imagesets" in field_projection.include:
-            object_ = {**object_, "imagesets": self._pictures[object_["uid"]]}
+            object_ = {**object_, "imagesets": []}
         return field_projection.of(object_)
 
     @cached_property
@@ -222,8 +222,3 @@ class LegacyObjects:
     def parts(self) -> PartObjects:
         market = catalog_objects.OfferObjects(self._companies, self._country, self._currency)
         return PartObjects(self._catalog, self._companies, market, self._country)
-
-    @cached_property
-    def _pictures(self) -> dict[str, list[dict[str, object]]]:
-        categories = self._catalog.categories()
-        return {self._companies.category_uid(each): synthetic_values.category_pictures(each) for each in categories}

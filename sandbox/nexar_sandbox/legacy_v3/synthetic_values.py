@@ -66,23 +66,3 @@ def design_description(design: records.ReferenceDesign) -> str:
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
     return seller_names[int(_fraction("credit", part.id) * len(seller_names))]
-
-
-def category_pictures(category: records.Category) -> list[dict[str, object]]:
-    """Return one set of pictures; none for the root."""
-    if category.parent_id == category.id:
-        return []
-    url = f"https://sigma.octopart.com/category/{category.id}.jpg"
-    picture = {"mimetype": "image/jpg", "metadata": {"width": None, "height": None}, "__class__": "Asset", "url": url}
-    return [
-        {
-            "credit_string": "Octopart",
-            "small_image": None,
-            "swatch_image": None,
-            "__class__": "ImageSet",
-            "medium_image": picture,
-            "large_image": picture,
-            "attribution": {"sources": [], "__class__": "Attribution", "first_acquired": None},
-            "credit_url": _SITE,
-        }
-    ]

@@ -15,8 +15,6 @@ from nexar_sandbox.graphql.resolvers import parts
 SAMPLED_HITS = 100
 SUGGESTED = 8
 SUGGESTED_CATEGORIES = 5
-CAD_LEVELS = {"none": 0, "symbol_footprint": 1, "symbol_footprint_3d": 2}
-CAD_NAMES = ("No models", "Symbol and footprint", "Symbol, footprint and 3D model")
 FILTER_NAMES = {
     "manufacturer_id": "Manufacturer",
     "distributor_id": "Distributor",
@@ -60,12 +58,6 @@ def _buckets(key: str, counts: Iterable[tuple[Any, int]], size: int | None = Non
 def suggested_categories(result: context.SupPartResultSet, info: context.Info) -> Buckets:
     """Return the most frequent categories, unless the search is filtered by one."""
     return [] if applied_category(result, info) else categories(result, info, SUGGESTED_CATEGORIES)
-
-
-def cad_levels(result: context.SupPartResultSet, info: context.Info) -> Buckets:
-    """Hits by level of CAD models. The levels are our choice: the contract has only the fields."""
-    counts = ((CAD_LEVELS[state], count) for state, count in info.context.catalog.cad_counts(result.hits))
-    return [{"level": level, "displayName": CAD_NAMES[level], "count": count} for level, count in sorted(counts)]
 
 
 def attribute_groups(result: context.SupPartResultSet, info: context.Info) -> Buckets:
@@ -203,21 +195,6 @@ def relevant_attributes(category: records.Category, info: context.Info) -> list[
     return attributes_of(info.context.catalog.search("", inside), info)
 
 
-def blurb(category: records.Category, info: context.Info) -> dict[str, str]:
-    num_parts = info.context.catalog.num_parts(category.id)
-    below = [child.name for child in info.context.catalog.children(category.id)]
-    text = f"{category.name}: {num_parts} {'part' if num_parts == 1 else 'parts'} in the catalog."
-    content = f"{text} Among them {', '.join(below)}." if below else text
-    return {
-        "name": category.name,
-        "pathName": category.path,
-        "description": text,
-        "content": content,
-        "metaDescription": text,
-        "metaTitle": category.name,
-    }
-
-
 RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supManufacturers": listed_manufacturers,
     "Query.supSellers": listed_sellers,
@@ -229,14 +206,15 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupCategory.children": lambda category, info: info.context.catalog.children(category.id),
     "SupCategory.numParts": lambda category, info: info.context.catalog.num_parts(category.id),
     "SupCategory.relevantAttributes": relevant_attributes,
-    "SupCategory.blurb": blurb,
     "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
     "SupPartResultSet.specAggs": specs,
     "SupPartResultSet.manufacturerAgg": manufacturers,
     "SupPartResultSet.distributorAgg": distributors,
     "SupPartResultSet.categoryAgg": categories,
     "SupPartResultSet.cadAgg": lambda result, info: _buckets("cadState", info.context.catalog.cad_counts(result.hits)),
-    "SupPartResultSet.cadLevelAgg": cad_levels,
+    # The contract has no levels, and no texts about categories.
+    "SupPartResultSet.cadLevelAgg": lambda _result, _: [],
+    "SupCategory.blurb": lambda _category, _: None,
     "SupPartResultSet.inStockAgg": lambda result, info: _buckets(
         "isInStock", info.context.catalog.in_stock_counts(result.hits)
     ),

@@ -144,7 +144,7 @@ def _page(items: Sequence[Record], field: graphql.GraphQLField, given: Mapping[s
     found = pages.matching([item for item in items if names is None or item["name"] in names], given.get("where"))
     if "first" not in field.args:
         return found
-    return pages.page(found, given, lambda item: str(item.get("id") or item.get("componentId") or item["revisionId"]))
+    return pages.page(found, given)
 
 
 def session(info: context.Info) -> context.DesignSession:
