@@ -14,8 +14,7 @@ _SHARE_MIN = Decimal("0.0005")  # of a price, below which a change is that of it
 def changes(
     line: Line, row: Sequence[Cell], places: Mapping[ColumnSpec, int], cells: Mapping[int, CellValue]
 ) -> list[str]:
-    """Return what has changed on a line: price, stock that is gone, lead time, another manufacturer's part. `places`
-    are the columns of the earlier run, `cells` the new values."""
+    """Return what has changed on a line; `places` are the columns of the earlier run, `cells` the new values."""
     found: list[str] = []
     for spec, place in places.items():
         old, new = text_of(row[place]).strip() if place < len(row) else "", cells.get(place)

@@ -1,7 +1,6 @@
-"""Columns that can be added: `price@100:EUR`, `stock:Digi-Key`, `lead_time`; and the value that each has for a line.
+"""Columns that can be added: `price@100:EUR`, `stock:Digi-Key`; and the value that each has for a line.
 
-The heading of a column is made of its name, so that a later run finds the columns that it wrote itself. It begins
-with the name of the data's source: a list has headings such as Stock or Manufacturer of its own, which must stay.
+A heading begins with the name of the data's source: a list has headings such as Stock of its own, which must stay.
 """
 
 import difflib
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
+from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from proxy import config, errors
 from proxy.tools.sheet import offers
-from proxy.tools.sheet.currencies import CURRENCIES
 from proxy.tools.sheet.offers import Purchase
 from proxy.tools.sheet.parts import CANDIDATES, Offer, Part
 from proxy.traffic.bom_columns import plain
@@ -25,13 +24,24 @@ Option = Literal["quantity", "currency", "distributor", "spec"]
 
 PREFIX = "Nexar"
 CURRENCY = "USD"
-QUANTITY_MAX = 10**9
 SHOWN = 60  # characters of a wrong name in a message
 PRICE_STEP = Decimal("0.00001")  # five decimals, as the Excel add-in shows
 DIGITS_MAX = 20  # before the point, beyond which nothing is rounded: Decimal could not hold the decimals
 NONE = "none"  # what there is none of, although it was looked up
 AT_BEST: tuple[Option, ...] = ("quantity", "distributor")
 PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
+
+# ISO 4217; of others the service would have no rate, but bill the parts.
+CURRENCIES = frozenset(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
+    ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
+    MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
+    SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+    VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+    """.split()  # noqa: SIM905  (one on each line would be 155 lines)
+)
 
 _SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
 
@@ -106,7 +116,6 @@ def breaks_text(breaks: Sequence[tuple[int, Decimal]]) -> str:
 
 
 def _spec(part: Part, name: str) -> CellValue:
-    """Return a spec for display, by one of its names."""
     wanted = plain(name)
     return next(
         (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key))), None
@@ -123,12 +132,9 @@ def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
     return lambda line: None if (best := line.best) is None else value(best)
 
 
-def _of_offer(value: Callable[[Offer], CellValue]) -> Value:
-    return _of_best(lambda best: value(best.offer))
-
-
-def _stock(line: LinePart) -> CellValue:
-    return offers.stock(line.offers)
+def _of_offer(field: str) -> Value:
+    """Return the value of a field of the best offer."""
+    return _of_best(attrgetter(f"offer.{field}"))
 
 
 def _total(line: LinePart) -> CellValue:
@@ -155,55 +161,45 @@ KINDS = {
         "price", "unit price of the best offer", _of_best(lambda best: rounded(best.unit_price)), PRICED, None, PRICE
     ),
     "total": ColumnKind("total", "price of what has to be bought; the line's share of it", _total, PRICED, None, TOTAL),
-    "order_quantity": ColumnKind(
-        "order quantity",
-        "what has to be bought (MOQ, multiple); the line's share",
-        _order_quantity,
-        AT_BEST,
-        None,
-        COUNT,
-    ),
+    "order_quantity": ColumnKind("order quantity", "what has to be bought", _order_quantity, AT_BEST, None, COUNT),
     "needed": ColumnKind("needed", "quantity that is needed: that of the line, times --boards", number_format=COUNT),
     "price_breaks": ColumnKind(
         "price breaks", "all prices of the best offer", _of_best(lambda best: breaks_text(best.breaks)), PRICED
     ),
-    "currency": ColumnKind("currency", "currency of the prices", lambda line: line.currency),
-    "stock": ColumnKind("stock", "stock of all offers that count", _stock, ("distributor",), None, COUNT),
-    "distributor": ColumnKind("distributor", "distributor of the best offer", _of_offer(lambda o: o.seller), AT_BEST),
+    "stock": ColumnKind(
+        "stock", "stock of all offers that count", lambda line: offers.stock(line.offers), ("distributor",), None, COUNT
+    ),
+    "distributor": ColumnKind("distributor", "distributor of the best offer", _of_offer("seller"), AT_BEST),
     "authorized": ColumnKind(
         "authorized",
-        "yes where the distributor of the best offer is authorized by the manufacturer, else no",
-        _of_offer(lambda o: "yes" if o.authorized else "no"),
+        "whether its distributor is authorized",
+        _of_best(lambda best: "yes" if best.offer.authorized else "no"),
         AT_BEST,
     ),
-    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_offer(lambda o: o.sku), AT_BEST),
-    "moq": ColumnKind("MOQ", "minimum order quantity of it", _of_offer(lambda o: o.moq), AT_BEST, None, COUNT),
-    "order_multiple": ColumnKind(
-        "order multiple", "multiple in which it is sold", _of_offer(lambda o: o.order_multiple), AT_BEST, None, COUNT
-    ),
-    "packaging": ColumnKind("packaging", "packaging of the best offer", _of_offer(lambda o: o.packaging), AT_BEST),
-    "offer_url": ColumnKind("offer URL", "page of the best offer", _of_offer(lambda o: o.url), AT_BEST),
+    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_offer("sku"), AT_BEST),
+    "moq": ColumnKind("MOQ", "minimum order quantity of it", _of_offer("moq"), AT_BEST, None, COUNT),
+    "order_multiple": ColumnKind("order multiple", "that of it", _of_offer("order_multiple"), AT_BEST, None, COUNT),
+    "packaging": ColumnKind("packaging", "packaging of the best offer", _of_offer("packaging"), AT_BEST),
+    "offer_url": ColumnKind("offer URL", "page of the best offer", _of_offer("url"), AT_BEST),
     "lead_time": ColumnKind(
-        "lead time days", "lead time of the best offer, or else the shortest", _lead_time, AT_BEST, "LEAD_TIME", COUNT
+        "lead time days", "of the best offer, or the least", _lead_time, AT_BEST, "LEAD_TIME", COUNT
     ),
-    "lifecycle": ColumnKind("lifecycle", "lifecycle status", lambda line: line.part.lifecycle, (), _SPECS),
+    "lifecycle": ColumnKind("lifecycle", "lifecycle status", attrgetter("part.lifecycle"), (), _SPECS),
     "rohs": ColumnKind("RoHS", "RoHS status of the part", lambda line: _spec(line.part, "rohs"), (), _SPECS),
     "spec": ColumnKind(
         "spec",
-        "any spec, by its name or v3's key: spec:resistance, spec:Number of Pins",
+        "any spec: spec:resistance, spec:Number of Pins",
         lambda line: _spec(line.part, line.spec or ""),
         ("spec",),
         _SPECS,
     ),
-    "second_source": ColumnKind(
-        "second source", f"other manufacturers with this number, or all; {CANDIDATES} parts more at most"
-    ),
-    "package": ColumnKind("package", "case or package of the part", lambda line: line.part.package, (), _SPECS),
-    "datasheet": ColumnKind("datasheet", "address of it", lambda line: line.part.datasheet_url, (), "DATASHEETS"),
-    "url": ColumnKind("product page", "address of the part's page", lambda line: line.part.url),
-    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", lambda line: line.part.mpn),
-    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", lambda line: line.part.manufacturer),
-    "description": ColumnKind("description", "short description", lambda line: line.part.short_description),
+    "second_source": ColumnKind("second source", f"other makers of the number; {CANDIDATES} parts more at most"),
+    "package": ColumnKind("package", "case or package of the part", attrgetter("part.package"), (), _SPECS),
+    "datasheet": ColumnKind("datasheet", "address of it", attrgetter("part.datasheet_url"), (), "DATASHEETS"),
+    "url": ColumnKind("product page", "address of the part's page", attrgetter("part.url")),
+    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", attrgetter("part.mpn")),
+    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", attrgetter("part.manufacturer")),
+    "description": ColumnKind("description", "short description", attrgetter("part.short_description")),
     "data_as_of": ColumnKind("data as of", "time at which the data was fetched", lambda line: at(line.fetched)),
     "status": ColumnKind("status", "how the line went; always there, last if not named"),
 }
@@ -244,8 +240,7 @@ STATUS, NEEDED, SOURCES = ColumnSpec("status"), ColumnSpec("needed"), ColumnSpec
 
 
 def parse_list(text: str) -> list[ColumnSpec]:
-    """Parse columns that are separated by commas; the same one twice is one. The status column is added where it is not
-    named. Raises ConfigError for an unknown one."""
+    """Parse columns that are separated by commas, and add that of the status. Raises ConfigError."""
     specs = list(dict.fromkeys(parse(each) for each in text.split(",") if each.strip()))
     if not specs:
         raise errors.ConfigError(f"no columns are named; there are {', '.join(KINDS)}")
@@ -259,11 +254,17 @@ def parse(text: str) -> ColumnSpec:
         raise AssertionError("every text matches")
     name = match["name"].strip().lower().replace(" ", "_").replace("-", "_")
     if name not in KINDS:
-        raise errors.ConfigError(_unknown(match["name"].strip()))
+        near = difflib.get_close_matches(name, KINDS, 1, 0.5)
+        meant = f" (did you mean {near[0]}?)" if near else ""
+        unknown = f"unknown column {match['name'].strip()[:SHOWN]!r}{meant}"
+        raise errors.ConfigError(f"{unknown}; there are {', '.join(KINDS)}")
     options = KINDS[name].options
     if match["quantity"] is not None and "quantity" not in options:
         raise errors.ConfigError(f"the column {name} has no quantity: write {name} instead of {text[:SHOWN]!r}")
-    quantity = None if match["quantity"] is None else _quantity(name, match["quantity"].strip())
+    pieces = (match["quantity"] or "1").strip() if match["quantity"] != "" else ""
+    if not re.fullmatch("0*[1-9][0-9]{0,8}", pieces):
+        raise errors.ConfigError(f"the quantity of {name}@{pieces[:SHOWN]} is not a whole number from 1 to 999999999")
+    quantity = None if match["quantity"] is None else int(pieces)
     argument = match["argument"]
     if "spec" in options:
         if not any(map(str.isalnum, argument or "")):
@@ -281,20 +282,6 @@ def parse(text: str) -> ColumnSpec:
     raise errors.ConfigError(f"the column {name} cannot be followed by {text[text.index(':') :][:SHOWN]!r}")
 
 
-def _quantity(name: str, text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:10]) <= QUANTITY_MAX or len(text) > 10:
-        raise errors.ConfigError(
-            f"the quantity of {name}@{text[:SHOWN]} is not a whole number from 1 to {QUANTITY_MAX}"
-        )
-    return int(text)
-
-
-def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), KINDS, 1, 0.5)
-    meant = f" (did you mean {near[0]}?)" if near else ""
-    return f"unknown column {name[:SHOWN]!r}{meant}; there are {', '.join(KINDS)}"
-
-
 def currencies(specs: Sequence[ColumnSpec]) -> list[str]:
     """Return the currencies that are needed, each of which is one query for each line."""
     return list(dict.fromkeys(each.currency or CURRENCY for each in specs if each.is_priced)) or [CURRENCY]
@@ -307,19 +294,10 @@ def common_quantity(specs: Sequence[ColumnSpec]) -> int | None:
 
 
 def note_without(specs: Sequence[ColumnSpec], features: Collection[str]) -> str | None:
-    """Return which columns stay empty without further plan features; None if there are none. It is said before parts
-    are spent, because a plan that does include them only has to be configured."""
+    """Return which columns stay empty without further plan features; None if there are none."""
     kinds = {spec.kind: KINDS[spec.kind].feature for spec in specs}
     empty = {kind: feature for kind, feature in kinds.items() if feature is not None and feature not in features}
     if not empty:
         return None
     missing = ", ".join(dict.fromkeys(empty.values()))
     return f"{', '.join(empty)}: will be empty: the application has no {missing} (configuration: features)"
-
-
-def parse_offers(text: str) -> int | None:
-    """Return how many offers of each line `all`, `none` or `best:N` lists; None for all. Raises ConfigError."""
-    match = re.fullmatch(r"all|none|best:([1-9]\d{0,6})", text.strip().lower(), re.ASCII)
-    if match is None:
-        raise errors.ConfigError(f"--offers {text[:SHOWN]!r} is unknown: write all, none, or best:N such as best:5")
-    return int(match[1]) if match[1] else {"all": None, "none": 0}[match[0]]

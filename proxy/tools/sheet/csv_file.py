@@ -6,10 +6,10 @@ A text that a spreadsheet program would take for a formula gets an apostrophe.
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from proxy import errors
 from proxy.tools.sheet.columns import CellValue
@@ -34,6 +34,8 @@ class CsvFile:
         if name == "utf-16":
             self.encoding = "utf-16-le" if data.startswith(bom_columns.UTF16[0]) else "utf-16-be"
             self._mark = 2
+        # Bytes that the encoding does not define are written back as they were.
+        self._errors = "surrogatepass" if name == "utf-16" else "surrogateescape"
         if data.startswith((b"+/v8", b"+/v9", b"+/v+", b"+/v/")):
             raise errors.SheetError(f"{path}: is encoded as UTF-7: save it as UTF-8")
         with self._text() as stream:
@@ -42,12 +44,10 @@ class CsvFile:
             except UnicodeDecodeError:
                 raise errors.SheetError(f"{path}: is damaged: it ends within a character") from None
         if "\0" in sample:
-            raise errors.SheetError(f"{path}: is neither CSV nor a workbook that can be filled (.xlsx, .xlsm)")
+            raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
         self.delimiter = bom_columns.delimiter(sample)
         end = re.search(r"\r\n|\n|\r", sample)
         self.line_end = end[0] if end else "\n"
-        header, *_ = [*filter(str.strip, sample.splitlines()), ""]
-        self._quotes_all = all(cell.startswith('"') for cell in header.split(self.delimiter))
         cells = re.split(rf"[{re.escape(self.delimiter)}\r\n\"]+", sample)
         commas, points = (sum(bool(form.fullmatch(cell)) for cell in cells) for form in (_COMMA, _POINT))
         self.decimal = "," if self.delimiter != "," and commas > points else "."
@@ -69,7 +69,7 @@ class CsvFile:
         """Write the file with changed cells, by row and column."""
         with self._text() as stream, self._open(target) as written:
             reader = csv.reader(stream, delimiter=self.delimiter)
-            writer = self._writer(written)
+            writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
             begin = 1
             for row in reader:
                 cells = changes.get(begin, {})
@@ -77,31 +77,21 @@ class CsvFile:
                 changed = row + [""] * (max(cells, default=-1) + 1 - len(row))
                 for column, value in cells.items():
                     changed[column] = self._as_text(value)
-                writer(changed)
+                writer.writerow(changed)
 
     def save_rows(self, target: Path, rows: Iterable[Sequence[CellValue]]) -> None:
         """Write another file in the manner of this one."""
         with self._open(target) as written:
-            writer = self._writer(written)
-            for row in rows:
-                writer([*map(self._as_text, row)])
-
-    def _writer(self, stream: TextIO) -> Callable[[Iterable[str]], object]:
-        quoting: Literal[0, 1] = csv.QUOTE_ALL if self._quotes_all else csv.QUOTE_MINIMAL
-        return csv.writer(stream, delimiter=self.delimiter, lineterminator=self.line_end, quoting=quoting).writerow
+            writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
+            writer.writerows([*map(self._as_text, row)] for row in rows)
 
     def _text(self) -> TextIO:
-        """Open the text. Bytes that the encoding does not define are written back as they were."""
         return io.TextIOWrapper(io.BytesIO(self._data[self._mark :]), self.encoding, errors=self._errors, newline="")
 
     def _open(self, target: Path) -> TextIO:
         stream = target.open("wb")
         stream.write(self._data[: self._mark])
         return io.TextIOWrapper(stream, self.encoding, errors=self._errors, newline="")
-
-    @property
-    def _errors(self) -> str:
-        return "surrogatepass" if self.encoding.startswith("utf-16") else "surrogateescape"
 
     def _as_text(self, value: CellValue) -> str:
         match value:

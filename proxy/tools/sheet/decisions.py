@@ -1,8 +1,6 @@
 """Which part a line is: found, found as another number, ambiguous, or not found; and why. Pure.
 
-A line is looked up at one part first. Only where several match are more of them looked at, and where nothing matches,
-who makes the number, or whether it is a distributor's. An alternative is tried if the number before it is not found or
-has no stock.
+A line is looked up at one part first; at more only where several match, or to say who makes a number that is not found.
 """
 
 import re
@@ -77,7 +75,6 @@ def _named(decision: Decision, tried: Sequence[tuple[Choice, Decision]]) -> Deci
 
 
 def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQuery:
-    """Return what one number is, or the query that is needed to know."""
     query = PartQuery(choice.mpn, choice.manufacturer, choice.sku, currency)
     result = results(query)
     if result is None:
@@ -97,7 +94,6 @@ def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQ
 
 
 def _among(choice: Choice, result: PartResult, query: PartQuery) -> Decision:
-    """Return which of the parts that match a number is."""
     if not result.parts:
         return Decision(FAILED, f"{FAILED}: no part came")
     spelled_so = [part for part in result.parts if _spelled(choice, part)]

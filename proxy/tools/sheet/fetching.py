@@ -1,22 +1,17 @@
-"""Fetches what a job needs, until all is there or the run stops.
-
-A job is what is filled: the lines of a list, or cells with formulas. Results are stored before a job has them, so that
-an interrupted run costs nothing twice.
-"""
+"""Fetches what a job needs. Results are stored before a job has them: an interrupted run costs nothing twice."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import NamedTuple
 
 from proxy import errors
 from proxy.tools.sheet.formula_job import FormulaJob
 from proxy.tools.sheet.list_job import ListJob
-from proxy.tools.sheet.parts import BudgetExhausted, PartResult
+from proxy.tools.sheet.parts import PartResult
 from proxy.tools.sheet.source import PartSource
 
 Job = ListJob | FormulaJob
-INTERRUPTED = "interrupted"
 
 
 class FetchEnd(NamedTuple):
@@ -29,15 +24,8 @@ class FetchEnd(NamedTuple):
 
 async def add_stored(job: Job, source: PartSource) -> None:
     """Give a job the results that cost nothing."""
-    while queries := job.needed():
-        count = 0
-        with suppress(BudgetExhausted):
-            async with aclosing(source.fetch(queries, budget=0)) as results:
-                async for result in results:
-                    job.add(result)
-                    count += 1
-        if not count:
-            return
+    while (await fetch(job, source, asyncio.Event(), budget=0)).results:
+        pass
 
 
 async def fetch(
@@ -49,9 +37,8 @@ async def fetch(
     anew: bool = False,
     tell: Callable[[int], None] = lambda _: None,
 ) -> FetchEnd:
-    """Fetch what a job needs, until `stop` is set. Errors that make further requests useless, such as an exhausted
-    quota or budget, end the run and become its reason; what was fetched before is the job's. `tell` gets the number of
-    results."""
+    """Fetch what a job needs, until `stop` is set, or an error makes further requests useless; what was fetched before
+    is the job's. `tell` gets the number of results."""
     begin, count = source.parts_spent, 0
     while queries := job.needed():
         before = count
@@ -73,7 +60,7 @@ async def fetch(
                 not anew
             ):  # what was in flight at the signal is stored; where everything is fetched anew, older results, too
                 await add_stored(job, source)
-            return FetchEnd(count, INTERRUPTED)
+            return FetchEnd(count, "interrupted")
         if count == before:
             return FetchEnd(count, "no result came")
     return FetchEnd(count, None)

@@ -2,7 +2,9 @@
 
 import contextlib
 import hashlib
+import itertools
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -15,7 +17,6 @@ import msgspec
 from proxy import errors
 from proxy.config import store_place
 
-FILLED = ".filled"  # before the suffix of a filled copy
 SIZE_MAX = 1 << 26  # bytes of a list
 
 
@@ -26,32 +27,27 @@ class State(msgspec.Struct):
     logins: dict[str, float] = {}
 
 
-def _state_file() -> Path:
-    return store_place.state_folder() / "sheet.json"
-
-
 def state() -> State:
     """Return what runs remember, in the state folder. A file that cannot be read is as good as none."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode(_state_file().read_bytes(), type=State)
+        return msgspec.json.decode((store_place.state_folder() / "sheet.json").read_bytes(), type=State)
     return State()
 
 
 @contextlib.contextmanager
 def changed_state() -> Iterator[State]:
     """Yield the state, and save it. Without a saved one copies get other names, and logins begin anew."""
-    found, file = state(), _state_file()
+    found, folder = state(), store_place.state_folder()
     yield found
     with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        new = folder / f"sheet.json.{secrets.token_hex(4)}"
         new.write_bytes(msgspec.json.encode(found))
-        new.replace(file)
+        new.replace(folder / "sheet.json")
 
 
 def read(path: Path) -> bytes:
-    """Return the content of a file. Raises SheetError for anything that is no list, such as a pipe, which would never
-    end."""
+    """Return the content of a file. Raises SheetError, also for a pipe, which would never end."""
     if path.is_dir():
         raise errors.SheetError(f"{path}: is a folder: name a parts list in it")
     with _one_line(path, "read"), open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
@@ -63,16 +59,10 @@ def read(path: Path) -> bytes:
     return data
 
 
-def digest_of(data: bytes) -> str:
-    """Return the digest of a file's content."""
-    return hashlib.blake2b(data).hexdigest()
-
-
-def digest(path: Path) -> str | None:
-    """Return the digest of a file; None if there is none."""
+def digest(file: Path | bytes) -> str | None:
+    """Return the digest of a file or of its content; None if there is no file."""
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "blake2b").hexdigest()
+        return hashlib.blake2b(file if isinstance(file, bytes) else file.read_bytes()).hexdigest()
     except OSError:
         return None
 
@@ -84,31 +74,15 @@ def check_folder(path: Path) -> None:
         raise errors.SheetError(f"{path}: nothing can be written beside it: the folder {folder} is not writable")
 
 
-def copy_path(file: Path) -> Path:
-    """Return the path of the filled copy: `BOM.filled.xlsx`; that of a filled file is `BOM.filled-2.xlsx`."""
-    stem, mark, number = file.stem.rpartition(FILLED)
-    if mark and stem and (not number or (number.startswith("-") and number[1:].isdecimal())):
-        return file.with_name(f"{stem}{FILLED}-{int(number[1:] or 1) + 1}{file.suffix}")
-    return file.with_name(f"{file.stem}{FILLED}{file.suffix}")
-
-
-def offers_path(target: Path) -> Path:
-    """Return the path of the file of offers of a filled one."""
-    return target.with_name(f"{target.stem.removesuffix(FILLED)}.offers.csv")
-
-
-def numbered(path: Path) -> Path:
-    """Return the path with the next number: `BOM.offers-2.csv`."""
-    stem, _, number = path.stem.rpartition("-")
-    is_numbered = bool(stem) and number.isdecimal()
-    return path.with_stem(f"{stem if is_numbered else path.stem}-{int(number) + 1 if is_numbered else 2}")
-
-
-def free_copy(path: Path, next_path: Callable[[Path], Path] = copy_path) -> Path:
-    """Return the first path whose file is missing, or as a run has left it: no other work is overwritten."""
-    written = state().written
-    while os.path.lexists(path) and (path.is_symlink() or written.get(str(path.resolve())) != digest(path)):
-        path = next_path(path)
+def free_copy(file: Path, kind: str, suffix: str) -> Path:
+    """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
+    missing, or as a run has left it: no other work is overwritten."""
+    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), state().written
+    for number in itertools.count(1):
+        path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
+        is_own = not path.is_symlink() and path != file and written.get(str(path.resolve())) == digest(path)
+        if is_own or not os.path.lexists(path):
+            break
     return path
 
 

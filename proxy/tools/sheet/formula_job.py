@@ -2,14 +2,14 @@
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, DecimalException
 from typing import NamedTuple
 
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
 from proxy.tools.sheet import files, offers
-from proxy.tools.sheet.currencies import CURRENCIES
+from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Call
 from proxy.tools.sheet.lines import text_of
@@ -28,6 +28,8 @@ REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
 EXPIRED = "The access token has expired, please refresh login!"
 LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity service
 _LISTED = 5  # cells that an error names
+_ALL = "Datasheets: 1; LeadTime: 1"
+_TEXTS = {"LOGIN": READY, "FEATURES": _ALL, "DEV_FEATURES": _ALL, "VERSION": f"v3bridge {__version__}"}
 
 
 class PartRequest(NamedTuple):
@@ -35,11 +37,11 @@ class PartRequest(NamedTuple):
 
     function: str
     mpn: str
-    manufacturer: str = ""
-    distributors: tuple[str, ...] = ()
-    quantity: int = 1
-    currency: str = "USD"
-    authorized: str = ""
+    manufacturer: str
+    distributors: tuple[str, ...]
+    quantity: int
+    currency: str
+    authorized: str
     """`y`, `n`, or anything else for both."""
 
     @property
@@ -50,23 +52,19 @@ class PartRequest(NamedTuple):
 
 
 class WorkbookLogin(NamedTuple):
-    """The login of a workbook."""
+    """The login of a workbook, and its cell."""
 
     place: str
-    client_id: ClientId
-    secret: Secret
-    exclude_datasheets: bool
-    exclude_lead_time: bool
+    own: ApplicationLogin
 
     def credentials(self, file: str, now: float, *, refresh: bool) -> ApplicationLogin:
-        """Return the client credentials. Raises SheetError, in the add-in's words, without them, or if the login is
-        older than 24 hours."""
-        if not self.secret.reveal() or not self.client_id:
+        """Return them. Raises SheetError, in the add-in's words, without them, or 24 hours after the login."""
+        if not self.own.client_secret.reveal() or not self.own.client_id:
             raise errors.SheetError(f"{file}: {self.place}: {MISSING}; fill its cells, or use --api-key")
         time = files.state().logins.get(self._digest)
         if not refresh and time is not None and now - time >= LOGIN_SECONDS:
             raise errors.SheetError(f"{file}: {self.place}: {EXPIRED} Run again with --refresh-login")
-        return ApplicationLogin(self.client_id, self.secret, self.exclude_datasheets, self.exclude_lead_time)
+        return self.own
 
     def note(self, now: float, *, refreshed: bool) -> None:
         """Note a successful login. It lasts from the first one on, unless it was refreshed."""
@@ -76,7 +74,7 @@ class WorkbookLogin(NamedTuple):
 
     @property
     def _digest(self) -> str:
-        return hashlib.blake2b(self.client_id.encode(), digest_size=12).hexdigest()
+        return hashlib.blake2b(self.own.client_id.encode(), digest_size=12).hexdigest()
 
 
 class FormulaJob:
@@ -96,7 +94,7 @@ class FormulaJob:
             if call.looks_up:
                 self._plan(call)
             else:
-                self._values.append((call, _session_text(call, self.login)))
+                self._values.append((call, _TEXTS.get(call.function, "")))
         self._is_refused = False
 
     def _plan(self, call: Call) -> None:
@@ -131,21 +129,6 @@ class FormulaJob:
         """Distributors that the calls name."""
         return {name for calls in self._requests.values() for _, request in calls for name in request.distributors}
 
-    def refuse_distributors(self, unknown: Mapping[str, str]) -> list[str]:
-        """Spend nothing on calls that name no distributor that exists; return what is to be said."""
-        for query, calls in [*self._requests.items()]:
-            refused = [
-                (call, request)
-                for call, request in calls
-                if request.distributors and unknown.keys() >= {*request.distributors}
-            ]
-            for call, request in refused:
-                calls.remove((call, request))
-                self._set(call, NOT_AVAILABLE, NO_VALUE, f"no distributor is called {request.distributors[0]!r}")
-            if not calls:
-                del self._requests[query]
-        return [f"{reason}: formulas that name no other cost nothing" for reason in unknown.values()]
-
     def needed(self) -> list[PartQuery]:
         """Return the queries of calls without a value."""
         return [*self._requests]
@@ -153,7 +136,7 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result: calls get their values."""
         for call, request in self._requests.pop(result.query, ()):
-            self._set(call, *_value(request, result, self.login))
+            self._set(call, *_value(request, result))
 
     def end_login(self, *, refused: bool, used: bool, refreshed: bool, now: float) -> None:
         """Note when the login was used first or renewed, or write into its cell that it was refused."""
@@ -169,8 +152,7 @@ class FormulaJob:
         return {outcome: self._outcomes[outcome] for outcome in outcomes}
 
     def cells(self) -> list[NewCell]:
-        """Return the cells with their values, and the formulas as their comments; that of the login without its
-        arguments."""
+        """Return the cells with their values, and their formulas as comments: that of the login without its secret."""
         cells = []
         for call, value in self._values:
             is_login = call.function == "LOGIN"
@@ -181,7 +163,6 @@ class FormulaJob:
 
 
 def _login(file: str, calls: Sequence[Call], *, optional: bool) -> WorkbookLogin | None:
-    """Return the login; None without one, where that is allowed. Raises SheetError."""
     logins = [call for call in calls if call.function == "LOGIN"]
     if len(logins) > 1:
         places = _listed(logins)
@@ -193,9 +174,8 @@ def _login(file: str, calls: Sequence[Call], *, optional: bool) -> WorkbookLogin
             '=NEXAR_SUPPLY_LOGIN("client id", "client secret"); add it, or use --api-key'
         )
     for call in logins:
-        client_id, secret, *excluded = [*map(_text, call.arguments), "", "", "", ""][:4]
-        flags = [text.casefold() in ("true", "1") for text in excluded]
-        return WorkbookLogin(call.place, ClientId(client_id), Secret(secret), *flags)
+        client_id, secret = [*map(_text, call.arguments), "", ""][:2]
+        return WorkbookLogin(call.place, ApplicationLogin(ClientId(client_id), Secret(secret)))
     return None
 
 
@@ -204,16 +184,7 @@ def _listed(calls: Sequence[Call]) -> str:
     return ", ".join(call.place for call in calls[:_LISTED]) + more
 
 
-def _session_text(call: Call, login: WorkbookLogin | None) -> str:
-    """Return what a function says about the add-in itself. Tokens are not shown."""
-    excluded = (False, False) if login is None else (login.exclude_datasheets, login.exclude_lead_time)
-    features = "Datasheets: {:d}; LeadTime: {:d}".format(*(not each for each in excluded))
-    texts = {"LOGIN": READY, "FEATURES": features, "DEV_FEATURES": features, "VERSION": f"v3bridge {__version__}"}
-    return texts.get(call.function, "")
-
-
 def _text(values: Sequence[Cell]) -> str:
-    """Return an argument as text. Raises ValueError for an error."""
     text = text_of(values[0]).strip() if values else ""
     if text in UNREADABLE:
         raise ValueError(text)
@@ -221,7 +192,6 @@ def _text(values: Sequence[Cell]) -> str:
 
 
 def _request(call: Call) -> PartRequest:
-    """Return what a call looks up. Raises ValueError."""
     given = dict(zip(FUNCTIONS[call.function], call.arguments, strict=False))
     texts = {name: _text(values) for name, values in given.items()}
     return PartRequest(
@@ -246,98 +216,73 @@ def _quantity(text: str) -> int:
     return int(number.quantize(Decimal(1), ROUND_HALF_EVEN)) or 1
 
 
-def _value(request: PartRequest, result: PartResult, login: WorkbookLogin | None) -> tuple[CellValue, str, str]:
+def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, str]:
     """Return the value of a call, its outcome, and the reason where it has no value, or none that is certain."""
     if result.error is not None:
         return NOT_AVAILABLE, FAILED, result.error
     if not result.parts:
         return NOT_AVAILABLE, NOT_FOUND, "no part has this number"
-    value = part_value(request, result.parts[0], login)
+    value = _of_part(request, result.parts[0])
     if result.hits > 1 and not request.manufacturer:
         return value, AMBIGUOUS, "several parts match: state the manufacturer"
     return (value, NO_VALUE, request.function) if value in ("", NOT_AVAILABLE) else (value, FOUND, "")
 
 
-def part_value(request: PartRequest, part: Part, login: WorkbookLogin | None) -> CellValue:
+def _of_part(request: PartRequest, part: Part) -> CellValue:
     """Return the value of a call for a part."""
     name = request.function
-    if login is not None and (
-        (name == "DATASHEET_URL" and login.exclude_datasheets)
-        or (name == "DISTRIBUTOR_LEAD_TIME" and login.exclude_lead_time)
-    ):
-        return ""
     if name in _OF_PART:
-        return _OF_PART[name](part) or ""
+        return getattr(part, _OF_PART[name]) or ""
     matching = [
         offer
         for offer in part.offers
         if (not request.distributors or any(offers.is_from(offer, each) for each in request.distributors))
         and (request.authorized not in ("y", "n") or offer.authorized is (request.authorized == "y"))
     ]
-    value = _OF_OFFERS[name](matching, request) if matching else NOT_AVAILABLE
+    value = _of_offers(name, matching, request) if matching else NOT_AVAILABLE
     return float(value) if isinstance(value, Decimal) else value
 
 
-def _least_price(matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
-    purchase = offers.best(matching, request.quantity, request.currency)
-    return purchase.unit_price if purchase else NOT_AVAILABLE
+def _of_offers(name: str, matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
+    """Return the value of a function about offers, of which there is one at least."""
+    best = offers.best(matching, request.quantity, request.currency)
+    values: list[CellValue | Decimal]
+    if name in _OF_BEST:
+        values = [getattr(best.offer if best else matching[0], _OF_BEST[name]) or ""]
+    elif name in _LEAST:
+        field, above = _LEAST[name]
+        numbers = [getattr(offer, field) for offer in matching]
+        values = [min(known)] if (known := [each for each in numbers if each is not None and each > above]) else []
+    elif name == "DISTRIBUTOR_STOCK":
+        levels = [offer.stock for offer in matching if offer.stock is not None]
+        values = [offers.stock_text(max(levels))] if levels else []
+    elif name == "DISTRIBUTOR_STOCK_UPDATED":
+        values = [max(offer.updated or "" for offer in matching)]  # ISO 8601 in UTC sorts by time
+    elif name == "AVERAGE_PRICE":
+        values = _average_price(matching, request)
+    else:
+        values = [best.unit_price] if best else []
+    return values[0] if values else NOT_AVAILABLE
 
 
-def _average_price(matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
+def _average_price(matching: Sequence[Offer], request: PartRequest) -> list[CellValue | Decimal]:
     candidates = [offers.purchase(offer, request.quantity, request.currency) for offer in matching]
     purchases = [purchase for purchase in candidates if purchase is not None]
     # The price of a reel says nothing about that of ten pieces, unless there is nothing else to buy.
     exact = [purchase for purchase in purchases if purchase.quantity == request.quantity] or purchases
-    if not exact:
-        return NOT_AVAILABLE
-    mean = sum((purchase.unit_price for purchase in exact), Decimal(0)) / len(exact)
-    return Decimal(f"{mean:.15g}")  # Excel's precision
+    mean = sum((purchase.unit_price for purchase in exact), Decimal(0)) / max(1, len(exact))
+    return [Decimal(f"{mean:.15g}")] if exact else []  # Excel's precision
 
 
-def _stock(matching: Sequence[Offer], _: PartRequest) -> CellValue | Decimal:
-    levels = [offer.stock for offer in matching if offer.stock is not None]
-    return offers.stock_text(max(levels)) if levels else NOT_AVAILABLE
-
-
-_OfOffers = Callable[[Sequence[Offer], PartRequest], CellValue | Decimal]
-
-
-def _least(number: Callable[[Offer], int | None], above: int) -> _OfOffers:
-    def least(matching: Sequence[Offer], _: PartRequest) -> CellValue | Decimal:
-        numbers = [value for offer in matching if (value := number(offer)) is not None and value > above]
-        return min(numbers) if numbers else NOT_AVAILABLE
-
-    return least
-
-
-def _of_best(text: Callable[[Offer], str | None]) -> _OfOffers:
-    """Return a text of the offer that the price is of."""
-
-    def of(matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
-        purchase = offers.best(matching, request.quantity, request.currency)
-        return text(purchase.offer if purchase else matching[0]) or ""
-
-    return of
-
-
-_OF_PART: dict[str, Callable[[Part], str | None]] = {
-    "DETAIL_URL": lambda part: part.url,
-    "DATASHEET_URL": lambda part: part.datasheet_url,
-    "SHORT_DESCRIPTION": lambda part: part.short_description,
-    "MANUFACTURER_NAME": lambda part: part.manufacturer,
+_OF_PART = {
+    "DETAIL_URL": "url",
+    "DATASHEET_URL": "datasheet_url",
+    "SHORT_DESCRIPTION": "short_description",
+    "MANUFACTURER_NAME": "manufacturer",
 }
-_OF_OFFERS: dict[str, _OfOffers] = {
-    "DISTRIBUTOR_PRICE": _least_price,
-    "AVERAGE_PRICE": _average_price,
-    "DISTRIBUTOR_STOCK": _stock,
-    # ISO 8601 in UTC sorts by time.
-    "DISTRIBUTOR_STOCK_UPDATED": lambda matching, _: max(
-        (each.updated for each in matching if each.updated), default=""
-    ),
-    "DISTRIBUTOR_MOQ": _least(lambda offer: offer.moq, 0),
-    "DISTRIBUTOR_ORDER_MULTIPLE": _least(lambda offer: offer.order_multiple, 0),
-    "DISTRIBUTOR_LEAD_TIME": _least(lambda offer: offer.lead_days, -1),
-    "DISTRIBUTOR_PACKAGING": _of_best(lambda offer: offer.packaging),
-    "DISTRIBUTOR_URL": _of_best(lambda offer: offer.url),
-    "DISTRIBUTOR_SKU": _of_best(lambda offer: offer.sku),
+_LEAST = {
+    "DISTRIBUTOR_MOQ": ("moq", 0),
+    "DISTRIBUTOR_ORDER_MULTIPLE": ("order_multiple", 0),
+    "DISTRIBUTOR_LEAD_TIME": ("lead_days", -1),
 }
+_OF_BEST = {"DISTRIBUTOR_PACKAGING": "packaging", "DISTRIBUTOR_URL": "url", "DISTRIBUTOR_SKU": "sku"}

@@ -1,7 +1,4 @@
-"""Columns of a list by their headings: several of a role, with numbers inside them, and named by distributors alone.
-
-`Manufacturer 2 MPN` is the second of the columns `manufacturer MPN`; `Digi-Key` and `MOUSER#` are columns of SKUs.
-"""
+"""Columns of a list by their headings: several of a role, with numbers inside them, and named by distributors alone."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,33 +22,14 @@ _ANY_NUMBER = _NAMES["mpn"].index(plain("part number"))  # before it are the nam
 _KNOWN = {name: (role, rank) for role in (*ROLES, "value") for rank, name in reversed([*enumerate(_NAMES[role])])}
 _MAKERS = ("manufacturer", "manuf", "manf", "mfr", "mfg", "maker", "oem")
 _SELLERS = ("supplier", "distributor", "distrib", "vendor", "dist", "seller")
-_DISTRIBUTORS = (
-    *("digikey", "mouser", "lcsc", "jlcpcb", "jlc", "farnell", "newark", "element", "arrow", "avnet", "tme", "rs"),
-    *("rscomponents", "futureelectronics", "future", "tti", "rutronik", "verical", "conrad", "reichelt", "distrelec"),
-    *("buerklin", "burklin", "chipstop", "onlinecomponents", "masterelectronics", "sager", "allied", "schukat"),
-)
-_NUMBER_WORDS = frozenset(
-    (
-        *(
-            "",
-            "no",
-            "nr",
-            "pn",
-            "sku",
-            "part",
-            "parts",
-            "partno",
-            "partnr",
-            "partnumber",
-            "number",
-            "code",
-            "ordercode",
-        ),
-        *("orderno", "ordernumber", "ref", "reference", "id", "stockno", "stockcode", "artikelnr", "artikelnummer"),
-        *("bestellnr", "bestellnummer", "distributorpn", "symbol", "catno", "catalogno"),
-    )
-)
-_MPN_WORDS = frozenset(("mpn", "pn", "partno", "partnumber", "part", "partnr", "number", "no"))
+_KNOWN_SELLERS = """
+    digikey mouser lcsc jlcpcb jlc farnell newark element arrow avnet tme rs rscomponents futureelectronics future tti
+    rutronik verical conrad reichelt distrelec buerklin chipstop onlinecomponents masterelectronics sager allied schukat
+"""
+_NUMBER_WORDS = """
+    no nr pn sku part parts partno partnr partnumber number code ordercode orderno ordernumber ref reference id stockno
+    stockcode artikelnr artikelnummer bestellnr bestellnummer symbol catno catalogno
+"""
 _ALTERNATIVE = re.compile(
     r"\b(?:alternativ\w*|alternate|alt|2nd|3rd|second(?:ary)?|third|substitute|replacement|ersatz|backup)\b\.?"
     r"(?:\s+source)?",
@@ -135,24 +113,17 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     return None
 
 
-def is_heading(cell: str) -> bool:
-    """Return whether a cell heads a column of one of the roles."""
-    return _role(cell) is not None
-
-
 def is_of_all(heading: str) -> bool:
     """Return whether a quantity is that of all boards, and not of one."""
     return plain(heading).startswith(_OF_ALL)
 
 
 def _preference(heading: _Heading, *, per_board: bool) -> tuple[bool, int, int]:
-    """Return how late a heading is among those of its role."""
     of_all = heading.role == "quantity" and is_of_all(_NAMES["quantity"][heading.rank])
     return per_board and of_all, heading.rank, heading.number
 
 
 def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> int | None:
-    """Return the column with the manufacturers of the numbers in one of several columns."""
     mpn = mpns[place]
     numbered = next((each.column for each in brands if mpn.number and each.number == mpn.number), None)
     if numbered is not None:
@@ -168,14 +139,14 @@ def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> 
 
 def _headings(cells: Sequence[str]) -> Iterator[_Heading]:
     for column, cell in enumerate(cells):
-        role = _role(cell)
+        role = role_of(cell)
         if role is not None:
             digits = re.search(r"\d+", cell)
             number = int(digits[0][:3]) if digits else 2 if _ALTERNATIVE.search(cell) else 0
             yield _Heading(column, *role, number)
 
 
-def _role(cell: str) -> tuple[str, int] | None:
+def role_of(cell: str) -> tuple[str, int] | None:
     """Return the role of a heading, and how well its name says that; 0 is best."""
     if not cell.strip() or len(cell) > 80:
         return None
@@ -193,10 +164,10 @@ def _role(cell: str) -> tuple[str, int] | None:
 def _composed(name: str) -> tuple[str, int] | None:
     """Return the role of a name of two words, such as `supplier MPN` and `Digi-Key SKU`, and of a distributor."""
     for words, role, rest in (
-        (_DISTRIBUTORS, "sku", _NUMBER_WORDS),
-        (_SELLERS, "sku", _NUMBER_WORDS - {""}),
-        (_SELLERS, "mpn", frozenset(("mpn",))),
-        (_MAKERS, "mpn", _MPN_WORDS),
+        (_KNOWN_SELLERS.split(), "sku", ["", *_NUMBER_WORDS.split()]),
+        (_SELLERS, "sku", _NUMBER_WORDS.split()),
+        (_SELLERS, "mpn", ["mpn"]),
+        (_MAKERS, "mpn", ["mpn", *_NUMBER_WORDS.split()]),
     ):
         if any(name.startswith(word) and name.removeprefix(word) in rest for word in words):
             return role, 0

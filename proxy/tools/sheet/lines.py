@@ -29,19 +29,13 @@ UTF7 = "encoded as UTF-7: save the list as UTF-8"
 LOST_DIGITS = "a number that has lost digits: format the column as text and enter it again"
 
 # A line that begins with one of these adds up others.
-TOTALS = frozenset(
-    map(
-        plain,
-        (
-            *("total", "totals", "grand total", "subtotal", "sub total", "sum", "Summe", "Gesamt", "Gesamtsumme"),
-            *("Zwischensumme", "somme", "total général", "sous-total", "suma", "totale", "somma", "totaal", "soma"),
-            *("razem", "łącznie", "celkem", "итого", "合计", "总计", "小计", "合計", "總計", "小計", "합계"),
-        ),
-    )
-)
+_TOTALS = """
+    total totals grandtotal subtotal sum summe gesamt gesamtsumme zwischensumme somme totalgeneral soustotal suma totale
+    somma totaal soma razem łacznie celkem итого 合计 总计 小计 合計 總計 小計 합계
+"""
+TOTALS = frozenset(map(plain, _TOTALS.split()))
 _YES = frozenset(("x", "1", "yes", "y", "true", "ja", "j", "oui", "sí", "si", *NOT_POPULATED))
 _NO = frozenset(("0", "no", "n", "false", "nein", "non", *NOT_POPULATED))
-_LETTERS = re.compile(r"[A-Za-z]{1,3}")
 # 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
 _VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
 _EXPONENT = re.compile(r"\d([.,]\d+)?E\+?\d{2,3}", re.IGNORECASE)  # what a spreadsheet program shows of a long number
@@ -53,11 +47,9 @@ T = TypeVar("T")
 
 
 class Reading(NamedTuple):
-    """How a list is read. `named` are columns by role: headings, or letters; `header_row` is that of the headings.
-    With `boards`, quantities are those of one."""
+    """How a list is read. `named` are headings by role; with `boards`, quantities are those of one."""
 
     named: Mapping[str, Sequence[str]] = {}
-    header_row: int | None = None
     boards: int | None = None
 
 
@@ -70,8 +62,7 @@ class Choice(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A line with its numbers, the best first, and the SKUs that it names. `quantity` is what is needed: None where
-    that is unclear, and `problem` says why."""
+    """A line with its numbers, the best first. `quantity` is None where it is unclear, and `problem` says why."""
 
     row: int
     choices: tuple[Choice, ...]
@@ -93,8 +84,7 @@ class LeftOut(msgspec.Struct, frozen=True):
 
 
 class PartsList(NamedTuple):
-    """What was read of a table. `cells` are those of each line's row; `problems` are cells that are not understood or
-    contradict others."""
+    """What was read. `cells`: those of each line's row; `problems`: what is not understood, or contradicts."""
 
     header_row: int
     headings: Sequence[str]
@@ -116,14 +106,6 @@ def column_name(column: int) -> str:
     return letters
 
 
-def column_number(letters: str) -> int:
-    """Return a column by its letters: A is 0, AA is 26."""
-    number = 0
-    for letter in letters.upper():
-        number = 26 * number + ord(letter) - 64
-    return number - 1
-
-
 def text_of(cell: Cell) -> str:
     """Return a cell as text: a number as it is shown."""
     if isinstance(cell, str):
@@ -137,7 +119,7 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
     """Read a list. Raises SheetError, which begins with `place`, without a column of part numbers."""
     filled: list[Row] = []
     for number, cells in rows:
-        if any(text_of(cell).strip() for cell in cells) and number >= (reading.header_row or 0):
+        if any(text_of(cell).strip() for cell in cells):
             filled.append((number, cells))
         if len(filled) > ROWS_MAX:
             raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
@@ -149,18 +131,16 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
 
 
 def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, int] | None:
-    """Return the index of the row with the headings, its columns, and how well it explains the rows below it; None
-    without a column of part numbers."""
+    """Return the index of the row with the headings, its columns, and how well it explains the rows below; or None."""
     first = [[text_of(cell) for cell in row] for _, row in filled[: bom_columns.EXAMINED_ROWS]]
-    searched = first[: 1 if reading.header_row else bom_columns.HEADER_ROWS]
+    searched = first[: bom_columns.HEADER_ROWS]
     per_board = reading.boards is not None
     possible: dict[int, Columns] = {}
-    for by_letter in (False, True) if reading.named else (False,):
-        for index, cells in enumerate(searched if not possible else ()):
-            named = _named_columns(cells, reading.named, by_letter=by_letter)
-            columns = None if named is None else headings.recognize(cells, named, per_board=per_board)
-            if columns is not None:
-                possible[index] = columns
+    for index, cells in enumerate(searched):
+        named = _named_columns(cells, reading.named)
+        columns = None if named is None else headings.recognize(cells, named, per_board=per_board)
+        if columns is not None:
+            possible[index] = columns
     if own := {index: columns for index, columns in possible.items() if not columns.from_values}:
         possible = own
     if not possible:
@@ -169,36 +149,26 @@ def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, 
     return index, possible[index], score
 
 
-def _named_columns(
-    cells: Sequence[str], named: Mapping[str, Sequence[str]], *, by_letter: bool
-) -> dict[str, list[int]] | None:
-    """Return the columns that the user has named, by heading or by letter; None where one is missing."""
+def _named_columns(cells: Sequence[str], named: Mapping[str, Sequence[str]]) -> dict[str, list[int]] | None:
     own = [*map(plain, cells)]
-    found: dict[str, list[int]] = {}
-    for role, names in named.items():
-        for name in names:
-            letter = column_number(name.strip()) if by_letter and _LETTERS.fullmatch(name.strip()) else COLUMNS_MAX
-            if plain(name) in own:
-                found.setdefault(role, []).append(own.index(plain(name)))
-            elif letter < len(cells) and cells[letter].strip():
-                found.setdefault(role, []).append(letter)
-            else:
-                return None
-    return found
+    if any(plain(name) not in own for names in named.values() for name in names):
+        return None
+    return {role: [own.index(plain(name)) for name in names] for role, names in named.items()}
 
 
 def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> str:
     """List the headings that are there, because the missing one may be among them under another name."""
     if not filled:
         return f"{place}: is empty"
-    first = filled[: 1 if reading.header_row else bom_columns.HEADER_ROWS]
-    number, row = max(first, key=lambda each: sum(bool(text_of(cell).strip()) for cell in each[1]))
+    number, row = max(
+        filled[: bom_columns.HEADER_ROWS], key=lambda each: sum(bool(text_of(cell).strip()) for cell in each[1])
+    )
     there = ", ".join(
         f"{column_name(index)} {text_of(cell).strip()[:NAME_MAX]!r}"
         for index, cell in enumerate(row)
         if text_of(cell).strip()
     )
-    what = "no column of part numbers; --read mpn=NAME names one, by heading or letter"
+    what = "no column of part numbers; --read mpn=NAME names one by its heading"
     if reading.named:
         what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
     return f"{place}: {what}; the columns of row {number} are {there}"
@@ -230,15 +200,13 @@ class _Reader:
                 reason = BELOW_OTHERS
             choices = () if reason else tuple(self._choices(row))
             quantity, problem = (None, "") if reason else self._quantity(number, cells)
-            if quantity == 0:
-                reason = NOT_FITTED
-            elif not reason and not choices:
-                reason = self._why_no_number(row)
+            reason = reason or (NOT_FITTED if quantity == 0 else "" if choices else self._why_no_number(row))
             if reason:
                 left_out.append(LeftOut(number, reason))
-                continue
-            skus = tuple(sku for each in self._columns.numbers if each.is_sku and (sku := _sku(_at(row, each.column))))
-            lines.append(Line(number, choices, skus, quantity and quantity * self._boards, problem))
+            else:
+                skus = (_sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
+                needed = quantity and quantity * self._boards
+                lines.append(Line(number, choices, tuple(filter(None, skus)), needed, problem))
         shown = {line.row for line in lines}
         return PartsList(
             self._header_row,
@@ -252,7 +220,6 @@ class _Reader:
         )
 
     def _why_no_line(self, row: Sequence[str]) -> str:
-        """Return why a row is no line; empty for one that may be."""
         filled = [cell.strip() for cell in row if cell.strip()]
         numbers = [_at(row, each.column).strip() for each in self._columns.numbers]
         first, places = plain(filled[0]), self._columns.places
@@ -275,7 +242,7 @@ class _Reader:
 
     def _is_heading(self, row: Sequence[str], numbers: Sequence[str]) -> bool:
         """Return whether a row heads other columns: most of its cells are names of columns, that of the number too."""
-        named = sum(map(headings.is_heading, row))
+        named = sum(headings.role_of(cell) is not None for cell in row)
         return (
             named > 1
             and 2 * named > sum(bool(cell.strip()) for cell in row)
@@ -283,7 +250,6 @@ class _Reader:
         )
 
     def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
-        """Yield the numbers that a line can be bought by: those of manufacturers, or else the first SKU."""
         seen = set[Choice]()
         for column in self._columns.numbers:
             number = (_sku if column.is_sku else _number)(_at(row, column.column))
@@ -316,7 +282,6 @@ class _Reader:
         return next(reason for reason, is_so in reasons.items() if is_so)
 
     def _quantity(self, number: int, cells: Sequence[Cell]) -> tuple[int | None, str]:
-        """Return the quantity of a line, or why it is unclear."""
         places = self._columns.places
         designators = text_of(_at(cells, places.get("designator"))).strip()
         counted = reason = None

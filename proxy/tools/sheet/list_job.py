@@ -1,13 +1,13 @@
 """Fills the lines of a list: lines become queries, decisions, purchases, and the values of columns.
 
-A column is recognized by its heading, so that a second run updates the columns of the first. New columns stand right
-of the data. Results are packed until the file is written: a list of 10 000 lines has 100 000 offers.
+A column is recognized by its heading, so that a second run updates it. Results are packed until the file is written.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 import msgspec
@@ -30,11 +30,10 @@ _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(tuple
 
 
 class Wanted(NamedTuple):
-    """What is added to a list: columns, which offers count, and how many of each line are listed (None: all)."""
+    """What is added to a list: columns, and which offers count."""
 
     specs: Sequence[ColumnSpec]
     rules: OfferRules
-    offers: int | None = None
 
 
 class Amount(msgspec.Struct, frozen=True):
@@ -46,8 +45,8 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class ListJob:
-    """One list. `reasons`: why lines lack what was asked for, and how many; `changed`: what differs from the columns
-    that the list holds already; both after `fill`."""
+    """One list. `new_columns` and `formats` are headings and number formats by column. After `fill`, `reasons` say why
+    lines lack what was asked for, and how many, and `changed` what differs from the columns that the list holds."""
 
     unit = "line"
 
@@ -75,6 +74,8 @@ class ListJob:
             if spec not in self._places:
                 self._places[spec] = free
                 free += 1
+        self.new_columns = {place: spec.heading for spec, place in self._places.items() if spec not in self._earlier}
+        self.formats = {place: KINDS[spec.kind].number_format for spec, place in self._places.items()}
         if free > COLUMNS_MAX:
             raise errors.SheetError("no room for columns right of the data")
 
@@ -118,7 +119,6 @@ class ListJob:
         return None if found is None else found[0]._replace(parts=_unpack(found[1]))
 
     def _sources(self, line: Line) -> PartQuery:
-        """Return the query for all manufacturers of a line's number."""
         return PartQuery(line.choices[0].mpn, "", line.choices[0].sku, self._currencies[0], CANDIDATES)
 
     def fill(self) -> dict[int, dict[int, CellValue]]:
@@ -141,18 +141,7 @@ class ListJob:
         """Return the number of lines by outcome."""
         return {outcome: self.outcomes[outcome] for outcome in OUTCOMES}
 
-    @property
-    def new_columns(self) -> dict[int, str]:
-        """Headings of new columns."""
-        return {place: spec.heading for spec, place in self._places.items() if spec not in self._earlier}
-
-    @property
-    def formats(self) -> dict[int, str]:
-        """Number formats of columns."""
-        return {place: KINDS[spec.kind].number_format for spec, place in self._places.items()}
-
     def _part(self, row: int, currency: str) -> tuple[Part, float] | None:
-        """Return the part of a line, with prices in a currency."""
         decision = self._decisions.get(row)
         if decision is None or decision.query is None:
             return None
@@ -163,7 +152,6 @@ class ListJob:
         return next(((part, result.fetched) for part in own), None)
 
     def _share(self) -> None:
-        """Buy each part once for all its lines, and give each its share."""
         groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
         for line in self.found.lines:
             decision = self._decisions.get(line.row)
@@ -181,7 +169,6 @@ class ListJob:
                 self.notes.append(f"{mpn} on rows {rows} is bought once, {wanted:,} in all")
 
     def _line(self, line: Line) -> dict[int, CellValue]:
-        """Return the cells of a line."""
         decision = self._decisions.get(line.row)
         if decision is None:
             self._count(NOT_FETCHED, NOT_FETCHED)
@@ -235,7 +222,6 @@ class ListJob:
             self.reasons[text] += 1
 
     def _status(self, line: Line, decision: Decision, cells: Mapping[int, CellValue]) -> tuple[str, str]:
-        """Return the outcome and the status of a line, with the columns that have no value."""
         empty = [spec for spec, place in self._places.items() if spec != STATUS and cells[place] in (None, "")]
         text = f"{decision.text}; {line.problem}" if line.problem else decision.text
         if decision.outcome != FOUND or not empty:
@@ -265,18 +251,12 @@ class ListJob:
         return result
 
     def offer_rows(self) -> Iterator[Sequence[CellValue]]:
-        """Yield the rows of the file of offers, of all lines: best first where not all are listed."""
+        """Yield the rows of the file of offers, of all lines."""
         yield OFFER_HEADINGS
-        for line in self.found.lines:
-            share = self._shares.get(line.row)
-            quantity = self._best_at or (share.wanted if share else 1)
-            for currency in self._currencies:
-                if found := self._part(line.row, currency):
-                    listed: Sequence[Offer] = found[0].offers
-                    if self._wanted.offers is not None:
-                        ranked = offers.ranked(listed, quantity, currency, self._wanted.rules)
-                        listed = ranked[: self._wanted.offers]
-                    yield from (_offer_row(line.row, found[0], each, currency, columns.at(found[1])) for each in listed)
+        for line, currency in product(self.found.lines, self._currencies):
+            if found := self._part(line.row, currency):
+                at = columns.at(found[1])
+                yield from (_offer_row(line.row, found[0], each, currency, at) for each in found[0].offers)
 
 
 def _offer_row(row: int, part: Part, offer: Offer, currency: str, fetched: str) -> Sequence[CellValue]:

@@ -1,18 +1,15 @@
 """Offers that count under rules, what can be bought of them at which price, and the best of them. Pure.
 
-What is bought is the least quantity that an offer allows: at least the wanted one, its minimum order quantity, and the
-quantity of its first price, rounded up to its order multiple. A higher price break is not chosen for its sake alone.
-
-The best offer is the one with the lowest total: the unit price at that quantity, times the quantity, and the fee where
-pieces are wound on a reel of their own. Among equal totals the greater stock is better, then the distributor's name in
-alphabetical order. Offers without a price in the wanted currency, neither their own nor converted, are no candidates.
+What is bought is the least quantity that an offer allows: its minimum, the quantity of its first price, and its order
+multiple. The best offer has the lowest total, including the fee for a reel that is wound for the order; among equal
+ones that with the greater stock. One without a price in the currency, its own or converted, is no candidate.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from proxy.tools.sheet.parts import Offer, Price
+from proxy.tools.sheet.parts import Offer
 from proxy.traffic.bom_columns import plain
 
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
@@ -62,18 +59,15 @@ def bare(number: str) -> str:
 
 def allowed(offers: Iterable[Offer], rules: OfferRules, skus: Collection[str] = ()) -> list[Offer]:
     """Return the offers that count; `skus` are those that the list names."""
-    counting = [offer for offer in offers if counts(offer, rules)]
+    counting = [
+        offer
+        for offer in offers
+        if (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
+        and (not rules.packagings or any(plain(name) in plain(offer.packaging or "") for name in rules.packagings))
+    ]
     if skus and not rules.any_offer:
         return [offer for offer in counting if has_sku(offer, skus)] or counting
     return counting
-
-
-def counts(offer: Offer, rules: OfferRules) -> bool:
-    """Return whether an offer counts, whatever its SKU."""
-    packaging = plain(offer.packaging or "")
-    return (not rules.distributors or any(is_from(offer, name) for name in rules.distributors)) and (
-        not rules.packagings or any(plain(name) in packaging for name in rules.packagings)
-    )
 
 
 def has_sku(offer: Offer, skus: Iterable[str]) -> bool:
@@ -100,16 +94,11 @@ def orderable(offer: Offer, quantity: int) -> int:
     return -(-least // multiple) * multiple
 
 
-def price_in(price: Price, currency: str) -> Decimal | None:
-    """Return a price in the currency of the query; None if the service has no rate."""
-    return price.price if price.currency == currency else price.converted
-
-
 def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
     """Return the prices in this currency with the quantities that they begin at, ascending."""
     breaks: dict[int, Decimal] = {}
     for price in offer.prices:
-        amount = price_in(price, currency)
+        amount = price.price if price.currency == currency else price.converted  # None: there is no rate
         # An offer may state a price in several currencies: the lowest is what a buyer would choose.
         if amount is not None and amount < breaks.get(price.quantity, Decimal("Infinity")):
             breaks[price.quantity] = amount
@@ -125,7 +114,6 @@ def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
 
 
 def _fee(offer: Offer, currency: str) -> Decimal:
-    """Return the fee for a reel, at the rate of the offer's prices."""
     if plain(offer.packaging or "") not in _CUSTOM_REELS:
         return Decimal(0)
     rates = (
@@ -142,16 +130,6 @@ def best(offers: Sequence[Offer], quantity: int, currency: str) -> Purchase | No
     return min(filter(None, purchases), key=_rank, default=None)
 
 
-def ranked(offers: Sequence[Offer], quantity: int, currency: str, rules: OfferRules) -> list[Offer]:
-    """Return all offers, the best first: those that count before others, and those with a price before others."""
-
-    def rank(offer: Offer) -> tuple[object, ...]:
-        bought = purchase(offer, quantity, currency) or Purchase(offer, 0, Decimal(0), ())
-        return not counts(offer, rules), not bought.breaks, _rank(bought)
-
-    return sorted(offers, key=rank)
-
-
 def _rank(candidate: Purchase) -> tuple[object, ...]:
     offer = candidate.offer
     # SKU and price breaks make the order total: the same offers in another order have the same best one.
@@ -159,9 +137,8 @@ def _rank(candidate: Purchase) -> tuple[object, ...]:
 
 
 def stock(offers: Iterable[Offer]) -> Decimal | str | None:
-    """Return the stock of offers: the sum over their distributors. A distributor offers one stock in several
-    packagings, each with its own SKU, so that its greatest level counts. Without any number, the text of the service,
-    such as "RFQ"; None if nothing is known."""
+    """Return the sum over distributors, of each the greatest level: packagings share one stock. Without a number it is
+    the text of the service, such as "RFQ"; None if nothing is known."""
     levels: dict[str, int] = {}
     texts: list[int] = []
     for offer in offers:

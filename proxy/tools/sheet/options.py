@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ from proxy.tools.sheet.offers import ALL_OFFERS, OfferRules
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _ROLES = {"mpn": "mpn", "manufacturer": "brand", "sku": "sku", "quantity": "quantity"}  # of --read
-_ONLY_COLUMNS = ("only_distributors", "packaging", "any_offer", "boards", "offers", "read", "in_place")
+_ONLY_COLUMNS = ("only_distributors", "packaging", "any_offer", "boards", "read", "in_place")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +26,7 @@ class FillOptions:
         typer.Option(
             metavar="LIST",
             help="Columns to add, such as price@100,stock; see `v3bridge sheet columns`. Without columns, the formulas "
-            "of a workbook that have functions of the Nexar or Octopart add-in are filled.",
+            "of a workbook that have functions of the Nexar add-in are filled.",
         ),
     ] = None
     only_distributors: Annotated[
@@ -41,20 +41,18 @@ class FillOptions:
     boards: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Buy for N boards: quantities of the list are those of one.")
     ] = None
-    offers: Annotated[
-        str | None, typer.Option(metavar="best:N|all|none", help="Offers of each line in the file of offers: all.")
-    ] = None
+    offers: Annotated[Literal["all", "none"], typer.Option(help="Which offers are listed in a file of their own.")] = (
+        "all"
+    )
     read: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY=VALUE",
-            help="How the list is read: mpn=, manufacturer=, sku= or quantity= a heading or letter, sheet= a name, "
-            "row= that of the headings. Several times.",
+            help="How the list is read: mpn=, manufacturer=, sku= or quantity=HEADING, sheet=NAME. Several times.",
         ),
     ] = None
     in_place: Annotated[
-        bool,
-        typer.Option("--in-place", help="Fill the file itself after a backup, if nothing of it would be lost."),
+        bool, typer.Option("--in-place", help="Fill the file itself after a backup, if nothing of it would be lost.")
     ] = False
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The configuration; the embedded sandbox if omitted.")
@@ -94,28 +92,25 @@ class FillOptions:
         if self.columns is None:
             return Wanted((), ALL_OFFERS)
         rules = OfferRules(_names(self.only_distributors), _names(self.packaging), self.any_offer)
-        return Wanted(columns.parse_list(self.columns), rules, columns.parse_offers(self.offers or "all"))
+        return Wanted(columns.parse_list(self.columns), rules)
 
     def reading(self) -> tuple[Reading, str | None]:
         """Return how the list is read, and the sheet. Raises BadParameter."""
         named: dict[str, list[str]] = {}
-        sheet, row = None, None
+        sheet: str | None = None
         for each in self.read or ():
             key, _, value = (word.strip() for word in each.partition("="))
             if key in _ROLES and value:
                 named.setdefault(_ROLES[key], []).append(value)
             elif key == "sheet" and value:
                 sheet = value
-            elif key == "row" and value.isdecimal() and value.isascii() and len(value) < 8 and int(value):
-                row = int(value)
             else:
-                known = ", ".join((*_ROLES, "sheet", "row"))
+                known = ", ".join((*_ROLES, "sheet"))
                 raise typer.BadParameter(f"{each!r} is not KEY=VALUE with a key of {known}", param_hint="--read")
         if sheet is not None and not self.is_workbook:
             raise typer.BadParameter("sheet= is for workbooks", param_hint="--read")
-        return Reading(named, row, self.boards), sheet
+        return Reading(named, self.boards), sheet
 
 
 def _names(text: str | None) -> tuple[str, ...]:
-    """Return the names of a list that is separated by commas."""
     return tuple(each.strip() for each in (text or "").split(",") if any(map(str.isalnum, each)))

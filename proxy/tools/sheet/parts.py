@@ -1,7 +1,4 @@
-"""Parts as spreadsheets use them. No I/O.
-
-The structs cannot be in cycles, so that the garbage collector need not visit the hundreds of thousands of a long list.
-"""
+"""Parts as spreadsheets use them: `gc=False`, because the collector would visit the offers of a long list. No I/O."""
 
 from decimal import Decimal
 from typing import NamedTuple
@@ -14,10 +11,7 @@ CANDIDATES = 5  # parts at most that are looked at where several match, or as pa
 
 
 class PartQuery(NamedTuple):
-    """Parts to look up; equal queries are executed once. Costs `limit` parts at most.
-
-    `mpn` or `sku` is not empty; an empty `manufacturer` means any. Prices are converted to `currency` (ISO 4217).
-    """
+    """Parts to look up, by `mpn` or `sku`; costs `limit` parts at most. An empty `manufacturer` means any."""
 
     mpn: str
     manufacturer: str = ""
@@ -27,8 +21,7 @@ class PartQuery(NamedTuple):
 
 
 class Price(msgspec.Struct, frozen=True, gc=False):
-    """Price of one piece from this quantity on, in the offer's currency, and converted to that of the query (None: the
-    service has no rate)."""
+    """Price of one piece from this quantity on; `converted` to the currency of the query, None without a rate."""
 
     quantity: int
     price: Decimal
@@ -78,8 +71,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
 
 
 class PartResult(NamedTuple):
-    """Result of a query: the first parts that match, or why there are none. `hits` counts all that match. `fetched` is
-    Unix time; a stored result keeps that of its upstream request."""
+    """The first parts that match, or why there are none; `hits` counts all. `fetched`: Unix time of the request."""
 
     query: PartQuery
     parts: tuple[Part, ...]
@@ -89,12 +81,11 @@ class PartResult(NamedTuple):
 
 
 class CostEstimate(NamedTuple):
-    """What fetching would cost: distinct queries, those of them that are stored, parts at most and if each finds one,
-    and upstream requests. `left`: parts that the quota has left; None without a limit."""
+    """What fetching would cost: distinct queries, those of them that are stored, parts if each finds one, and upstream
+    requests. `left`: parts that the quota has left; None without a limit."""
 
     queries: int
     stored: int
-    parts_at_most: int
     parts_if_one: int
     upstream_requests: int
     left: int | None = None

@@ -26,12 +26,10 @@ UNREADABLE = {
 
 _NUMBER_AND_UNIT = re.compile(r"(\d(?:[\d.,'’\s]*\d)?)\s*([^\W\d_]*)\.?")
 _MULTIPLIERS = frozenset(("k", "K", "M"))  # 10k may be 10 000 or 10 pieces of something
-_PACKAGES = frozenset(  # of a number of pieces that the list does not say
-    (
-        *("reel", "reels", "roll", "rolls", "tray", "trays", "tube", "tubes", "box", "boxes", "bag", "bags"),
-        *("pack", "packs", "dozen", "rolle", "rollen", "gurt", "packung", "packungen", "dutzend", "ve", "vpe"),
-    )
-)
+_PACKAGES = """
+    reel reels roll rolls tray trays tube tubes box boxes bag bags pack packs dozen rolle rollen gurt packung packungen
+    dutzend ve vpe
+"""  # of a number of pieces that the list does not say
 _NUMBERS: dict[DecimalMark, re.Pattern[str]] = {
     "point": re.compile(r"(\d+|[1-9]\d{0,2}(?:[,'’\s]\d{3})+)(?:\.(\d+))?"),
     "comma": re.compile(r"(\d+|[1-9]\d{0,2}(?:[.'’\s]\d{3})+)(?:,(\d+))?"),
@@ -88,7 +86,7 @@ def parse(cell: Cell, decimal: DecimalMark | None = None) -> int:
         return 0
     text = _NOTE.sub(lambda note: "" if plain(note[1]) in _FITTED_NOTES else note[0], text).strip()
     match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= LENGTH_MAX else None
-    if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES:
+    if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES.split():
         raise QuantityError("is not a quantity")
     marks = (decimal,) if decimal else tuple(_NUMBERS)
     values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})

@@ -4,12 +4,12 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from proxy import config, errors
+from proxy import errors
 from proxy.cli import embedded, option_fields, spending
 from proxy.config import loader
 from proxy.kit import shipped
@@ -27,7 +27,6 @@ from proxy.tools.sheet.source import ApplicationLogin, PartSource, open_source
 from proxy.tools.sheet.workbook import WorkbookFile
 
 DONE, INCOMPLETE, NOT_RUN, NOTHING_USABLE = 0, 1, 2, 3  # exit codes
-OTHERS = (".xls", ".xlsb", ".ods", ".numbers")
 
 Table = CsvFile | WorkbookFile
 
@@ -52,7 +51,7 @@ async def _run(options: FillOptions) -> int:
         source, login, free = await _source(options, job, stack, clock)
         await _check_names(source, job, wanted)
         _say_opened(options, table, job)
-        empty = columns.note_without(wanted.specs, source.features)
+        empty = columns.note_without(wanted.specs, source.client.application.allowed_features)
         summary.say_some("note", [*(() if free else source.notes), *filter(None, (empty,))])
         cost = await source.estimate(job.needed(), anew=options.force_rerun_all)
         if not options.force_rerun_all:
@@ -66,7 +65,7 @@ async def _run(options: FillOptions) -> int:
         if isinstance(job, FormulaJob) and login is not None:
             used = source.upstream_requests > 0 or options.refresh_login
             job.end_login(refused=end.refused, used=used, refreshed=options.refresh_login, now=clock.now())
-        written = _written(options, table, job, files.digest_of(data))
+        written = _written(options, table, job, files.digest(data))
         summary.say_end(options, end, written["output"], is_kept=not source.notes)
         counts = job.counts()
         figures = {f"{job.unit}s": job.lines, **counts, "parts spent": source.parts_spent, "from cache": cost.stored}
@@ -78,10 +77,7 @@ async def _run(options: FillOptions) -> int:
 
 
 def _opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> tuple[Table, Job]:
-    """Return the file and what is filled of it."""
     path, (reading, sheet) = options.file, options.reading()
-    if path.suffix.lower() in OTHERS:
-        raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
     table: Table = WorkbookFile(path, data, folder) if options.is_workbook else CsvFile(path, data)
     if isinstance(table, WorkbookFile) and options.columns is None:
         calls, problems = table.calls()
@@ -99,7 +95,6 @@ def _opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> 
 
 
 def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
-    """Say what was recognized, because a wrong column costs real money, and what a copy would lose."""
     if isinstance(job, ListJob):
         summary.say_recognized(job.found)
     else:
@@ -113,7 +108,6 @@ def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
 async def _source(
     options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
 ) -> tuple[PartSource, ApplicationLogin | None, bool]:
-    """Open the source of parts; return the workbook's login if it is used, and whether parts are free."""
     settings = loader.load(options.config or shipped.path("config.yaml"), os.environ)
     key = option_fields.read_key(options.api_key, "--api-key")
     apikey: str | None = None if key is None else key.reveal()
@@ -125,35 +119,25 @@ async def _source(
         else:
             login = job.login.credentials(str(options.file), clock.now(), refresh=options.refresh_login)
     if free:
-        settings = await _with_sandbox(settings, stack)
+        sandbox = embedded.endless_sandbox(embedded.add_in_sample())
+        settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
     opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
     return await stack.enter_async_context(opened), login, free
-
-
-async def _with_sandbox(settings: config.Config, stack: AsyncExitStack) -> config.Config:
-    sandbox = embedded.endless_sandbox(embedded.add_in_sample())
-    return (await embedded.with_sandbox(settings, stack, sandbox))[0]
 
 
 async def _check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
     """Refuse specs and distributors that nobody knows: what asks for them alone would be paid for, and stay empty."""
     named = {*wanted.rules.distributors, *(spec.distributor for spec in wanted.specs if spec.distributor)}
+    specs = {spec.spec for spec in wanted.specs if spec.spec is not None}
     try:
-        specs = await source.unknown_specs({spec.spec for spec in wanted.specs if spec.spec is not None})
-        sellers = await source.unknown_distributors(job.distributors if isinstance(job, FormulaJob) else named)
+        sellers, unknown = await source.unknown(job.distributors if isinstance(job, FormulaJob) else named, specs)
     except errors.BridgeError as error:
         spending.say(f"note: names of distributors and specs could not be checked: {error.message}")
         return
-    unknown = [f"no spec is called {name!r}{_meant(near)}" for name, near in specs.items()]
-    reasons = {name: f"no distributor is called {name!r}{_meant(near)}" for name, near in sellers.items()}
     if isinstance(job, FormulaJob):
-        summary.say_some("note", job.refuse_distributors(reasons))
-    elif unknown or reasons:
-        raise errors.ConfigError([*unknown, *reasons.values()][0])
-
-
-def _meant(near: Sequence[str]) -> str:
-    return f" (did you mean {', '.join(near)}?)" if near else ""
+        summary.say_some("note", [f"{seller}: formulas that name no other have no value" for seller in sellers])
+    elif sellers or unknown:
+        raise errors.ConfigError([*unknown, *sellers][0])
 
 
 async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
@@ -173,17 +157,15 @@ async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetchi
 
 
 async def _announce(stop: asyncio.Event) -> None:
-    """Say why the run does not end at once after a signal."""
     await stop.wait()
     spending.say("stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once")
 
 
-def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
-    """Write the filled file; return the paths of what was written. `digest` is that of the file as it was read."""
+def _written(options: FillOptions, table: Table, job: Job, digest: str | None) -> dict[str, Path]:
     path, written = options.file, dict[str, Path]()
 
     def choose() -> Path:
-        copy = files.free_copy(files.copy_path(path))
+        copy = files.free_copy(path, "filled", path.suffix)
         if not options.in_place or (isinstance(table, WorkbookFile) and (table.lost or table.formulas)):
             return copy
         if files.digest(path) != digest:
@@ -204,10 +186,9 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
     written["output"] = files.write(path, save, choose)
     if options.offers != "none":
         manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
-        beside = files.offers_path(written["output"])
         rows = job.offer_rows()
         written["offers"] = files.write(
-            path, partial(manner.save_rows, rows=rows), lambda: files.free_copy(beside, files.numbered)
+            path, partial(manner.save_rows, rows=rows), lambda: files.free_copy(path, "offers", ".csv")
         )
     return written
 

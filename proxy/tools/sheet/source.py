@@ -1,8 +1,6 @@
-"""Parts from a gateway in this process: with the quota, the tokens and the stored results of the service, and without a
-server.
+"""Parts from a gateway in this process: with the quota, the tokens and the stored results of the service.
 
-What is stored is looked up first. The rest is fetched in rounds of a few upstream requests. Its results are stored
-before they are yielded, so that a run that ends, however it does, is continued by the next one without paying twice.
+What is not stored is fetched in rounds, and stored before it is yielded: the next run does not pay for it again.
 """
 
 import asyncio
@@ -15,19 +13,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from proxy import config, errors
 from proxy.gateway.core import Answer, Client, Gateway
 from proxy.kit import clock as clocks
 from proxy.kit.wording import counted
-from proxy.model import PARTS_MAX
+from proxy.mapping.loader import VIEWS
+from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import queries as of_core
 from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Query
-from proxy.tools.sheet import part_queries
 from proxy.tools.sheet.offers import is_named
-from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult
 from proxy.traffic.bom_columns import plain
 
 ROUND = 4 * PARTS_MAX  # parts
@@ -40,6 +39,7 @@ TOTAL_SECONDS = 120.0
 NOT_KEPT = "store: results are kept in memory only: a second run costs the same parts again"
 
 T = TypeVar("T")
+_decode = msgspec.json.Decoder(Part).decode
 
 # Further requests would fail for the same reason.
 _ENDING = (errors.QuotaExhausted, errors.CredentialsRefused, errors.TokenLimit, errors.StoreUnavailable)
@@ -60,44 +60,35 @@ class PartSource:
         """Upstream requests sent so far, without requests for tokens."""
         return round(sum(value.numbers[0] for value in self.gateway.metrics.upstream_requests.values.values()))
 
-    @property
-    def features(self) -> frozenset[str]:
-        """The features that the application is not known to lack."""
-        return self.client.application.allowed_features
-
     async def estimate(self, queries: Sequence[PartQuery], *, anew: bool = False) -> CostEstimate:
         """Estimate the cost of queries, without any upstream request."""
         distinct = [*dict.fromkeys(queries)]
         missing: list[PartQuery] = []
         for some in _rounds(distinct):
             stored = await self._stored(some)
-            missing += [query for query in some if anew or not _is_kept(stored[query])]
+            missing += [query for query in some if anew or stored[query] is None]
         groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
-        requests = sum(1 for group in groups for _ in of_core.grouped([*map(part_queries.of_core, group)], PARTS_MAX))
+        requests = sum(1 for group in groups for _ in of_core.grouped([*map(query_of, group)], PARTS_MAX))
         status = self.gateway.quota_status(self.client)
         left = None if status.limit is None else max(0, status.limit - status.used)
-        parts = sum(query.limit for query in missing)
         one = len({query._replace(limit=1) for query in missing})
-        return CostEstimate(len(distinct), len(distinct) - len(missing), parts, one, requests, left)
+        return CostEstimate(len(distinct), len(distinct) - len(missing), one, requests, left)
 
-    async def unknown_distributors(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """Return those names and ids that no distributor has, with the names nearest to them. Costs nothing."""
-        if not names:
-            return {}
-        listed = (await self._list("Seller")).ids
-        sellers = [(uid, name) for name, ids in listed.items() for uid in ids]
-        unknown = [name for name in sorted(names) if not any(is_named(name, *seller) for seller in sellers)]
-        return {name: difflib.get_close_matches(name, listed) for name in unknown}
-
-    async def unknown_specs(self, names: Collection[str]) -> Mapping[str, Sequence[str]]:
-        """Return those names that no spec has, with the names nearest to them. Costs nothing."""
-        if not names:
-            return {}
-        known = (await self._list(ATTRIBUTES)).specs
-        keys = [entry.key for entry in known.names.values()]
-        spelled = {name: (plain(name), known.key("", name)) for name in names}
-        unknown = sorted(name for name, both in spelled.items() if not any(map(known.source, both)))
-        return {name: difflib.get_close_matches(spelled[name][1], keys) for name in unknown}
+    async def unknown(self, distributors: Collection[str], specs: Collection[str]) -> tuple[list[str], list[str]]:
+        """Say which distributors (names or ids) and which specs the service does not have. Costs nothing."""
+        sellers: list[str] = []
+        if distributors:
+            listed = (await self._list("Seller")).ids
+            known = [(uid, name) for name, ids in listed.items() for uid in ids]
+            missing = [name for name in sorted(distributors) if not any(is_named(name, *seller) for seller in known)]
+            sellers = [f"no distributor is called {_with_nearest(name, name, listed)}" for name in missing]
+        if not specs:
+            return sellers, []
+        tables = (await self._list(ATTRIBUTES)).specs
+        keys = [entry.key for entry in tables.names.values()]
+        spelled = {name: tables.key("", name) for name in sorted(specs)}
+        unknown = [name for name, key in spelled.items() if not (tables.source(plain(name)) or tables.source(key))]
+        return sellers, [f"no spec is called {_with_nearest(name, spelled[name], keys)}" for name in unknown]
 
     async def _list(self, name: str) -> Any:
         deadline = self.gateway.deadline(self.gateway.clock.monotonic())
@@ -112,7 +103,7 @@ class PartSource:
         missing: list[PartQuery] = []
         for some in _rounds([*dict.fromkeys(queries)]):
             for query, answer in (await self._stored(some)).items():
-                if answer is not None and not anew and _is_kept(answer):
+                if answer is not None and not anew:
                     yield self._result(query, answer)
                 else:
                     missing.append(query)
@@ -169,17 +160,30 @@ class PartSource:
     ) -> dict[PartQuery, T]:
         """Return what a look-up of queries returns, with those of each currency as a client who buys in it."""
         groups, client, country = _by_currency(queries), self.client, self._country
-        found = await asyncio.gather(
-            *(
-                look_up(client.in_market(country, currency), [*map(part_queries.of_core, group)])
-                for currency, group in groups.items()
-            )
-        )
+        clients = (client.in_market(country, currency) for currency in groups)
+        asked = ([*map(query_of, group)] for group in groups.values())
+        found = await asyncio.gather(*map(look_up, clients, asked))
         return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
 
     def _result(self, query: PartQuery, answer: Answer) -> PartResult:
-        projections = self.gateway.projections
-        return part_queries.result(query, answer, projections, self._country, self.gateway.clock.now())
+        """Return the result of a query. The fields of a part are those of mappings/sheet; whole parts have all."""
+        found, now = answer.result, self.gateway.clock.now()
+        if found is None:
+            return PartResult(query, (), 0, str(answer.error), now)
+        view = Projection(features=answer.features, view=VIEWS["sheet"])
+        compiled, context = (
+            self.gateway.projections.part(view),
+            MappingContext(self._country, query.currency),
+        )
+        fetched = found.fetched or now
+        try:
+            mapped = (compiled.map(compiled.decode(body), context) for body in found.bodies[: query.limit])
+            parts = tuple(_decode(msgspec.json.encode(part)) for part in mapped)
+        # The schema allows invalid ids and times.
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError, OverflowError) as failure:
+            message = f"the upstream sent a part that cannot be read: {failure}"
+            return PartResult(query, (), found.hits, message, fetched)
+        return PartResult(query, parts, found.hits, None, fetched)
 
 
 class _Repeats:
@@ -193,10 +197,9 @@ class _Repeats:
 
     def rounds(self, answers: Mapping[PartQuery, Answer]) -> list[list[PartQuery]]:
         """Return the rounds in which some queries of a round with these answers are repeated."""
-        refused = [query for query, answer in answers.items() if _is_refused(answer)]
-        failures = {
-            query: answer.error for query, answer in answers.items() if answer.error and not _is_refused(answer)
-        }
+        unbilled = {query: answer.error for query, answer in answers.items() if not answer.parts}
+        refused = [query for query, error in unbilled.items() if isinstance(error, errors.QueryRefused)]
+        failures = {query: answer.error for query, answer in answers.items() if answer.error and query not in refused}
         repeated = [self._unsent(failures, is_all=len(failures) == len(answers))]
         self._refused = self._refused + 1 if len(refused) == len(answers) else 0
         # The service refuses an operation as a whole where it dislikes one line.
@@ -210,11 +213,19 @@ class _Repeats:
         self._failed = self._failed + 1 if is_all else 0
         ending = next((error for error in failures.values() if isinstance(error, _ENDING)), None)
         unsent = [query for query, error in failures.items() if _is_unsent(error)]
-        self.seconds = max((_seconds(failures[query], self._failed) for query in unsent), default=0.0)
+        # What others of the round have left of a quota is used at once.
+        waiting = [failures[query] for query in unsent if not isinstance(failures[query], _ENDING)]
+        pauses = (error.retry_after for error in waiting)
+        self.seconds = max((WAIT_SECONDS * self._failed if each is None else each for each in pauses), default=0.0)
         if self.seconds > WAIT_SECONDS_MAX or self._failed == ATTEMPTS_MAX or (is_all and ending):
             unsent, self.seconds = [], 0.0
         self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
         return unsent
+
+
+def _with_nearest(name: str, key: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, known)
+    return f"{name!r} (did you mean {', '.join(near)}?)" if near else repr(name)
 
 
 def _rounds(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
@@ -237,16 +248,6 @@ def _by_currency(queries: Iterable[PartQuery]) -> dict[str, list[PartQuery]]:
     return groups
 
 
-def _is_kept(answer: Answer | None) -> bool:
-    """Return whether a stored answer is shown, and not fetched anew."""
-    return answer is not None and answer.result is not None
-
-
-def _is_refused(answer: Answer) -> bool:
-    """Return whether a query was refused, and surely not billed."""
-    return isinstance(answer.error, errors.QueryRefused) and not answer.parts
-
-
 def _is_unsent(error: errors.BridgeError) -> bool:
     """Return whether a query was not sent, or refused without a look at it: another attempt may succeed."""
     if isinstance(error, errors.ServerError):
@@ -254,26 +255,16 @@ def _is_unsent(error: errors.BridgeError) -> bool:
     return isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
 
 
-def _seconds(error: errors.BridgeError, failed: int) -> float:
-    """Return how long to wait after an error, of so many rounds in a row."""
-    if isinstance(error, _ENDING):
-        return 0.0  # what others of the round have left of a quota is used at once
-    return WAIT_SECONDS * failed if error.retry_after is None else error.retry_after
+def query_of(query: PartQuery) -> Query:
+    """Return the query of the core."""
+    return of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=query.manufacturer or None)
 
 
 class ApplicationLogin(NamedTuple):
-    """Client credentials of a workbook's login, and what its user's plan does not include."""
+    """Client credentials of a workbook's login."""
 
     client_id: config.ClientId
     client_secret: config.Secret
-    exclude_datasheets: bool = False
-    exclude_lead_time: bool = False
-
-    @property
-    def features(self) -> tuple[config.Feature, ...]:
-        """Plan features that the add-in's functions use, without the excluded ones."""
-        excluded = {"DATASHEETS": self.exclude_datasheets, "LEAD_TIME": self.exclude_lead_time}
-        return tuple(feature for feature in config.FEATURES if not excluded.get(feature, True))
 
 
 @asynccontextmanager
@@ -285,11 +276,8 @@ async def open_source(
     login: ApplicationLogin | None = None,
     refresh_login: bool = False,
 ) -> AsyncIterator[PartSource]:
-    """Open a source of parts; `settings.upstream` holds addresses.
-
-    The client is that of an API key, or of a login, or of the configuration's only application. `refresh_login`
-    forgets its stored token. Nothing is sent upstream. Raises ConfigError and MappingError.
-    """
+    """Open the source of a client: that of an API key, or of a login, or of the configuration's only application.
+    `settings.upstream` holds addresses; `refresh_login` forgets a token. Raises ConfigError and MappingError."""
     key, settings = _charged(settings, apikey, login)
     async with AsyncExitStack() as resources:
         gateway = await Gateway.open(_patient(settings), clock, resources)
@@ -302,7 +290,6 @@ async def open_source(
 def _charged(
     settings: config.Config, apikey: str | None, login: ApplicationLogin | None
 ) -> tuple[config.Digest, config.Config]:
-    """Return the API key that is charged, and the settings with its application."""
     if apikey is not None:
         key = config.digest(apikey)
         if not any(key == each.key for entry in settings.applications.values() for each in entry.apikeys):
@@ -321,17 +308,13 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[confi
     """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
     whose quota then applies."""
     own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
-    name, entry = next(
-        (
-            (name, entry)
-            for name, entry in settings.applications.items()
-            if (entry.client_id, entry.client_secret) == (login.client_id, login.client_secret)
-        ),
-        (config.WORKBOOK_LOGIN, own),
-    )
+    name, entry = config.WORKBOOK_LOGIN, own
+    for each, other in settings.applications.items():
+        if (other.client_id, other.client_secret) == (login.client_id, login.client_secret):
+            name, entry = each, other
     # No client has this key, and no server runs: usage is counted by application and key.
     key = config.ApiKeySettings(config.digest(config.WORKBOOK_LOGIN), name=config.WORKBOOK_LOGIN)
-    entry = replace(entry, apikeys=(key,), features=login.features)
+    entry = replace(entry, apikeys=(key,))
     return key.key, replace(settings, applications={name: entry})
 
 

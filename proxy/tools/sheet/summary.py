@@ -1,7 +1,6 @@
 """What a run says: what was recognized, the cost, and the summary."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
@@ -36,19 +35,12 @@ def say_recognized(found: PartsList) -> None:
         spending.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
     if found.columns.from_values:
         spending.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
-    reasons: dict[str, list[int]] = {}
+    reasons: dict[str, list[str]] = {}
     for each in found.left_out:
-        reasons.setdefault(each.reason, []).append(each.row)
-    say_some("left out", [f"{counted(len(rows), 'row')}, {why}: {_ranges(rows)}" for why, rows in reasons.items()])
+        reasons.setdefault(each.reason, []).append(str(each.row))
+    rows = {why: ", ".join(own[:SHOWN_MAX]) + (" …" if len(own) > SHOWN_MAX else "") for why, own in reasons.items()}
+    say_some("left out", [f"{counted(len(reasons[why]), 'row')}, {why}: {shown}" for why, shown in rows.items()])
     say_some("not understood", found.problems)
-
-
-def _ranges(rows: Sequence[int]) -> str:
-    """Return row numbers as text, such as 3-5."""
-    starts = [row for before, row in pairwise((-1, *rows)) if row != before + 1]
-    ends = [row for row, after in pairwise((*rows, -1)) if after != row + 1]
-    texts = [str(first) if first == last else f"{first}-{last}" for first, last in zip(starts, ends, strict=True)]
-    return ", ".join(texts[:SHOWN_MAX]) + (f" and {len(texts) - SHOWN_MAX} more" if len(texts) > SHOWN_MAX else "")
 
 
 def say_some(label: str, messages: Sequence[str]) -> None:

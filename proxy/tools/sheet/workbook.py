@@ -32,11 +32,6 @@ LOST = {
     "xl/pivotTables/": "pivot tables",
     "xl/slicers/": "slicers",
     "xl/vbaProject.bin": "macros",
-    "xl/activeX/": "controls",
-    "xl/ctrlProps/": "controls",
-    "xl/queryTables/": "queries",
-    "xl/connections.xml": "queries",
-    "xl/threadedComments/": "threads of comments",
     "_xmlsignatures/": "its signature",
 }
 """What a copy lacks or has changed, by the beginnings of parts' names."""
@@ -50,7 +45,6 @@ class ReadTask(msgspec.Struct, tag=True):
     calls: bool = False
     sheet: str | None = None
     named: Mapping[str, Sequence[str]] = {}
-    header_row: int | None = None
 
 
 class WorkbookContent(msgspec.Struct):
@@ -112,14 +106,18 @@ class WorkbookFile:
     def rows(self, reading: Reading, sheet: str | None) -> list[Row]:
         """Return the rows of a sheet that are not blank. Raises SheetError."""
         named = {role: list(names) for role, names in reading.named.items()}
-        content = self._read(ReadTask(str(self._snapshot), False, sheet, named, reading.header_row))
-        self.sheet = content.sheet
+        content = self._read(ReadTask(str(self._snapshot), False, sheet, named))
         return [*content.rows]
 
     def calls(self) -> tuple[list[Call], list[str]]:
-        """Return the calls of add-ins' functions, and which formulas with them cannot be filled. Raises SheetError."""
+        """Return the calls of the add-in's functions, and which formulas cannot be filled. Raises SheetError."""
         content = self._read(ReadTask(str(self._snapshot), True))
         return content.calls, content.problems
+
+    def _read(self, task: ReadTask) -> WorkbookContent:
+        content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
+        self.sheet, self.formulas = content.sheet, content.formulas
+        return content
 
     def save(self, target: Path, cells: Sequence[NewCell]) -> None:
         """Write a copy with other cells. Raises SheetError."""
@@ -129,30 +127,24 @@ class WorkbookFile:
         self,
         target: Path,
         cells: Mapping[int, Mapping[int, CellValue]],
-        new: Mapping[int, CellValue],
+        new: Mapping[int, str],
         formats: Mapping[int, str],
     ) -> None:
         """Write a copy with other cells of the sheet, by row and column; `new` are new columns."""
-        self.save(
-            target,
-            [
-                NewCell(
-                    self.sheet,
-                    row,
-                    column + 1,
-                    float(value) if isinstance(value, Decimal) else value,
-                    number_format=formats[column],
-                    is_new=column in new,
-                )
-                for row, values in sorted(cells.items())
-                for column, value in sorted(values.items())
-            ],
-        )
-
-    def _read(self, task: ReadTask) -> WorkbookContent:
-        content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
-        self.formulas = content.formulas
-        return content
+        written = [
+            NewCell(
+                self.sheet,
+                row,
+                at + 1,
+                float(value) if isinstance(value, Decimal) else value,
+                "",
+                formats[at],
+                at in new,
+            )
+            for row, values in sorted(cells.items())
+            for at, value in sorted(values.items())
+        ]
+        self.save(target, written)
 
     def _run(self, task: ReadTask | WriteTask, seconds: int) -> bytes:
         """Let another process do it, which imports nothing from the folder of the user."""

@@ -16,8 +16,13 @@ import msgspec
 import openpyxl
 from openpyxl.cell import MergedCell
 from openpyxl.comments import Comment
+from openpyxl.formula import Tokenizer
+from openpyxl.formula.tokenizer import Token, TokenizerError
+from openpyxl.utils.cell import range_boundaries
 
-from proxy.tools.sheet import formula_parsing, formulas, lines
+from proxy import errors
+from proxy.tools.sheet import formulas, lines
+from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Area, Call, FormulaError
 from proxy.tools.sheet.lines import Reading, Row, column_name
 from proxy.tools.sheet.quantities import A_DATE, AN_ERROR, NOT_CALCULATED, Cell
 from proxy.tools.sheet.workbook import REFUSED, NewCell, ReadTask, WorkbookContent, WriteTask
@@ -30,8 +35,11 @@ _ZEROS = re.compile("00+")
 _DAMAGED = "is not a readable workbook: damaged, locked, or of another program; save it as .xlsx or CSV"
 
 
-class _RefusedError(Exception):
-    """The workbook cannot be read or written; the message says why."""
+LENGTH_MAX = 16_384  # characters; Excel allows 8192 as they are typed
+AREA_MAX = 1000  # cells of a range of distributors
+
+_FILE_PREFIXES = ("_XLL.", "_XLFN.", "_XLUDF.")  # what Excel writes before the names of add-ins' functions
+_REFERENCE = re.compile(r"\$?[A-Za-z]{1,3}\$?\d{1,7}(?::\$?[A-Za-z]{1,3}\$?\d{1,7})?")
 
 
 def main() -> int:
@@ -40,17 +48,14 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=ReadTask | WriteTask)
+    result: Any
     try:
         with warnings.catch_warnings(action="ignore"):  # about extensions that are not supported
-            done = _read(task) if isinstance(task, ReadTask) else _write(task)
-    except _RefusedError as error:
-        return _end(str(error), REFUSED)
+            code, result = 0, _read(task) if isinstance(task, ReadTask) else _write(task)
+    except errors.SheetError as error:
+        code, result = REFUSED, error.message
     except Exception:  # openpyxl and its XML and ZIP libraries raise many kinds of errors for damaged files
-        return _end(_DAMAGED, REFUSED)
-    return _end(done, 0)
-
-
-def _end(result: Any, code: int) -> int:
+        code, result = REFUSED, _DAMAGED
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
     return code
 
@@ -69,7 +74,7 @@ def _read(task: ReadTask) -> WorkbookContent:
             filled = [cell for cell in row if cell.value is not None]
             cells += len(filled)
             if cells > CELLS_MAX:
-                raise _RefusedError(f"has more than {CELLS_MAX:,} cells; split it, or save the list as CSV")
+                raise errors.SheetError(f"has more than {CELLS_MAX:,} cells; split it, or save the list as CSV")
             for cell in (cell for cell in filled if cell.data_type == "f"):
                 text, fills = getattr(cell.value, "text", cell.value), getattr(cell.value, "ref", "")
                 place = (sheet.title, cell.row, cell.column)
@@ -92,25 +97,21 @@ def _chosen(task: ReadTask, written: Any, values: Any) -> str:
     if task.sheet is not None:
         name = next((name for name in names if name.casefold() == (task.sheet or "").casefold()), None)
         if name is None:
-            raise _RefusedError(f"has no sheet {task.sheet!r}; there are {', '.join(map(repr, names))}")
+            raise errors.SheetError(f"has no sheet {task.sheet!r}; there are {', '.join(map(repr, names))}")
         return name
-    reading = Reading(task.named, task.header_row)
+    reading = Reading(task.named)
     visible = [name for name in names if written[name].sheet_state == "visible"] or names
     if not visible:
-        raise _RefusedError("has no sheet with cells")
-    with_header: list[str] = []
+        raise errors.SheetError("has no sheet with cells")
     for name in visible:
         first = islice(_rows(written[name], values[name]), bom_columns.EXAMINED_ROWS)
-        header = lines.find_header([row for row in first if row[0] >= (task.header_row or 0)], reading)
+        header = lines.find_header([*first], reading)
         if header is not None and header[2]:
             return name
-        if header is not None:
-            with_header.append(name)
-    return (with_header or visible)[0]
+    return visible[0]
 
 
 def _rows(written: Any, values: Any) -> Iterator[Row]:
-    """Yield the rows that are not blank."""
     rows = (sheet.iter_rows() for sheet in (written, values))
     for number, both in enumerate(zip(*rows, strict=True), 1):
         cells = [_cell(formula, value) for formula, value in islice(zip(*both, strict=True), COLUMNS_MAX)]
@@ -139,11 +140,11 @@ def _read_calls(
 ) -> None:
     """Parse the formulas of the add-ins, and put the values of cells into their arguments."""
     names = {sheet.title.casefold(): sheet.title for sheet in values.worksheets}
-    parsed: list[formulas.Call] = []
+    parsed: list[Call] = []
     for (sheet, row, column), text in texts.items():
         try:
-            parsed.append(formula_parsing.parse(sheet, row, column, text, names))
-        except formulas.FormulaError as error:
+            parsed.append(_parse(sheet, row, column, text, names))
+        except FormulaError as error:
             found.problems.append(f"{sheet}!{column_name(column - 1)}{row}: {error}")
     wanted = {cell for call in parsed for cell in call.cells()}
     known: dict[formulas.Place, Cell] = {
@@ -157,8 +158,87 @@ def _read_calls(
     for call in parsed:
         try:
             found.calls.append(call.with_values(known))
-        except formulas.FormulaError as error:
+        except FormulaError as error:
             found.problems.append(f"{call.place}: {error}")
+
+
+def _parse(sheet: str, row: int, column: int, formula: str, sheets: Mapping[str, str]) -> Call:
+    """Parse a formula; `sheets` are the names of sheets by their lower case. Raises FormulaError."""
+    if not formula or len(formula) > LENGTH_MAX:
+        raise FormulaError("an array formula of several cells, or longer than Excel allows")
+    try:
+        tokens = [token for token in Tokenizer(formula).items if token.type != Token.WSPACE]
+    except (TokenizerError, IndexError):  # an IndexError where a closing parenthesis is too much
+        raise FormulaError("the formula cannot be read") from None  # its message has the formula
+    function = _function(tokens)
+    parameters = FUNCTIONS[function]
+    groups = _groups(tokens[1:-1])
+    if len(groups) > len(parameters):
+        raise FormulaError(f"{function} has {len(parameters)} arguments at most")
+    arguments: list[list[Cell]] = []
+    areas: dict[int, Area] = {}
+    for index, group in enumerate(groups):
+        area = _area(group, sheet, sheets)
+        values = _literal(group) if area is None else []
+        is_several = area is not None and len([*area.cells()]) > 1 and parameters[index] != "distributors"
+        if values is None or is_several:
+            raise FormulaError(f"argument {index + 1} is neither a literal nor a cell")
+        arguments.append(values)
+        if area is not None:
+            areas[index] = area
+    return Call(sheet, row, column, function, formula, arguments, areas)
+
+
+def _groups(tokens: list[Token]) -> list[list[Token]]:
+    """Return the tokens of each argument: none of NAME(), two empty ones of NAME(,)."""
+    groups: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.type == Token.SEP:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return [] if groups == [[]] else groups
+
+
+def _function(tokens: list[Token]) -> str:
+    """Return the name of the function that a formula is one call of, without its prefix."""
+    names = [_plain_name(token.value) for token in tokens if token.type == Token.FUNC and token.subtype == Token.OPEN]
+    is_one = len(names) == 1 and tokens[0].subtype == Token.OPEN and tokens[-1].subtype == Token.CLOSE
+    if not is_one or names[0].removeprefix(PREFIX) not in FUNCTIONS:
+        raise FormulaError("the formula is not one call of a function of the add-in")
+    return names[0].removeprefix(PREFIX)
+
+
+def _plain_name(token: str) -> str:
+    """Return a function's name in upper case from its token, `@_xll.NAME(` or `[1]!Name(`."""
+    name = token.rstrip("(").rpartition("!")[2].lstrip("@").upper()
+    while name.startswith(_FILE_PREFIXES):
+        name = name.partition(".")[2]
+    return name
+
+
+def _literal(group: list[Token]) -> list[Cell] | None:
+    if not group:
+        return []
+    [token, *more] = group
+    if more or token.type != Token.OPERAND or token.subtype not in (Token.TEXT, Token.NUMBER, Token.LOGICAL):
+        return None
+    return [token.value[1:-1].replace('""', '"') if token.subtype == Token.TEXT else token.value]
+
+
+def _area(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> Area | None:
+    """Return the cells that an argument refers to; None for whole columns, names, other workbooks and literals."""
+    if len(group) != 1 or group[0].subtype != Token.RANGE:
+        return None
+    qualifier, _, reference = group[0].value.rpartition("!")
+    if qualifier.startswith("'") and qualifier.endswith("'"):
+        qualifier = qualifier[1:-1].replace("''", "'")
+    own = sheets.get(qualifier.casefold()) if qualifier else sheet
+    if own is None or not _REFERENCE.fullmatch(reference):
+        return None
+    left, top, right, bottom = range_boundaries(reference.replace("$", ""))
+    area = Area(own, min(left, right), min(top, bottom), max(left, right), max(top, bottom))
+    return area if (area.right - area.left + 1) * (area.bottom - area.top + 1) <= AREA_MAX else None
 
 
 def _write(task: WriteTask) -> WorkbookContent:
@@ -172,7 +252,7 @@ def _write(task: WriteTask) -> WorkbookContent:
 def _write_cell(sheet: Any, new: NewCell) -> None:
     cell = sheet.cell(new.row, new.column)
     if isinstance(cell, MergedCell):
-        raise _RefusedError(f"{sheet.title}!{cell.coordinate} is hidden by merged cells")
+        raise errors.SheetError(f"{sheet.title}!{cell.coordinate} is hidden by merged cells")
     cell.value = new.value
     if isinstance(new.value, str) and new.value.startswith("="):
         cell.data_type = "s"  # a text of the service is no formula

@@ -14,7 +14,7 @@ from proxy.tools.sheet.lines import Choice, PartsList, Reading
 def read(text: str, *, boards: int | None = None, **named: str) -> PartsList:
     """Read a list with commas."""
     rows = enumerate(csv.reader(io.StringIO(text)), 1)
-    reading = Reading({role: [name] for role, name in named.items()}, None, boards)
+    reading = Reading({role: [name] for role, name in named.items()}, boards)
     return lines.read(rows, reading, "BOM.csv", is_csv=True)
 
 

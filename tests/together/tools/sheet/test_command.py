@@ -86,8 +86,6 @@ async def test_what_was_recognized_is_said_before_the_cost(sheet: Callable[..., 
     document = json.loads(found.out)
     assert document.items() >= {"lines": 3, "left_out": 1, "not_found": 3}.items()
     assert document["problems"][1:] == ["B5: is empty: 1 is taken", "B6: is empty: 1 is taken"]
-    found = await sheet("fill", "BOM.csv", "--columns", "price", "--read", "row=1")
-    assert (found.code, "the columns of row 1 are A 'Title'" in found.err) == (2, True)
 
 
 @cases.parametrize("arguments, message")
@@ -95,7 +93,7 @@ async def test_mistake_is_one_line_and_writes_nothing(
     sheet: Callable[..., Any], tmp_path: Path, arguments: list[str], message: str
 ) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
-    (tmp_path / "BOM.xls").write_bytes(b"\xd0\xcf\x11\xe0")
+    (tmp_path / "BOM.xls").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(9))
     found = await sheet("fill", *arguments)
     assert (found.code, found.out) == (2, ""), found
     assert message in found.err

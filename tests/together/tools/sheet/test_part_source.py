@@ -99,17 +99,17 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
 ) -> None:
     queries = [FLIP_FLOP, DIODE, UNKNOWN, FLIP_FLOP]
     async with opened(sandbox, file, time) as source:
-        assert await source.estimate(queries) == CostEstimate(3, 0, 3, 3, 1)
+        assert await source.estimate(queries) == CostEstimate(3, 0, 3, 1)
         assert sandbox.request_counts.graphql == 0
         first = await fetched(source, *queries)
         assert source.parts_spent == billed(sandbox) == 2
         assert source.upstream_requests == 1
-        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0, 0)
+        assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
     assert await booked(sandbox, file, time) == 2
     time.advance(3600)
     async with opened(sandbox, file, time) as source:
         # That there is no such part is asked again, free of charge.
-        assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1, 1)
+        assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1)
         second = await fetched(source, *queries)
         assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 1, 2)
     assert second == {**first, UNKNOWN: first[UNKNOWN]._replace(fetched=time.now())}
@@ -141,7 +141,7 @@ async def test_thousand_lines_take_ten_requests_and_then_none(
             assert (billed(sandbox), sandbox.request_counts.graphql) == (NUMBERS, NUMBERS // 100)
         assert await booked(sandbox, file, time) == NUMBERS
         async with opened(sandbox, file, time) as source:
-            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0, 0)
+            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0)
             assert len(await fetched(source, *queries)) == NUMBERS
             assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, NUMBERS)
 
@@ -156,5 +156,5 @@ async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
         found = (await fetched(source, more))[more]
         assert len(found.parts) == 3
         assert source.parts_spent == billed(sandbox) == 3
-        assert await source.estimate([more]) == CostEstimate(1, 1, 0, 0, 0)
-        assert await source.estimate([query._replace(limit=5)]) == CostEstimate(1, 0, 5, 1, 1)
+        assert await source.estimate([more]) == CostEstimate(1, 1, 0, 0)
+        assert await source.estimate([query._replace(limit=5)]) == CostEstimate(1, 0, 1, 1)

@@ -68,7 +68,7 @@ async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path
     book.active["C1"].fill = PatternFill("solid", fgColor="DCE6F1")
     book.save(tmp_path / "BOM.xlsx")
     before = (tmp_path / "BOM.xlsx").read_bytes()
-    done = await run("BOM.xlsx", "--columns", "price,needed,description", "--offers", "best:2", "--json")
+    done = await run("BOM.xlsx", "--columns", "price,needed,description", "--json")
     assert done.code == 0, done
     assert (tmp_path / "BOM.xlsx").read_bytes() == before
     filled = sheet(tmp_path / "BOM.filled.xlsx")
@@ -79,7 +79,7 @@ async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path
     assert (filled["D2"].number_format, filled["E2"].value, filled["G2"].value) == ("#,##0.00###", 2, "found")
     header, *offers = (tmp_path / "BOM.offers.csv").read_text(encoding="utf-8-sig").splitlines()
     assert header.startswith("Line,Part number,Manufacturer,Distributor")
-    assert [line.split(",")[0] for line in offers] == ["2", "2", "3", "3"]
+    assert {line.split(",")[0] for line in offers} == {"2", "3"}
 
 
 async def test_quantity_that_is_a_formula_without_a_value_is_named(run: Run, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run
         "G2": "argument 4 was not calculated: open the file and save it once",
     }.items():
         assert f"left as it is: BOM!{address}: {reason}\n" in done.err
-    assert "no distributor is called 'Nobody & Sons': formulas that name no other cost nothing" in done.err
+    assert "no distributor is called 'Nobody & Sons': formulas that name no other have no value" in done.err
     assert "planted-secret" not in done.out + done.err
 
 
