@@ -61,12 +61,13 @@ class Gateway:
         self.state = StoredState(process.store, settings, process.clock)
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
+        definitions = self.projections.list_definitions()  # before something is opened that must be closed
         self.http = session.open_session(upstream)
         self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
         lists = process.lists_of((*sources, upstream.graphql_url))
-        self.free = FreeOperations(send, process.clock, seconds, self.projections.list_definitions(), lists)
+        self.free = FreeOperations(send, process.clock, seconds, definitions, lists)
         self.features = Features(self.projections, process.store, process.clock)
         self.pipeline = Pipeline(
             process,
