@@ -43,7 +43,7 @@ class AccessTokens:
         found = await self._key(period)
         if found is None:  # create it, or take that of another process that was faster
             text, seconds = base64.b64encode(secrets.token_bytes(32)).decode(), (period + 1) * PERIOD + LIFETIME - now
-            await self._store.put_value(_name(period), text, seconds, absent=True)
+            await self._store.put_value(f"signing key {period}", text, seconds, absent=True)
             found = await self._key(period)
         if found is None:
             raise errors.StoreUnavailable("a signing key was lost")
@@ -69,7 +69,7 @@ class AccessTokens:
     async def _key(self, period: int) -> tuple[bytes, dict[str, Client]] | None:
         """Return the key of a period, from the store at its first use; None before it is created."""
         if period not in self._keys:
-            text = await self._store.value(_name(period))
+            text = await self._store.value(f"signing key {period}")
             if text is None:
                 return None
             secret = base64.b64decode(text)
@@ -77,7 +77,3 @@ class AccessTokens:
             self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
             self._keys[period] = secret, clients
         return self._keys[period]
-
-
-def _name(period: int) -> str:
-    return f"signing key {period}"

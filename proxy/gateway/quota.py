@@ -89,6 +89,9 @@ class ExhaustedQuotas:
             del self._unsaved[account]
 
 
+Usages = Mapping[tuple[str, str], Usage]  # by account and period
+
+
 class KnownUsage:
     """Usage of accounts in their present periods, as this process knows it: read from the store once a second, and
     exact for what the process itself books."""
@@ -149,7 +152,7 @@ async def stored_usage(store: Store, charged: Iterable[ChargedAccount], now: flo
     return {row[:2]: row for row in await store.usage({each.in_period(now)[:2] for each in charged})}
 
 
-def usage_of(usages: Mapping[tuple[str, str], Usage], charged: ChargedAccount, now: float) -> Usage:
-    """Return the usage of an account in its present period, by account and period."""
+def usage_of(usages: Usages, charged: ChargedAccount, now: float) -> Usage:
+    """Return the usage of an account in its present period."""
     pair = charged.in_period(now)[:2]
     return usages.get(pair) or Usage(*pair)

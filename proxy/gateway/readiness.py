@@ -1,7 +1,6 @@
 """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used."""
 
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -24,8 +23,8 @@ class Readiness:
         self._flights: SingleFlight[str, None] = SingleFlight("readiness")
         self._next = 0.0  # by the monotonic clock
         self._failure: errors.ServerError | None = None  # of the last probe
-        self._owners = {name: each.credentials for name, each in gateway.applications.by_name.items()}
-        tokens = {f"token {name}": partial(self._check_token, owner) for name, owner in self._owners.items()}
+        self._owners = [application.credentials for application in gateway.applications.by_name.values()]
+        tokens = {f"token {owner.name}": partial(self._check_token, owner) for owner in self._owners}
         works: dict[str, Check] = {"store": gateway.check_store, "graphql": self._check_graphql, **tokens}
         self.checks: dict[str, Check] = {name: partial(self._flights.run, name, work) for name, work in works.items()}
 
@@ -44,27 +43,22 @@ class Readiness:
             raise refusal
         if gateway.sender.proven:
             self._failure = None
-        elif gateway.clock.monotonic() >= self._next and (owner := await self._owner_of_token()):
-            self._next = gateway.clock.monotonic() + PROBE_SECONDS
-            self._failure = None
+        elif gateway.clock.monotonic() >= self._next and self._owners:
             try:
-                await gateway.sender.send(PROBE, owner, PROBE_SECONDS)
+                await gateway.tokens.get(self._owners[0])
+            except errors.ServerError:
+                return
+            if gateway.tokens.refusal(self._owners[0]):
+                return
+            self._next, self._failure = gateway.clock.monotonic() + PROBE_SECONDS, None
+            try:
+                await gateway.sender.send(PROBE, self._owners[0], PROBE_SECONDS)
             except (errors.CredentialsRefused, errors.ClientError):  # the service is there
                 pass
             except errors.ServerError as error:
                 self._failure = None if gateway.sender.proven else error
         if self._failure is not None:
             raise self._failure.shared()
-
-    async def _owner_of_token(self) -> Credentials | None:
-        """Return the first application with a token that the service has not refused."""
-        tokens = self._gateway.tokens
-        for owner in self._owners.values():
-            with suppress(errors.ServerError):
-                await tokens.get(owner)
-                if tokens.refusal(owner) is None:
-                    return owner
-        return None
 
     async def _check_token(self, owner: Credentials) -> None:
         """Check that there is a token, and that it works if the previous one was refused. After a refusal the token

@@ -16,7 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.model import Seen
 from proxy.store import open as opening
 from proxy.store import protocol
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Usage, Want
+from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Want
 from proxy.store.store import Store
 from proxy.upstream import classify
 
@@ -150,10 +150,7 @@ class StoredState:
 
 
 def rows(
-    applications: Applications,
-    usages: Mapping[tuple[str, str], Usage],
-    exhausted: Mapping[str, quota.Exhausted],
-    now: float,
+    applications: Applications, usages: quota.Usages, exhausted: Mapping[str, quota.Exhausted], now: float
 ) -> list[UsageRow]:
     """Make a row for each application and one for each of its API keys, in the order of the configuration."""
     made: dict[tuple[str, str | None], UsageRow] = {}
