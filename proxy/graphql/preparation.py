@@ -36,8 +36,8 @@ class Requested(NamedTuple):
     """Root field for parts or their lists, with its arguments and the most parts that it can cost.
 
     `features` are those that stored parts need, None if they do not cover what is selected. `depth` is how far parts
-    are selected within parts: 0 if none are selected, 1 if none within others. `text` fetches the field alone, with
-    `variables`. `other_names`: the client knows other names of types than the upstream.
+    are selected within parts: 0 if none are selected, 1 if none within others. `signature` declares the
+    `variables` that it uses. `other_names`: the client knows other names of types than the upstream.
     """
 
     key: str
@@ -47,15 +47,16 @@ class Requested(NamedTuple):
     is_nullable: bool
     features: frozenset[str] | None
     depth: int
-    text: str
+    signature: str
     variables: Mapping[str, Any]
     other_names: bool
 
     def query(self) -> tuple[queries.Query, queries.PassedOn]:
         """Return the query of the core for the field as it stands."""
         name = self.field.name
-        request = {"operationName": name, "query": self.text, "variables": self.variables}
-        payload = msgspec.json.encode(request, order="deterministic")
+        text = f"query {name}{self.signature} {{ {selection.printed(self.field)} }}"
+        sent = {"operationName": name, "query": text, "variables": self.variables}
+        payload = msgspec.json.encode(sent, order="deterministic")
         operation = operations.EncodedOperation(name, payload, _decode, self.parts_max)
         passed_on = queries.PassedOn(operation, self._received, roots.is_private(self.arguments))
         # A digest: credentials of the caller may be among the variables.
@@ -70,10 +71,11 @@ class Requested(NamedTuple):
 
 
 class Preparation:
-    """Prepares requests. `schema` has a query type."""
+    """Prepares requests."""
 
     def __init__(self, schema: graphql.GraphQLSchema, projections: ProjectionCache) -> None:
-        self._schema = schema
+        assert schema.query_type is not None  # noqa: S101 - it has one
+        self._schema, self._query = schema, schema.query_type
         self._known = projections.whole(projections.features).fields | roots.KNOWN
         self._added = projections.gated()
 
@@ -116,9 +118,8 @@ class Preparation:
             executed = ast.DocumentNode(definitions=(alone, *document.fragments.values()))
             result = graphql.execute_sync(schema, executed, variable_values=dict(request.variables))
             return Introspection(key, (result.data or {}).get(key))
-        compiler, query = Compiler(self._schema, document, coerced), self._schema.query_type
-        assert query is not None  # noqa: S101 - of a valid document
-        field, definition = compiler.field(query, key, nodes), query.fields[name]
+        compiler, definition = Compiler(self._schema, document, coerced), self._query.fields[name]
+        field = compiler.field(self._query, key, nodes)
         arguments, depth = values.get_argument_values(definition, nodes[0], coerced), selection.depth((field,))
         read = {*selection.paths((field,))}
         needed = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
@@ -132,7 +133,7 @@ class Preparation:
             not isinstance(definition.type, graphql.GraphQLNonNull),
             needed if read <= self._known else None,
             depth,
-            f"query {name}{signature} {{ {selection.printed(field)} }}",
+            signature,
             {name: request.variables[name] for name in used if name in request.variables},
             bool(document.client_names),
         )

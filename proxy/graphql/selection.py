@@ -1,6 +1,5 @@
-"""Selections of clients: merged as the GraphQL specification says, and applied to what the upstream has sent.
-
-One recursive function makes of a value the object that the client gets (GraphQL October 2021 §6.3, §6.4). Pure.
+"""Selections of clients: merged, and applied by one recursive function to what the upstream has sent (GraphQL October
+2021 §6.3, §6.4). Pure.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -103,9 +102,11 @@ class Compiler:
                 self._collect(self._document.fragments[node.name.value].selection_set, merged, spread)
 
     def _is_included(self, node: ast.SelectionNode) -> bool:
-        skip = values.get_directive_values(graphql.GraphQLSkipDirective, node, self._variables)
-        include = values.get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables)
-        return not (skip and skip["if"]) and (include is None or bool(include["if"]))
+        if not node.directives:
+            return True
+        skip = values.get_directive_values(graphql.GraphQLSkipDirective, node, self._variables) or {"if": False}
+        include = values.get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables) or {"if": True}
+        return bool(include["if"] and not skip["if"])
 
 
 def _variables(node: ast.Node) -> Iterator[str]:

@@ -26,8 +26,7 @@ CODES: Mapping[type[errors.BridgeError], str] = {
 
 
 class Value(NamedTuple):
-    """Value of a root field as JSON, the errors beside it, and the answers that it is made of; `failure` is why it has
-    none."""
+    """Value of a root field as JSON, the errors beside it, the answers that it is made of, or why it has none."""
 
     json: bytes = NULL
     reported: Sequence[dict[str, Any]] = ()
@@ -98,8 +97,7 @@ class GraphQLService:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
         query, passed_on = requested.query()
         if requested.depth > 1 and any(account.limit is not None for account in client.charged):
-            name = requested.field.name
-            raise errors.BadRequest(f"{name}: parts within parts are not served under a limit of parts")
+            raise errors.BadRequest(f"{requested.field.name}: parts within parts are not served under a limit of parts")
         if requested.parts_max or passed_on.is_private:
             (answer,) = await self._gateway.pipeline.resolve(client, [query], deadline)
             return answer
