@@ -10,7 +10,6 @@ import typer
 from proxy.kit import shipped
 
 SANDBOX = "sandbox"  # as --baseline: the embedded legacy service
-KEY = "env:NAME|file:PATH"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,17 +39,17 @@ class ComparisonOptions:
     budget: Annotated[int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost.")] = None
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
     baseline_key: Annotated[
-        str | None, typer.Option(metavar=KEY, help="API key for the baseline, for every client.")
+        str | None, typer.Option(metavar="KEY", help="API key for the baseline: env:NAME or file:PATH.")
     ] = None
-    candidate_key: Annotated[
-        str | None, typer.Option(metavar=KEY, help="API key for the candidate, for every client.")
-    ] = None
+    candidate_key: Annotated[str | None, typer.Option(metavar="KEY", help="API key for the candidate, likewise.")] = (
+        None
+    )
     record: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Record the baseline's responses, without keys, and send it nothing again that the file has; without "
-            "a candidate, only that.",
+            help="Record the baseline's responses, and do not ask again for those in the file; without a candidate, "
+            "only that.",
         ),
     ] = None
     learn_uids: Annotated[
