@@ -25,31 +25,13 @@ RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operatio
 NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as exhausted, and its Retry-After
 
 
-@dataclass(frozen=True, slots=True)
-class Sunset:
-    """Announced end of service: the headers of every response, before and after it.
-
-    `end` is in seconds since 1970; `message` is that of the refusals from then on.
-    """
+class Sunset(NamedTuple):
+    """Announced end of service, in seconds since 1970: the headers of every response, before and after it, and the
+    message of the refusals from then on."""
 
     headers: dict[str, str]
     end: float
     message: str
-
-    @classmethod
-    def of(cls, settings: config.SunsetSettings | None) -> "Sunset | None":
-        """Return the sunset as configured: Deprecation (RFC 9745), Sunset (RFC 8594) and their links."""
-        if settings is None:
-            return None
-        page, end = settings.link, _end_of(settings.date)
-        headers = {
-            "Deprecation": f"@{int(datetime.combine(SUPPORT_END, time(), UTC).timestamp())}",
-            "Link": f'<{page}>; rel="deprecation", <{page}>; rel="sunset"',
-            # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
-            "Sunset": format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True),
-        }
-        message = f"v3 is not served to this API key since its sunset on {settings.date}; see {page}"
-        return cls(headers, end, message)
 
 
 class ChargedAccount(NamedTuple):
@@ -176,7 +158,8 @@ class Applications:
                 own = ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
                 # A key's own 0 switches the limit of its application off: only None inherits it.
                 rate = entry.rate if key.rate is None else key.rate
-                sunset = Sunset.of(key.sunset or entry.sunset)
+                announced = key.sunset or entry.sunset
+                sunset = _sunset(announced) if announced else None
                 self.clients[key.key] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
         self.by_name = {client.application.name: client.application for client in self.clients.values()}
         self.charged = [*dict.fromkeys(each for client in self.clients.values() for each in client.charged)]
@@ -201,6 +184,18 @@ def _in_periods(charged: tuple[ChargedAccount, ...], day: float) -> tuple[protoc
         for each in charged
         for name, period in (("day", date_), ("month", date_[:7]), ("lifetime", protocol.LIFETIME))
     )
+
+
+def _sunset(settings: config.SunsetSettings) -> Sunset:
+    """Return a sunset with its headers: Deprecation (RFC 9745), Sunset (RFC 8594) and their links."""
+    page, end = settings.link, _end_of(settings.date)
+    headers = {
+        "Deprecation": f"@{int(datetime.combine(SUPPORT_END, time(), UTC).timestamp())}",
+        "Link": f'<{page}>; rel="deprecation", <{page}>; rel="sunset"',
+        # The day itself is served: its last second is the sunset, as in the example of RFC 8594.
+        "Sunset": format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True),
+    }
+    return Sunset(headers, end, f"v3 is not served to this API key since its sunset on {settings.date}; see {page}")
 
 
 def digest(text: str) -> str:
