@@ -43,6 +43,23 @@ def cad_request_url(part: context.PartView, _info: context.Info) -> str | None:
     return None if part.record.cad else f"{offers.SITE}{part.record.slug}#CadModels"
 
 
+def counts(part: context.PartView, info: context.Info) -> dict[str, int]:
+    """Numbers of related objects. The contract has no keys, so these are ours."""
+    record = part.record
+    listed = offers.listed(part, info)
+    return {
+        "datasheets": sum(
+            len(collection.documents) for collection in record.document_collections if collection.name == DATASHEETS
+        ),
+        "descriptions": len(record.descriptions),
+        "images": len(record.images),
+        "offers": sum(len(seller.offers) for seller in listed),
+        "reference_designs": len(record.reference_designs),
+        "sellers": len(listed),
+        "similar_parts": len(record.similar_ids),
+    }
+
+
 def median_price(part: context.PartView, info: context.Info) -> context.PriceView | None:
     """Return the median price at a quantity of 1 000, in USD, converted like any price."""
     median = pricing.median_price(offers.listed(part, info))
@@ -58,12 +75,12 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupPart.bestImage": lambda part, _: part.record.images[0] if part.record.images else None,
     "SupPart.bestDatasheet": best_datasheet,
     "SupPart.cadRequestUrl": cad_request_url,
+    "SupPart.counts": counts,
     "SupPart.medianPrice1000": median_price,
     # At most the largest Int.
     "SupPart.totalAvail": lambda part, info: min(pricing.total_avail(offers.listed(part, info)), LARGEST_INT),
     "SupPart.avgAvail": lambda part, info: pricing.avg_avail(offers.listed(part, info)),
-    # Fields of the service for its own products, advertisements, and figures without names: the contract has no data.
-    "SupPart.counts": lambda _part, _: {},
+    # Fields of the service for its own products, and advertisements: the contract has no data.
     "SupPart.altiumInternalId": lambda part, _: part.record.id,
     "SupPart.circuitMakerInternal": lambda _part, _: None,
     "SupPart.companionProducts": lambda _part, _: [],
