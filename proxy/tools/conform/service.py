@@ -19,7 +19,7 @@ SCOPE = "supply.domain"
 class Probe:
     """GraphQL request, or a token request without a document. `parts` is the most that it can cost, `account` which
     application sends it; `features` are those of a plan that its selection needs; `token` replaces the access token.
-    Where `only_if` is false for the answers to the probes `after`, it is not sent."""
+    Where `only_if` is false for the answer to the probe `after`, it is not sent to a service that is paid for."""
 
     document: str = ""
     variables: Mapping[str, Any] = field(default_factory=dict)
