@@ -242,12 +242,10 @@ class _Reader:
 
     def _is_heading(self, row: Sequence[str], numbers: Sequence[str]) -> bool:
         """Return whether a row heads other columns: most of its cells are names of columns, that of the number too."""
+        if any(any(map(str.isdigit, number)) for number in numbers):
+            return False
         named = sum(headings.role_of(cell) is not None for cell in row)
-        return (
-            named > 1
-            and 2 * named > sum(bool(cell.strip()) for cell in row)
-            and not any(any(map(str.isdigit, number)) for number in numbers)
-        )
+        return named > 1 and 2 * named > sum(bool(cell.strip()) for cell in row)
 
     def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
         seen = set[Choice]()

@@ -259,7 +259,7 @@ def _write_cell(sheet: Any, new: NewCell) -> None:
     beside = sheet.cell(new.row, max(1, new.column - 1))
     if new.is_new and beside.has_style:
         cell.font, cell.fill, cell.border = copy(beside.font), copy(beside.fill), copy(beside.border)
-    if new.number_format and not isinstance(new.value, str):
+    if new.number_format not in ("", "General") and not isinstance(new.value, str):
         cell.number_format = new.number_format
     if new.comment:
         cell.comment = Comment(new.comment, "v3bridge")
