@@ -1,4 +1,4 @@
-"""Redaction of API keys and other secrets: in pages, the store, the log, traces, reports and recordings alike.
+"""Redaction of API keys and other secrets: in pages, the store, the log, reports and recordings alike.
 
 Hidden are known secrets wherever they occur, what follows `apikey` or is given as `token=`, and words that are API keys
 by their digests; in request targets also credentials for prices of the caller's own. Texts are searched as they are,

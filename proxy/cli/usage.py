@@ -1,5 +1,4 @@
 """`v3bridge usage`: usage and limits of every application and API key, by day, and with --clients who still calls. Read
-import asyncio
 from the store that the workers share, which --set and --forget-results change."""
 
 import asyncio

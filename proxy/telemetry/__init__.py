@@ -1,1 +1,1 @@
-"""Logging, metrics, tracing and request ids. None of them holds an API key or a secret."""
+"""Log, metrics, and requests that are yet to be recorded. None of them holds an API key or a secret."""

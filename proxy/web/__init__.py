@@ -1,1 +1,1 @@
-"""HTTP layer, the only package with aiohttp.web code: v3's endpoints in v3/, and the operators' endpoints."""
+"""HTTP layer, the only package with aiohttp.web code: endpoints of v3, v4 and GraphQL, and the operators' endpoints."""

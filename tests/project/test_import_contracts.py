@@ -42,17 +42,17 @@ OFFENCES = [
     ("v3.parameters", "import proxy.v3.endpoints", LAYERS),
     ("gateway", "import proxy.tools.compare", LAYERS),
     ("cli", "import proxy.tools.conform", LAYERS),  # but its commands
-    ("web", "import proxy.tools.compare.settings", LAYERS),  # but its report
+    ("web", "import proxy.tools.compare.settings", LAYERS),
     ("newpackage", "", LAYERS),
     ("doctor", "import proxy.store", DOOR),
     ("cli", "import proxy.gateway.pipeline", DOOR),
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("server", "import nexar_sandbox", SANDBOX),
-    ("web.v3", "from proxy.v3 import description", DESCRIPTION),
+    ("web.v3_routes", "from proxy.v3 import description", DESCRIPTION),
     ("mapping", "import asyncio", PURE),
     ("v3.endpoints", "import socket", PURE),
-    ("tools.compare.judging.tally", "import sqlite3", JUDGING),
+    ("tools.compare.judging.judge", "import sqlite3", JUDGING),
     ("traffic.v3_request", "import redis", JUDGING),
     ("tools.compare.judging.causes", "from proxy import mapping", INDEPENDENT),
     ("tools.compare.settings", "import proxy.tools.compare.run", COMPARISON),
@@ -81,8 +81,7 @@ INNER = [
     "store.redis",
     "store.sqlite",
     "v4.rewrite",
-    "web.composition",
-    "web.v3",
+    "web.v3_routes",
 ]
 
 

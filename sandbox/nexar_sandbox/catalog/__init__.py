@@ -1,1 +1,1 @@
-"""Catalog of the sandbox: shipped and generated parts, search and matching. No GraphQL and no HTTP."""
+"""Catalog of the sandbox: shipped parts and a user's own, search and matching. No GraphQL and no HTTP."""

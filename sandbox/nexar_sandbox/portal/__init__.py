@@ -1,1 +1,1 @@
-"""Portal of the sandbox: pages for managing an organization's applications and users (contract graphql.md §8)."""
+"""Portal of the sandbox: pages for managing an organization's applications (contract graphql.md §8)."""
