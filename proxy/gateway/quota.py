@@ -86,7 +86,7 @@ class ExhaustedQuotas:
         for account, refused in list(self._unsaved.items()):
             text, seconds = msgspec.json.encode(refused).decode(), refused.until - self._clock.now()
             await self._store.put_value(f"{EXHAUSTED}{account}", text, seconds)
-            del self._unsaved[account]
+            self._unsaved.pop(account, None)  # another task may have saved it meanwhile
 
 
 Usages = Mapping[tuple[str, str], Usage]  # by account and period

@@ -16,6 +16,7 @@ from proxy.planning.queries import Query
 from proxy.store.protocol import Hit, Result
 
 REASON_MAX = 500  # characters of the upstream's messages that are passed on
+HITS_MAX = 2**31 - 1  # GraphQL's Int; the store takes no number of any size
 
 
 class Fetch(NamedTuple):
@@ -135,7 +136,7 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     maker = known[0].manufacturer if known else None
     lost = bodies.count(documents.NULL)
     ids = tuple(part.id for part in known)
-    return Fetched(max(hits, 0), items, bodies, ids, error, (), lost, maker.name if maker else None)
+    return Fetched(min(max(hits, 0), HITS_MAX), items, bodies, ids, error, (), lost, maker.name if maker else None)
 
 
 def _read_part(part: Any, reasons: Sequence[str]) -> Fetched:

@@ -418,3 +418,37 @@ def test_what_is_stored_is_quoted_and_fetched_anew_where_that_is_asked_for(runs:
         assert world.upstream.billed["erp"] == await world.counted("erp") == 2
 
     runs(upstream(), main)
+
+
+def test_a_number_of_hits_that_no_store_takes_costs_no_answer(runs: Runs) -> None:
+    class Boundless(Upstream):
+        def _page(self, query: dict[str, Any]) -> tuple[list[str], int]:
+            return super()._page(query)[0], 10**19
+
+    async def main(world: World) -> None:
+        answers = await world.resolve(world.process(), ERP, QUERIES[:2])
+        assert [uids(answer) for answer in answers] == [[uid(0)], [uid(1)]]
+        assert uids((await world.resolve(world.process(), ERP, ONE))[0]) == [uid(0)]
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 2
+
+    runs(Boundless({number: [uid(n)] for n, number in enumerate(NUMBERS)}), main)
+
+
+def test_quotas_that_are_exhausted_at_the_same_moment_are_all_kept(runs: Runs) -> None:
+    class Slow(BrokenStore):
+        async def put_value(self, *args: Any) -> Any:
+            await asyncio.sleep(0.5)
+            return await self.store.put_value(*args)
+
+    async def main(world: World) -> None:
+        process, clients = world.process(Slow(world.store)), [client(client_id="erp"), client(client_id="shop")]
+        world.upstream.failures = [(errors.QuotaExhausted("You have exceeded your part limit of 1"), False)] * 2
+        answers = await asyncio.gather(*(world.resolve(process, each, ONE) for each in clients))
+        assert [type(answer.error) for (answer,) in answers] == [errors.QuotaExhausted] * 2
+        other = world.process()
+        await other.refresh([each.application for each in clients])
+        for each in clients:
+            assert isinstance((await world.resolve(other, each, ONE))[0].error, errors.QuotaExhausted)
+        assert len(world.upstream.operations) == 2
+
+    runs(upstream(), main)
