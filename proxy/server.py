@@ -68,12 +68,13 @@ class Child:
         self.kind = "worker" if place.number else "sandbox"
         self.due, self.deadline = time.monotonic() + retry_in, math.inf
         self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
+        self._begun = b""  # a report that has not come as a whole
         self.pipe, self.pipe_of_child = socket.socketpair()
         self.pipe.settimeout(SEND_SECONDS)
         self.sockets = {self.pipe, self.pipe_of_child, *place.opened.public, *place.opened.operators}
 
     def hear(self) -> None:
-        """Read a report, or the end of the process."""
+        """Read reports, or the end of the process."""
         report = b""
         with suppress(ConnectionError):
             report = self.pipe.recv(65_536)
@@ -83,10 +84,12 @@ class Child:
             reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
             self.exit = reason if self.serves else self.mistake or reason
             return
-        self.mistake = json.loads(report)
-        if not self.serves and not self.mistake:
-            self.serves = True
-            log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
+        *reports, self._begun = (self._begun + report).split(b"\n")
+        for each in reports:
+            self.mistake = json.loads(each)
+            if not self.serves and not self.mistake:
+                self.serves = True
+                log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
 
     def successor(self) -> "Child":
         """Return the next process of the place. It ends the reservations of those that have died since one served."""

@@ -46,8 +46,9 @@ def order(settings: config.Config) -> bytes:
 
 
 def report(mistake_found: str = "") -> bytes:
-    """Return what a child sends when it serves or follows an order, or the mistake because of which it cannot."""
-    return json.dumps(mistake_found).encode()
+    """Return what a child sends when it serves or follows an order, or the mistake because of which it cannot: a
+    line."""
+    return json.dumps(mistake_found).encode() + b"\n"
 
 
 def mistake(error: Exception) -> str:

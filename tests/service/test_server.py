@@ -22,3 +22,13 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
         assert last.ended == tuple(place.name for place in dead)
         children[-1].serves = True
         assert entered(children[-1].successor()).place.ended == (last.name,)
+
+
+def test_reports_that_come_together_or_in_pieces_are_read_one_by_one() -> None:
+    child = server.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run)
+    with child.pipe, child.pipe_of_child:
+        started, refused = worker.report(), worker.report("upstream: is missing")
+        for sent in (started + refused[:5], refused[5:]):
+            child.pipe_of_child.sendall(sent)
+            child.hear()
+        assert (child.serves, child.mistake) == (True, "upstream: is missing")
