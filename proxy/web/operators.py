@@ -26,6 +26,7 @@ from proxy.web import routing
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 MOVED = "/readyz and /metrics are on the operators' port, admin.port; with `listen.metrics: true` here, too"
 CHECK_SECONDS = 5.0  # after which a check of readiness has failed
+REPLACED = "the configuration was replaced meanwhile"
 CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
 # The version of the text format: Prometheus chooses its parser by it.
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
@@ -97,6 +98,10 @@ async def failed_checks(checks: Mapping[str, Check]) -> list[dict[str, str]]:
             return f"no result after {CHECK_SECONDS:.0f} seconds"
         except errors.BridgeError as error:
             return error.message
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return REPLACED
         return None
 
     failures = await asyncio.gather(*map(failure, checks.values()))

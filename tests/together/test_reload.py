@@ -227,6 +227,22 @@ async def test_requests_in_flight_end_with_the_configuration_that_they_began_wit
         assert (status, headers["X-Parts-Cost"], body["results"][0]["hits"] > 0) == (200, str(PARTS), True)
 
 
+async def test_a_check_of_readiness_that_a_reload_cuts_short_has_a_response(start_reloadable: StartReloadable) -> None:
+    def add_operators(service: ReloadableService) -> None:
+        service.content["admin"] = {"port": 0}
+
+    async with start_reloadable(add_operators) as service:
+        service.upstream.faults.replace([faults.LatencyFault(ms=3000)])
+        _, _, port = service.running.operators_url.rpartition(":")
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(port))
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await asyncio.sleep(0.2)
+        await service.reload()
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503")
+        writer.close()
+
+
 async def test_connections_stay_open(start_reloadable: StartReloadable) -> None:
     async with start_reloadable() as service:
         port = int(service.url.rpartition(":")[2])
