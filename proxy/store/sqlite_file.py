@@ -184,7 +184,7 @@ def _connect(file: str) -> sqlite3.Connection:
 def _move_pages(file: str) -> None:
     """Move the pages of the write-ahead log to the file, until it has all: the next transaction then begins the log
     anew. Writers go on meanwhile, and wait only if they write faster than pages are moved."""
-    with contextlib.closing(_connect(file)) as rows, contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect(file)) as rows:
         before = -1
         for _ in range(CHECKPOINT_ROUNDS):
             _, pages, _ = rows.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()

@@ -33,7 +33,7 @@ LISTS_OF_PARTS = {"results", "part", "parts"}  # in paths, between the root fiel
 
 _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 # Grouped digits are accepted, although the documented messages have none.
-_PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3})+|\d{1,15})\b")
+_PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3}){1,4}|\d{1,15})\b(?!,\d)")
 
 
 class GraphQLEnvelope(Protocol[T_co]):

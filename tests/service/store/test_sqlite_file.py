@@ -315,3 +315,13 @@ async def test_closed_store_is_unavailable(client: Client) -> None:
     await client.store.aclose()
     with pytest.raises(errors.StoreUnavailable):
         await client.begin("y", "b")
+
+
+async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    database = sqlite_file.Database(folder / file.name)
+    await database.transaction(database.make_tables)
+    database.written = sqlite_file.CHECKPOINT_BYTES + 1
+    await database.transaction(lambda: folder.rename(tmp_path / "moved"))
+    await database.aclose()

@@ -77,6 +77,7 @@ def test_part_limit_of_0_is_a_plan_without_parts_and_promises_no_date(status: in
     [
         *cases.of(__file__, "number_of_a_part_limit_is_read_out_of_the_message"),
         ("part limit of " + "9" * 5000, None),
+        ("part limit of 1" + ",000" * 2000, None),
     ],
 )
 def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
