@@ -121,7 +121,7 @@ $(RUN): pyproject.toml sandbox/pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 55 packages"
+	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 45 packages"
 	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' constraints.txt > $(PINS)
 	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,sheet]' -e ./sandbox
 	@touch $@
@@ -132,7 +132,7 @@ $(TEST): $(RUN)
 	@touch $@
 
 $(DOCS): $(RUN)
-	@echo "what the documentation site needs, some 20 packages more"
+	@echo "what the documentation site needs, some 25 packages more"
 	@$(PIP) -c $(PINS) -e '.[docs]' -e ./sandbox
 	@touch $@
 
