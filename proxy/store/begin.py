@@ -17,11 +17,11 @@ _hits = msgspec.json.Decoder(tuple[Hit, ...])
 def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[Outcome]:
     """Reserve in their order, each seeing what those before it have reserved; return the outcomes."""
     reserved: Counter[Pair] = Counter()
+    limits: dict[Pair, int] = {}  # of usage before all of them, so that the last one with a limit fits
     _load(rows, begins)
-    outcomes = [_begin(rows, each, worker, reserved) for each in begins]
-    limits = {account[:2]: account.limit for each in begins for account in each.accounts}
+    outcomes = [_begin(rows, each, worker, reserved, limits) for each in begins]
     for pair, parts in reserved.items():
-        rows.add(pair, 0, 0, parts, limits[pair])
+        rows.add(pair, 0, 0, parts, limits[pair] + parts if pair in limits else None)
     return outcomes
 
 
@@ -47,7 +47,7 @@ def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow
         yield row
 
 
-def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]) -> Outcome:
+def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair], limits: dict[Pair, int]) -> Outcome:
     want, busy_key = begin.want, f"busy {begin.scope} {begin.want.key}"
     stored = _stored(rows, begin, want)
     missing = want.end - (0 if stored is None else stored.asked)
@@ -70,6 +70,10 @@ def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]
     # As long as a late finish may store the key.
     rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
     reserved.update({account[:2]: parts for account in begin.accounts if parts})
+    for account in begin.accounts:
+        if parts and account.limit is not None:
+            pair = account[:2]
+            limits[pair] = min(limits.get(pair, account.limit), account.limit - reserved[pair])
     return Reserved(stored)
 
 

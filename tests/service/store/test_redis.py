@@ -348,3 +348,21 @@ async def test_begin_that_redis_has_after_its_finish_reserves_nothing(
     assert (outcome, await counts(store)) == ([Busy()], (0, 0, 0))
     await store.aclose()
     server.close()
+
+
+async def test_a_limit_holds_over_processes_beside_begins_without_one(open_store: Opens, time: Any) -> None:
+    """Two applications of a client id, of which one has no limit."""
+    stores, limited, free = (
+        [await open_store(), await open_store()],
+        Account("erp", "2023-11", 3),
+        Account("erp", "2023-11"),
+    )
+
+    def asked(name: str) -> list[Any]:
+        first = begin(f"{name} 1", Want(f"{name} 1", 3), time=time, accounts=[limited])
+        return [first, begin(f"{name} 2", Want(f"{name} 2", 5), time=time, accounts=[free])]
+
+    outcomes = await asyncio.gather(*(store.begin(asked(name)) for store, name in zip(stores, "ab", strict=True)))
+    assert sorted(type(each).__name__ for each, _ in outcomes) == ["Refused", "Reserved"]
+    assert [each for _, each in outcomes] == [Reserved(None)] * 2
+    assert await counts(stores[0]) == (0, 0, 13)
