@@ -95,7 +95,8 @@ def test_an_invalid_callback_name_runs_nothing(browser: Chrome, open_page: Opens
 
 
 def hostile_answer() -> dict[str, Any]:
-    part = {"id": "1", "mpn": HOSTILE, "shortDescription": HOSTILE, "manufacturer": {"name": HOSTILE}}
+    maker = {"id": "1", "name": HOSTILE, "homepageUrl": None}
+    part = {"id": "1", "mpn": HOSTILE, "shortDescription": HOSTILE, "manufacturer": maker, "akaMpns": [], "sellers": []}
     result = {"hits": 1, "results": [{"description": HOSTILE, "part": part}]}
     return {"data": {"supSearch": result}}
 
