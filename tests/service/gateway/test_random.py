@@ -275,11 +275,11 @@ class Run:
     async def stop(self) -> None:
         """Replace a process by another one; it ends what it has begun."""
         place = self.draw.randrange(2)
-        if self.processes[place].store.is_dead:
+        old, new = self.processes[place], await self.start()
+        if old.store.is_dead:  # perhaps since the other one began to start
             return
-        old, self.processes[place] = self.processes[place], await self.start()
-        old.rate = 0.0
-        self.processes[place].before = [*old.before, asyncio.create_task(old.pipeline.aclose())]
+        self.processes[place], old.rate = new, 0.0
+        new.before = [*old.before, asyncio.create_task(old.pipeline.aclose())]
 
     async def pass_time(self) -> None:
         for process in self.processes:
