@@ -83,10 +83,9 @@ class Gathering:
             outcomes = await self._lookups.quote(
                 [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
             )
-            del self._busy[: len(waiting)]
             both = [*zip(waiting, outcomes, strict=True)]
-            self._busy += [flight for flight, outcome in both if isinstance(outcome, Busy)]
             free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
             if first := [flight.client.application for flight in free if flight.apart]:
                 await learn(self._features.refresh(first))  # the other process was first
+            self._busy[: len(waiting)] = [flight for flight, outcome in both if isinstance(outcome, Busy)]
             self.start(free)
