@@ -54,13 +54,14 @@ class Batches:
             market = application.context.country, application.context.currency
             key = application.account, *market, flight.selected.bits, query.operation, flight.apart
         batch = self._open.get(key) if key else None
-        is_new = batch is None or not batch.has_room(flight, parts_max)
-        if batch is None or is_new:
-            batch = Batch(key)
-            if key:
-                self._open[key] = batch
-        batch.add(flight)
-        return batch if is_new else None
+        if batch is not None and batch.has_room(flight, parts_max):
+            batch.add(flight)
+            return None
+        new = Batch(key)
+        new.add(flight)
+        if key:
+            self._open[key] = new
+        return new
 
     @asynccontextmanager
     async def connection(self, batch: Batch) -> AsyncIterator[None]:

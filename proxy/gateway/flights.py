@@ -119,7 +119,7 @@ class Flights:
             del self._flights[flight.key]
 
 
-async def landed(flights: Collection[Flight], seconds: float | None = None) -> None:
+async def wait_for(flights: Collection[Flight], seconds: float | None = None) -> None:
     """Return when flights have ended, or after so many seconds."""
     waiting = {flight for flight in flights if flight.outcome is None}
     if not waiting:

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from proxy.gateway.features import Features, learn
-from proxy.gateway.flights import Flight, landed
+from proxy.gateway.flights import Flight, wait_for
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.tasks import Tasks
 from proxy.store.protocol import Busy
@@ -72,7 +72,7 @@ class Gathering:
             if self._features.first(application):
                 flights[0].apart = object()
                 await self._reserve(flights[:1])
-                await landed(flights[:1])
+                await wait_for(flights[:1])
         self.start([flight for flight in flights if flight.outcome is None])
 
     async def _wait(self) -> None:

@@ -19,7 +19,7 @@ from proxy.gateway.batches import Batch, Batches, Send
 from proxy.gateway.bookings import Booking
 from proxy.gateway.failures import Failures
 from proxy.gateway.features import Features, learn
-from proxy.gateway.flights import NO_FEATURES, Again, Flight, landed
+from proxy.gateway.flights import NO_FEATURES, Again, Flight, wait_for
 from proxy.gateway.gathering import Gathering
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
@@ -93,7 +93,7 @@ class Pipeline:
         answers: list[Answer | None] = [None] * len(queries)
         while missing := [place for place, answer in enumerate(answers) if answer is None]:
             flights, own = self._join(client, queries, keys, missing, request, anew=anew)
-            await landed(flights.values(), deadline - self._clock.monotonic())
+            await wait_for(flights.values(), deadline - self._clock.monotonic())
             for place, flight in flights.items():
                 answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
             if self._clock.monotonic() >= deadline:
@@ -215,11 +215,11 @@ class Pipeline:
         if isinstance(fetched, errors.BridgeError):
             self._gathering.start(await self._failures.end(flights, fetched))
         elif isinstance(fetched, Received):
-            await self._receive(flights[0], fetched)
+            await self._book_passed_on(flights[0], fetched)
         else:
-            await self._land(flights, fetched)
+            await self._book(flights, fetched)
 
-    async def _land(self, flights: Sequence[Flight], fetched: Sequence[Fetched]) -> None:
+    async def _book(self, flights: Sequence[Flight], fetched: Sequence[Fetched]) -> None:
         """Book what was fetched, and end flights with it. A list that has grown or moved is fetched anew."""
         application, selected = flights[0].client.application, flights[0].selected
         reported = [error for each in fetched for error in each.reported]
@@ -252,7 +252,7 @@ class Pipeline:
             else:
                 self._flights.end([flight], answer)
 
-    async def _receive(self, flight: Flight, received: Received) -> None:
+    async def _book_passed_on(self, flight: Flight, received: Received) -> None:
         """Book what an operation has returned that was passed on."""
         used, lost = received.parts, received.lost
         # A null without an error is a part that is unknown. Where errors have left no part, all may have been billed.

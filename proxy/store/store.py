@@ -62,7 +62,7 @@ class Store(ABC):
         return await self._run(lambda rows: begin.begin(rows, begins, self._worker))
 
     async def quote(self, begins: Sequence[Begin]) -> list[Outcome]:
-        """Return what `begin` would, and change nothing. Also to wait for busy wants: read again until none is."""
+        """Return what `begin` would, and change nothing. Also to wait for busy keys: read again until none is."""
         return await self._run(lambda rows: begin.begin(rows, begins, self._worker), is_kept=False)
 
     async def finish(self, finishes: Sequence[Finish]) -> None:

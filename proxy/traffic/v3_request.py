@@ -9,7 +9,6 @@ import msgspec
 from proxy.redaction import Redaction
 from proxy.v3 import endpoints, parameters
 
-MONTH_SECONDS = 30 * 86_400.0  # to which the requests of a source are extrapolated
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 
