@@ -137,7 +137,7 @@ $(DOCS): $(RUN)
 	@touch $@
 
 $(CLIENTS): Makefile $(NPM_LOCK) | $(TEST)
-	@echo "KiCost $(KICOST) and graphql-request, which tests run unmodified"
+	@echo "KiCost $(KICOST), graphql-request and openid-client, which tests run unmodified"
 	@for version in $(KICOST); do $(PIP) --no-deps --upgrade --target $(VENV)/kicost-$$version kicost==$$version || exit 1; done
 	@if command -v npm > /dev/null; then \
 		mkdir -p $(VENV)/npm && cp $(dir $(NPM_LOCK))package*.json $(VENV)/npm && \

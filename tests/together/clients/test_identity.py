@@ -1,11 +1,14 @@
-"""The sandbox's identity service with clients that others wrote: requests-oauthlib (on oauthlib), Authlib and PyJWT.
-
-requests-oauthlib goes through every flow.
+"""The sandbox's identity service with clients that others wrote: requests-oauthlib (on oauthlib), Authlib, PyJWT, and
+openid-client of npm.
 """
 
 import dataclasses
+import json
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -28,6 +31,28 @@ TRUSTED = dataclasses.replace(
     flows=frozenset({"password"}),
 )
 SCOPES = ["openid", "profile", "email", "user.access", "design.domain", "supply.domain", "offline_access"]
+# Prints the authorization URL, reads where the browser was sent back to, and prints what it got.
+SCRIPT = """
+import * as client from "openid-client"
+import readline from "node:readline/promises"
+const { url, id, secret, redirect_uri, scope } = JSON.parse(process.env.SENT)
+const insecure = { execute: [client.allowInsecureRequests] }
+const config = await client.discovery(new URL(url), id, secret, undefined, insecure)
+const pkceCodeVerifier = client.randomPKCECodeVerifier()
+const checks = { pkceCodeVerifier, expectedState: client.randomState(), expectedNonce: client.randomNonce() }
+const code_challenge = await client.calculatePKCECodeChallenge(pkceCodeVerifier)
+const pkce = { code_challenge, code_challenge_method: "S256" }
+const own = { redirect_uri, scope, state: checks.expectedState, nonce: checks.expectedNonce }
+console.log(client.buildAuthorizationUrl(config, { ...own, ...pkce }).href)
+for await (const back of readline.createInterface({ input: process.stdin })) {
+  const tokens = await client.authorizationCodeGrant(config, new URL(back), { ...checks, idTokenExpected: true })
+  const user = await client.fetchUserInfo(config, tokens.access_token, tokens.claims().sub)
+  const renewed = await client.refreshTokenGrant(config, tokens.refresh_token)
+  const reused = await client.refreshTokenGrant(config, tokens.refresh_token).catch((error) => error.error)
+  const application = await client.clientCredentialsGrant(config)
+  console.log(JSON.stringify({ user, tokens, renewed, reused, application }))
+}
+"""
 
 
 @pytest.fixture(scope="module")
@@ -166,3 +191,25 @@ def test_authlib_gets_and_renews_a_token(
         assert asks(sandbox, token["access_token"]) == 200
         renewed = session.refresh_token(discovery["token_endpoint"], token["refresh_token"])
         assert asks(sandbox, renewed["access_token"]) == 200
+
+
+def test_openid_client_goes_through_the_code_flow_and_refreshes(
+    sandbox: nexar_sandbox.Sandbox, person: FormBrowser, needs_program: Callable[[str], str]
+) -> None:
+    node, installed = needs_program("node"), Path(sys.prefix) / "npm"
+    if not (installed / "node_modules" / "openid-client").is_dir():
+        needs_program("npm")
+        pytest.fail(f"openid-client is not in {installed}: `make test` installs it", pytrace=False)
+    sent = {"url": sandbox.url, "id": DESIGN.client_id, "secret": DESIGN.client_secret, "scope": " ".join(SCOPES)}
+    env = {"PATH": os.environ["PATH"], "SENT": json.dumps({**sent, "redirect_uri": DESIGN.redirect_uris[0]})}
+    command, piped = [node, "--input-type=module", "-e", SCRIPT], subprocess.PIPE
+    with subprocess.Popen(command, cwd=installed, env=env, stdin=piped, stdout=piped, text=True) as client:
+        assert client.stdout is not None
+        back = person.allow(client.stdout.readline().strip())
+        found = json.loads(client.communicate(f"{back}\n", timeout=30)[0])
+    assert found["user"]["email"] == nexar_sandbox.DEFAULT_USERS[0].email
+    assert found["tokens"]["scope"].split() == SCOPES
+    assert asks(sandbox, found["application"]["access_token"]) == 200
+    # A refresh token is used once: the second use has revoked all tokens of the sign-in.
+    assert found["reused"] == "invalid_grant"
+    assert [asks(sandbox, found[name]["access_token"]) for name in ("tokens", "renewed")] == [401, 401]
