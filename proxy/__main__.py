@@ -1,16 +1,37 @@
 """The command `v3bridge`, also as `python -m proxy`."""
 
+import io
 import signal
 import sys
+from typing import Any, TextIO
+
+
+class _Output(io.FileIO):
+    """Standard output or error. A pipe that nobody reads any more is no error: the command goes on with its work, and
+    its exit code is that of the work."""
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            return len(data)  # as if it had been read
 
 
 def main() -> None:
     """Run the command line. `serve` ignores SIGHUP from here on until it can reload: imports alone take a second."""
     if sys.argv[1:2] == ["serve"]:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    sys.stdout, sys.stderr = _opened(sys.stdout), _opened(sys.stderr)
     from proxy.cli import main as command_line
 
     command_line.main()
+
+
+def _opened(stream: TextIO | None) -> Any:
+    if stream is None:  # closed
+        return None
+    output = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+    return io.TextIOWrapper(output, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
 
 
 if __name__ == "__main__":
