@@ -4,6 +4,7 @@ import gc
 import importlib
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from typing import Any, ClassVar, NoReturn
 
@@ -33,6 +34,8 @@ the call of one."""
 EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "openpyxl": "sheet"}
 """Extra of pyproject.toml by the package that it installs."""
 
+NOT_RUN = {"compare": 3}
+"""Exit code of commands that could not run, whatever the reason, where 1 and 2 are results."""
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 
@@ -124,7 +127,7 @@ def _root(
 
 def main() -> None:
     """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
-    code is 2."""
+    code is 2, or that of NOT_RUN."""
     # The number of a closed stream would be given to a socket, which would then get what is printed.
     for number in range(3):
         try:
@@ -133,19 +136,23 @@ def main() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
     # Imports create 90 000 objects, and a large response more than the default: a collection would delay all others.
     gc.set_threshold(25_000, 40, 20)
+    not_run = NOT_RUN.get("".join(sys.argv[1:2]))
     try:
         # Not standalone: typer would print usage and boxes around its errors.
         code = program(_called(sys.argv[1:]))(standalone_mode=False)
     except errors.StartError as error:
-        _end(error.message, 2)
-    except ModuleNotFoundError as error:
-        if error.name not in EXTRAS:
-            raise  # not an optional package: the traceback is needed
-        _end(f"{error.name} is not installed; {extras.install_line(EXTRAS[error.name])}", 2)
+        _end(error.message, not_run or 2)
     except typer.TyperException as error:
-        _end(error.format_message().rstrip("."), error.exit_code)
+        _end(error.format_message().rstrip("."), not_run or error.exit_code)
     except typer.Abort:
-        _end("aborted", 1)
+        _end("aborted", not_run or 1)
+    except Exception as error:
+        if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
+            _end(f"{error.name} is not installed; {extras.install_line(EXTRAS[error.name])}", not_run or 2)
+        if not_run is None:
+            raise
+        traceback.print_exc()
+        sys.exit(not_run)
     sys.exit(code)
 
 

@@ -43,6 +43,9 @@ def test_log_compared_with_the_sandbox_is_ready(log: Path, tmp_path: Path) -> No
     assert [group["path"] for group in result["groups"] if group["counts"]] == []
     assert "Ready" in page
     assert "EXAMPLE_KEY" not in done.stdout + done.stderr + page + json.dumps(result)
+    log.write_text(log.read_text().partition("\n")[0])
+    assert compare(log, tmp_path)[0].returncode == 2  # inconclusive: one request proves nothing
+    assert running.command("compare", "--no-such-option", folder=tmp_path).returncode == 3
 
 
 def test_planted_defect_is_found_with_its_cause(log: Path, tmp_path: Path) -> None:
@@ -73,8 +76,7 @@ def configure(folder: Path, sandbox: running.Sandbox) -> None:
 
 def fill(folder: Path, file: str, *options: str) -> tuple[Any, Any]:
     """Fill a parts list; the command's end and its summary."""
-    options = ("--config", "own.yaml", "--yes", "--json", *options)
-    done = running.command("sheet", "fill", file, *options, folder=folder)
+    done = running.command("sheet", "fill", file, "--config", "own.yaml", "--yes", "--json", *options, folder=folder)
     assert done.stdout, done.stderr
     return done, json.loads(done.stdout)
 
@@ -157,7 +159,7 @@ def test_formulas_of_the_add_in_are_filled(sandbox: running.Sandbox, processes: 
     assert run("--force-rerun-all")[1:] == (2 * spent, 1)
     assert run("--refresh-login", "--force-rerun-all")[1:] == (3 * spent, 2)
     write(folder, {**formulas, "A1": login.replace("sandbox-secret", "wrong-secret")})
-    options = ("--config", "own.yaml", "--yes", "--force-rerun-all")
-    running.command("sheet", "fill", "BOM.xlsx", *options, folder=folder)
-    refused = "Unable to login to Nexar application, check Client Id and Secret"
-    assert values(folder / "BOM.filled.xlsx")["A1"] == refused
+    running.command("sheet", "fill", "BOM.xlsx", "--config", "own.yaml", "--yes", "--force-rerun-all", folder=folder)
+    assert (
+        values(folder / "BOM.filled.xlsx")["A1"] == "Unable to login to Nexar application, check Client Id and Secret"
+    )

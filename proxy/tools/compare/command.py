@@ -1,6 +1,6 @@
 """`v3bridge compare`: replay client requests against both services, report the differences, and give a verdict.
 
-Exit code 0: ready, or recorded; 1: not ready; 2: inconclusive, or nothing could be compared.
+Exit code 0: ready, or recorded; 1: not ready; 2: inconclusive, or not all could be recorded; 3: it could not run.
 """
 
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from proxy.tools.compare.judging.result import ComparisonResult
 
 STANDARD_OUTPUT = Path("-")
-INCONCLUSIVE = 2  # exit code
+INCONCLUSIVE, NOT_RUN = 2, 3  # exit codes; a mistake in options or files is NOT_RUN, too (proxy/cli/main.py)
 
 
 def _compare(chosen: ComparisonOptions) -> None:
@@ -36,9 +36,9 @@ def _compare(chosen: ComparisonOptions) -> None:
     try:
         result = event_loop.run(comparison.compare(chosen))
     except SystemExit:  # a second signal; exit code 1 would mean differences
-        raise typer.Exit(INCONCLUSIVE) from None
+        raise typer.Exit(NOT_RUN) from None
     if result is None:
-        raise typer.Exit(INCONCLUSIVE)
+        raise typer.Exit(NOT_RUN)
     if chosen.record and not result.candidate:
         for reason in (*result.notes, *(f"{each.requests} × not recorded: {each.reason}" for each in result.failures)):
             spending.say(reason)
@@ -80,7 +80,7 @@ def _check_files(chosen: ComparisonOptions) -> None:
     read = (chosen.requests, chosen.rules, chosen.config, chosen.baseline_file)
     used = {file.resolve() for file in read if file}
     for option, file in (("html", chosen.html), ("json", chosen.json), ("record", chosen.record)):
-        if file is None or file == STANDARD_OUTPUT:
+        if file is None or (option, file) == ("json", STANDARD_OUTPUT):
             continue
         if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
             raise typer.BadParameter(f"cannot be written: {file}", param_hint=f"--{option}")
@@ -91,25 +91,24 @@ def _check_files(chosen: ComparisonOptions) -> None:
 
 
 def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> None:
-    """Print the report, to standard error if the JSON goes to standard output, and write the others. Raises ConfigError
-    for a file that cannot be written, after the others are written: the parts are spent already."""
+    """Write the reports, then print one, to standard error if the JSON goes to standard output. Raises ConfigError for
+    a file that cannot be written, after everything else: the parts are spent already."""
     from rich.console import Console
 
     from proxy.cli.shown import FILE_WIDTH
     from proxy.tools.compare.judging.result import render_json
     from proxy.tools.compare.reports import html, terminal
 
-    aside = chosen.json == STANDARD_OUTPUT
-    screen = Console(stderr=aside)
-    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=FILE_WIDTH))
-    failed = []
-    for path, render in ((chosen.html, html.render), (chosen.json, render_json)):
-        if path == STANDARD_OUTPUT:
-            sys.stdout.write(render(result))
-        elif path is not None:
+    failed, aside = [], chosen.json == STANDARD_OUTPUT
+    for path, render in ((chosen.html, html.render), (None if aside else chosen.json, render_json)):
+        if path is not None:
             try:
                 path.write_text(render(result), encoding="utf-8")
             except OSError as error:
                 failed.append(f"the report {path} cannot be written: {error.strerror}")
+    if aside:
+        sys.stdout.write(render_json(result))
+    screen = Console(stderr=aside)
+    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=FILE_WIDTH))
     if failed:
         raise errors.ConfigError("; ".join(failed))

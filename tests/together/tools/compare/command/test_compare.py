@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support import commands
+from support.running_commands import run_in_this_process
+
+from proxy.tools.compare import comparison
 
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
@@ -92,6 +95,11 @@ REFUSED_EARLY = {
     "--html: cannot be written: no/such/folder/r.html": ["--baseline", "sandbox", "--html", "no/such/folder/r.html"],
     "--baseline: is missing: the URL of the old service": [],
     "--baseline: the configuration has no upstream: sandbox": ["--config", "own.yaml", "--baseline", "sandbox"],
+    "No such option: --basline": ["--basline", "sandbox"],
+    "Invalid value for '--sample': Input should be a valid integer": ["--sample", "few"],
+    "own.yaml:1:1: upstream: unknown key": ["--baseline", "sandbox", "--rules", "own.yaml"],
+    "no-such.yaml: cannot be read": ["--baseline", "sandbox", "--config", "no-such.yaml"],
+    "no-such.log: cannot be read": ["--baseline", "sandbox", "--requests", "no-such.log"],
 }
 RUN_ALL = """
 import json, sys
@@ -122,10 +130,19 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
         check=True,
     )
     *codes, loaded = done.stdout.splitlines()
-    assert codes == ["2"] * len(REFUSED_EARLY)
+    assert codes == ["3"] * len(REFUSED_EARLY)  # 2 is a verdict
     assert all(words in done.stderr for words in REFUSED_EARLY), done.stderr
     assert "proxy.tools.compare.command" in loaded.split()
     assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.app"} == set()
+
+
+def test_failure_of_the_program_is_no_verdict(make_request_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(_: Any) -> None:
+        raise ArithmeticError("a mistake of ours")
+
+    monkeypatch.setattr(comparison, "compare", fail)
+    done = run_in_this_process("compare", "--baseline", "sandbox", "--requests", make_request_file(1))
+    assert (done.returncode, "a mistake of ours" in done.stderr) == (3, True)
 
 
 async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:
@@ -164,6 +181,6 @@ async def test_missing_side_is_named(run_command: Any, services: Any, make_reque
     found = await run_command(
         "compare", *(word for pair in given.items() for word in pair), "--requests", make_request_file(1), "--yes"
     )
-    assert found.code == 2
+    assert found.code == 3
     assert f"Invalid value for {option}: is missing: the URL of the " in found.err
     assert services.baseline.requests == services.candidate.requests == []

@@ -28,7 +28,7 @@ async def test_report_never_replaces_a_file_of_another_option(
 ) -> None:
     file = "urls.txt" if other == "--requests" else "report"
     refused = await run_command("compare", *services.sides, *arguments, "--json", "report", option, f"./{file}")
-    assert (refused.code, (tmp_path / "urls.txt").read_text(), (tmp_path / "report").exists()) == (2, REQUESTS, False)
+    assert (refused.code, (tmp_path / "urls.txt").read_text(), (tmp_path / "report").exists()) == (3, REQUESTS, False)
     assert f"{option}: {file} is the file of another option, too: name another" in refused.err
 
 

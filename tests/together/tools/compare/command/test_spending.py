@@ -22,7 +22,7 @@ async def test_run_stops_at_its_budget(run_command: Any, services: Any, make_req
 
 async def test_non_interactive_run_needs_a_part_budget(run_command: Any, services: Any, make_request_file: Any) -> None:
     found = await run_command("compare", *services.sides, "--requests", make_request_file(5))
-    assert found.code == 2
+    assert found.code == 3
     assert "15 parts at most; no budget" in found.err
     assert "up to 15 parts may be spent" in found.err
     assert services.candidate.requests == []
@@ -41,12 +41,12 @@ async def test_terminal_asks_for_confirmation_before_parts_are_used(
     terminal = await run_on_terminal(*command)
     await terminal.until("Up to 15 parts may be spent. Continue?")
     terminal.type("n\n")
-    assert (await commands.wait(terminal.process)).code == 2
+    assert (await commands.wait(terminal.process)).code == 3
     assert services.candidate.requests == []
     terminal = await run_on_terminal(*command)
     await terminal.until("Continue?")
     await terminal.interrupt()
-    assert (await commands.wait(terminal.process)).code == 2
+    assert (await commands.wait(terminal.process)).code == 3
     assert services.candidate.requests == []
     terminal = await run_on_terminal(*command, "--budget", "4")
     await terminal.until("Up to 4 parts may be spent. Continue?")
