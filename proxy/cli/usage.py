@@ -53,6 +53,7 @@ log = structlog.get_logger()
 
 def usage(
     *,
+    application: Annotated[str | None, typer.Argument(help="With --forget-results: only those of this one.")] = None,
     config_file: option_fields.ConfigFile = None,
     as_json: option_fields.AsJson = False,
     clients: Annotated[
@@ -68,7 +69,7 @@ def usage(
         ),
     ] = None,
     forget_results: Annotated[
-        bool, typer.Option("--forget-results", help="Delete all kept results: each costs its parts again.")
+        bool, typer.Option("--forget-results", help="Say what stored results cost, ask, and delete them.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before results are deleted.")] = False,
 ) -> None:
@@ -76,20 +77,18 @@ def usage(
     settings = option_fields.configured(config_file)
     if [clients, set_ is not None, forget_results].count(True) > 1:
         raise typer.BadParameter("only one of --clients, --set and --forget-results")
-    why = None
-    if settings.upstream == "sandbox":
-        why = "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
-    elif settings.store.reveal() == "memory:":
-        why = "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
-    if why is not None and (set_ is not None or forget_results):
+    if application is not None and not forget_results:
+        raise typer.BadParameter("an application is named for --forget-results only", param_hint="APPLICATION")
+    why = _nothing_stored(settings)
+    if why and (set_ is not None or forget_results):
         raise errors.ConfigError(f"store: {why}")
     logging.configure("info", settings.log.format, sys.stderr)
     if forget_results:
-        _forget_results(settings, yes)
+        _forget_results(settings, application, yes)
         return
     if set_ is not None:
         _set(settings, set_)
-    if why is not None:
+    if why:
         typer.echo("[]" if as_json else why)
         return
     read: Callable[[StoredState], Awaitable[Any]] = _clients if clients else _usage
@@ -100,6 +99,15 @@ def usage(
         _print_clients(found)
     else:
         _print_usage(found, settings.store.shown)
+
+
+def _nothing_stored(settings: config.Config) -> str:
+    """Return why usage outlives no service; nothing where it does."""
+    if settings.upstream == "sandbox":
+        return "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
+    if settings.store.reveal() == "memory:":
+        return "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
+    return ""
 
 
 def _with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
@@ -153,13 +161,21 @@ def _set(settings: config.Config, text: str) -> None:
         typer.echo(f"API keys have limits of their own, whose usage is set alone: {', '.join(limited)}", err=True)
 
 
-def _forget_results(settings: config.Config, yes: bool) -> None:
-    """Delete the results that the store keeps, and have running services delete those in memory."""
-    spending.say("Results that are kept cost nothing; without them, each query costs its parts again.")
+def _forget_results(settings: config.Config, application: str | None, yes: bool) -> None:
+    """Say what the stored results of an application, or of all, cost; ask, and delete them. Running services drop those
+    in memory. Raises BadParameter and ConfigError."""
+    whose = [*settings.applications]
+    if application is not None:
+        if application not in whose:
+            raise typer.BadParameter(f"{application!r} is none of {', '.join(whose)}", param_hint="APPLICATION")
+        clients = {name: entry.client_id or name for name, entry in settings.applications.items()}
+        whose = [name for name in whose if clients[name] == clients[application]]  # they share results
+    parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
+    spending.say(f"The store has {parts} of {' and '.join(whose)}, free for a day; to fetch them again costs as many.")
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
-    deleted = _with_state(settings, lambda state: state.forget_results())
-    log.info("results forgotten", parts=deleted)
+    deleted = _with_state(settings, lambda state: state.forget_results(application))
+    log.info("results forgotten", parts=deleted, application=application or "all")
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 

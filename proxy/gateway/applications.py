@@ -68,6 +68,11 @@ class Application:
         return digest(self.credentials.client_id or self.credentials.name)
 
     @property
+    def scopes(self) -> str:
+        """How the scopes of its results begin, in every market and with all fields."""
+        return self.account[:8]
+
+    @property
     def name(self) -> str:
         return self.credentials.name
 

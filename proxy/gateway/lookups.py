@@ -100,7 +100,8 @@ class Lookups:
     def _scope(self, application: Application) -> str:
         context = application.context
         fields = self._features.digest
-        return _scope(self._address, application.account, context.country, context.currency, fields)
+        others = self._address, application.account, context.country, context.currency, fields
+        return application.scopes + _digest(*others)
 
 
 def _end(query: Query, outcome: Outcome) -> int:
@@ -112,5 +113,5 @@ def _end(query: Query, outcome: Outcome) -> int:
 
 
 @functools.lru_cache(maxsize=1024)
-def _scope(*texts: str) -> str:
-    return digest("\0".join(texts))[:32]  # 128 bits: it is in every key
+def _digest(*texts: str) -> str:
+    return digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key

@@ -52,15 +52,11 @@ class UsageRow(msgspec.Struct, frozen=True):
 
 
 class StoredState:
-    """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used.
-
-    `forget_results` deletes the results that are stored, has running services forget those in memory, and returns how
-    many parts.
-    """
+    """State of the service of a configuration. Raises StoreUnavailable wherever the store cannot be used."""
 
     def __init__(self, store: Store, settings: config.Config, clock: Clock) -> None:
         self._store = store
-        self.aclose, self.forget_results = store.aclose, store.forget
+        self.aclose = store.aclose
         self._applications = Applications(settings.applications)
         self._clock = clock
 
@@ -98,6 +94,18 @@ class StoredState:
         await self._store.set_usage(account.in_period(self._clock.now()), parts)
         await self._store.drop_value(f"{quota.EXHAUSTED}{account.id}")
         return before
+
+    async def stored_parts(self, application: str | None = None) -> int:
+        """Return how many parts are stored for an application, or for all."""
+        return await self._store.parts(self._scopes(application))
+
+    async def forget_results(self, application: str | None = None) -> int:
+        """Delete the results of an application, or all, have running services forget those in memory, and return how
+        many parts."""
+        return await self._store.forget(self._scopes(application))
+
+    def _scopes(self, application: str | None) -> str:
+        return "" if application is None else self._applications.by_name[application].scopes
 
     async def clients(self, days: int) -> list[Seen]:
         """Return who called in so many days (UTC), today among them, the last one first."""

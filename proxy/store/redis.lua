@@ -61,13 +61,15 @@ local function put(table, field, row, order)
   run('HSET', table, field, row)
 end
 
--- What was fetched between two times; returns how many parts.
-local function drop_fetched(first, last)
+-- Drops what was fetched between two times in scopes that begin so, or only counts it; returns how many parts.
+local function drop_fetched(first, last, scopes, is_counted)
   local parts = 0
   for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', first, last)) do
     local table, field = string.match(name, '^(%a+) (.*)$')
-    drop(table, field)
-    parts = parts + (table == 'part' and 1 or 0)
+    if string.sub(field, 3, 2 + #scopes) == scopes then -- of ["SCOPE","…"]
+      if not is_counted then drop(table, field) end
+      parts = parts + (table == 'part' and 1 or 0)
+    end
   end
   return parts
 end
@@ -79,8 +81,8 @@ local function drop_days(first)
   end
 end
 
-local function read(table, field, last)
-  if table == 'ages' then return drop_fetched(field, last) end
+local function read(table, field, last, scopes)
+  if table == 'ages' or table == 'parts' then return drop_fetched(field, last, scopes, table == 'parts') end
   if table == 'days' then return drop_days(field) end
   if field then return get(table, field) end
   return run('HGETALL', table)

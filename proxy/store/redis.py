@@ -146,10 +146,13 @@ class _RedisTransaction(Transaction):
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
         self.additions.append((json_text(pair), used, uncertain, reserved, limit))
 
-    def drop_fetched(self, oldest: float, latest: float) -> int:
+    def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
         # Not before the time is known.
         ranges = (("ages", "-inf", oldest), ("ages", latest, "+inf")) if self.now else ()
-        return sum(self._stored(each) or 0 for each in ranges)
+        return sum(self._stored((*each, scopes)) or 0 for each in ranges)
+
+    def count_parts(self, scopes: str) -> int:
+        return self._stored(("parts", "-inf", "+inf", scopes)) or 0
 
     def drop_ended(self, first_day: str) -> None:
         self._stored(("days", first_day))  # values end by themselves

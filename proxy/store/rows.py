@@ -98,8 +98,13 @@ class Transaction(ABC):
         """Add to usage; with a limit nothing is written if others have added so much meanwhile that it is exceeded."""
 
     @abstractmethod
-    def drop_fetched(self, oldest: float, latest: float) -> int:
-        """Drop results and parts that were fetched before or after these times; return how many parts."""
+    def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
+        """Drop results and parts that were fetched before or after these times, in scopes that begin so; return how
+        many parts."""
+
+    @abstractmethod
+    def count_parts(self, scopes: str) -> int:
+        """Return how many parts are stored in scopes that begin so."""
 
     @abstractmethod
     def drop_ended(self, first_day: str) -> None:

@@ -25,6 +25,7 @@ INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLIC
 """
 _DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
 _DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
+_IN_SCOPES = "substr(scope, 1, ?) = ?"
 _KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
 _PUT = {
     kind: f"INSERT OR REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})"
@@ -142,9 +143,15 @@ class _SqliteTransaction(Transaction):
         old = self._added.get(pair, (0, 0, 0))
         self._added[pair] = old[0] + used, old[1] + uncertain, old[2] + reserved
 
-    def drop_fetched(self, oldest: float, latest: float) -> int:
-        self._execute("DELETE FROM result WHERE fetched <= ? OR fetched >= ?", (oldest, latest))
-        return self._execute("DELETE FROM part WHERE fetched <= ? OR fetched >= ?", (oldest, latest)).rowcount
+    def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
+        chosen = f"WHERE (fetched <= ? OR fetched >= ?) AND {_IN_SCOPES}"
+        bounds = (oldest, latest, len(scopes), scopes)
+        self._execute(f"DELETE FROM result {chosen}", bounds)
+        return self._execute(f"DELETE FROM part {chosen}", bounds).rowcount
+
+    def count_parts(self, scopes: str) -> int:
+        found = self._execute(f"SELECT count(*) FROM part WHERE {_IN_SCOPES}", (len(scopes), scopes))
+        return int(found.fetchone()[0])
 
     def drop_ended(self, first_day: str) -> None:
         self._execute("DELETE FROM value WHERE until <= ?", (self.now,))

@@ -100,11 +100,16 @@ class Store(ABC):
             rows.put_value(f"epoch {account.account}", str(rows.epoch), FOREVER)
 
     @_transaction
-    def forget(self, rows: Transaction) -> int:
-        """Delete all results and parts; return how many parts. The value "forgotten" becomes another one, so that
-        memories of results are dropped with them."""
+    def parts(self, rows: Transaction, scopes: str = "") -> int:
+        """Return how many parts are stored in scopes that begin so."""
+        return rows.count_parts(scopes)
+
+    @_transaction
+    def forget(self, rows: Transaction, scopes: str = "") -> int:
+        """Delete results and parts in scopes that begin so; return how many parts. The value "forgotten" becomes
+        another one, so that memories of results are dropped with them."""
         rows.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        return rows.drop_fetched(math.inf, math.inf)
+        return rows.drop_fetched(math.inf, math.inf, scopes)
 
     async def value(self, key: str) -> str | None:
         """Return a small value; None where there is none or it has ended."""

@@ -376,13 +376,21 @@ async def test_forgetting_deletes_results_and_parts_and_is_counted(client: Clien
     await client.fetch(result("a", "u", "v", asked=2), result("empty"))
     await client.fetch(result("b", "w"), scope="other")
     before = await client.store.value("forgotten")
-    assert await client.store.forget() == 3
+    assert await client.store.parts() == await client.store.forget() == 3
     wants = ("a", "scope"), ("empty", "scope"), ("b", "other"), (Want("c", 1, part="w"), "other")
     assert not any([await client.stored(key, scope=scope) for key, scope in wants])
     between = await client.store.value("forgotten")
     assert await client.store.forget() == 0
     assert len({before, between, await client.store.value("forgotten")}) == 3
     assert await client.counts() == (3, 0, 0)
+
+
+async def test_results_of_scopes_that_begin_alike_are_counted_and_forgotten(client: Client) -> None:
+    for scope in ("a US", "a DE", "b US"):
+        await client.fetch(result("k", "u"), scope=scope)
+    assert [await client.store.parts(scopes) for scopes in ("a ", "b", "x", "")] == [2, 1, 0, 3]
+    assert [await client.store.forget("x"), await client.store.forget("a "), await client.store.parts()] == [0, 2, 1]
+    assert [bool(await client.stored("k", scope=scope)) for scope in ("a US", "a DE", "b US")] == [False, False, True]
 
 
 async def test_forgetting_frees_no_key_that_is_busy(client: Client, time: ManualClock) -> None:

@@ -4,13 +4,16 @@ import datetime
 import json
 import re
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from support.running_commands import Run
+from support.running_commands import Run, Start
 from together.cli.conftest import UseStore
 
+import nexar_sandbox
 from proxy import config
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish
@@ -172,9 +175,65 @@ def test_clients_are_listed_with_what_they_lose_and_unused_keys(
 def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, config_file: str) -> None:
     asked = run_command("usage", "--config", config_file, "--forget-results")
     assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
-    assert "costs its parts again" in asked.stderr
+    assert "The store has 0 parts of shop and trial, free for a day; to fetch" in asked.stderr
     done = run_command("usage", "--config", config_file, "--forget-results", "--yes")
     assert (done.returncode, done.stdout) == (0, "0 parts forgotten; running services follow within a second.\n")
+
+
+@pytest.mark.parametrize(
+    "arguments, said",
+    [
+        (("shpo", "--forget-results"), "APPLICATION: 'shpo' is none of shop, trial"),
+        (("shop",), "APPLICATION: an application is named for --forget-results only"),
+        (("--clients", "--forget-results"), "only one of --clients, --set and --forget-results"),
+    ],
+)
+def test_mistake_in_what_is_forgotten_is_named(
+    run_command: Run, config_file: str, arguments: tuple[str, ...], said: str
+) -> None:
+    done = run_command("usage", "--config", config_file, *arguments)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+
+
+SERVED = """
+listen: {{port: 0}}
+admin: false
+upstream: {{graphql_url: "{0}/graphql", token_url: "{0}/connect/token"}}
+store: sqlite:state.sqlite
+applications:
+  shop: {{client_id: id-1, client_secret: secret-1, apikeys: [k3y-of-shop]}}
+  web: {{client_id: id-1, client_secret: secret-1, apikeys: [k3y-of-web], country: DE}}
+  trial: {{client_id: id-2, client_secret: secret-2, apikeys: [k3y-of-trial]}}
+"""
+
+
+def test_results_of_one_application_are_forgotten_and_cost_again(
+    start_command: Start, run_command: Run, tmp_path: Path
+) -> None:
+    applications = tuple(
+        nexar_sandbox.SandboxApplication(name, f"app-{name}", f"id-{name}", f"secret-{name}") for name in "12"
+    )
+    file, query = tmp_path / "own.yaml", quote('[{"mpn":"SN74S74N","limit":1}]')
+    with nexar_sandbox.running(nexar_sandbox.SandboxSettings(applications=applications)) as upstream:
+        file.write_text(SERVED.format(upstream.url))
+        (line,) = start_command("serve", "--config", str(file)).until("listening at")
+        url = f"{line.split()[4].rstrip('.')}/parts/match?queries={query}&apikey=k3y-of-"
+
+        def costs() -> list[int]:
+            names = ("shop", "web", "trial")
+            return [int(urllib.request.urlopen(url + name).headers["X-Parts-Cost"]) for name in names]
+
+        assert (costs(), costs()) == ([1, 1, 1], [0, 0, 0])
+        forget = ("usage", "--config", str(file), "--forget-results")
+        done = run_command(*forget, "web", "--yes")
+        assert "The store has 2 parts of shop and web, free for a day" in done.stderr
+        assert (done.returncode, done.stdout[:18]) == (0, "2 parts forgotten;")
+        again, end = [0, 0, 0], time.monotonic() + 30
+        while again[:2] != [1, 1]:  # the service reads once a second that results are forgotten
+            assert time.monotonic() < end, again
+            again = [sum(both) for both in zip(again, costs(), strict=True)]
+        assert again[2] == 0
+        assert run_command(*forget, "--yes").stdout.startswith("3 parts forgotten;")
 
 
 def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
