@@ -32,8 +32,8 @@ the call of one."""
 EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "openpyxl": "sheet"}
 """Extra of pyproject.toml by the package that it installs."""
 
-NOT_RUN = {"compare": 3}
-"""Exit code of commands that could not run, whatever the reason, where 1 and 2 are results."""
+NOT_RUN = {"compare": 3, "conform": 2, "sheet": 2}
+"""Exit code of commands that could not run, whatever the reason, where 1 is a result; of compare, 2 is one, too."""
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 
