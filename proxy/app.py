@@ -5,7 +5,6 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import structlog
@@ -89,7 +88,7 @@ class Service:
         """Begin to serve an App, with its metrics and records."""
         self.app = app
         app.gateway.metrics.stored = app.gateway.stored_metrics
-        app.gateway.metrics.caches["responses"] = app.clients.responses.usage
+        app.gateway.metrics.cached = app.clients.responses.usage
         self.recorder.days = app.gateway.settings.clients.days
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
@@ -141,22 +140,21 @@ async def serving(
     clock: clocks.Clock | None = None,
     name: str = "",
     ended: Sequence[str] = (),
-    file: Path | None = None,
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end; `file` is that of its metrics. Raises ConfigError and MappingError."""
+    has to end. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
-        state = gateways.opened_process(settings, clock, metering.Metrics(clock, file), name=name, ended=ended)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
         service = Service(core, settings.clients.days)
         service.recorder.start()
         stack.push_async_callback(service.recorder.close)
-        stack.callback(core.metrics.write)
+        stack.callback(core.metrics.flush)
         measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
         measuring.start()
         stack.push_async_callback(measuring.close)

@@ -207,8 +207,7 @@ class Server:
             self._selector.unregister(child.pipe)
             child.pipe.close()
             self._children.remove(child)
-            if child.place.metrics is not None:
-                metrics.forget_gauges(child.place.metrics)
+            metrics.forget_gauges(child.pid)
         return ended
 
     def _fork(self, child: Child) -> None:

@@ -9,7 +9,6 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -29,11 +28,11 @@ SANDBOX_HOST = "127.0.0.1"
 logger = structlog.get_logger()
 
 
-def run(options: str) -> int:
-    """Run the service with the options of `serve`, in JSON, to its end; return the exit code."""
+def run(folder: str, options: str) -> int:
+    """Run the service with the options of `serve`, in JSON, to its end; return the exit code. Its processes share the
+    folder."""
     try:
-        with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
-            return Service(Path(folder), **json.loads(options)).run()
+        return Service(Path(folder), **json.loads(options)).run()
     except errors.StartError as error:
         wording.print_mistake(error.message)
         return 2
@@ -53,7 +52,7 @@ class Service:
         self._admin_failure = ""  # why the operators' port cannot be opened: the service runs without it
         self._workers = self._open()
         self._url = _url(self._settings.listen.host, self._workers[0].public)
-        self._metrics = metrics.Metrics(file=folder / "parent.json")
+        self._metrics = metrics.Metrics()
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code."""
@@ -65,8 +64,7 @@ class Service:
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
         children = [
-            server.Child(worker.Place(number, each, metrics=self._folder / f"{number}.json"), run_worker)
-            for number, each in enumerate(self._workers, 1)
+            server.Child(worker.Place(number, each), run_worker) for number, each in enumerate(self._workers, 1)
         ]
         if self._sandbox is not None:
             children.append(server.Child(worker.Place(0, self._sandbox), _run_sandbox))

@@ -10,6 +10,7 @@ from itertools import count
 import structlog
 from aiohttp import hdrs, web
 from multidict import istr
+from prometheus_client import Histogram
 
 from proxy import errors, redaction
 from proxy.kit.clock import Clock
@@ -88,7 +89,7 @@ class RequestMiddleware:
         self._clock = clock
         self._ids = ids
         self._seen = seen
-        self._counted: dict[tuple[str, int], tuple[Value, Value]] = {}
+        self._counted: dict[tuple[str, int], tuple[Value, Histogram]] = {}
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -161,7 +162,7 @@ class RequestMiddleware:
             error=kind,
         )
 
-    def _count(self, route: str, status: int) -> tuple[Value, Value]:
+    def _count(self, route: str, status: int) -> tuple[Value, Histogram]:
         """Return the metrics of requests to a route that had a status."""
         made = self._metrics.requests.labels(route, str(status)), self._metrics.request_seconds.labels(route)
         return self._counted.setdefault((route, status), made)
