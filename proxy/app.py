@@ -10,6 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from proxy import config, redaction, sockets
+from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState
 from proxy.gateway.readiness import Readiness
@@ -21,6 +22,7 @@ from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
 from proxy.web import composition, middleware, operators, routing, server
 from proxy.web.connections import Limits
+from proxy.web.status import ServiceState
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
@@ -59,7 +61,7 @@ class Service:
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = SeenRequests(hidden), middleware.RequestIds(hidden)
+        self._seen, self._ids = SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
         self.recorder = Recorder(self._seen, core.store, days, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None
@@ -76,7 +78,7 @@ class Service:
             self._api_keys |= gateway.applications.clients.keys()
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
-            state = operators.ServiceState(gateway, readiness.checks, self._started)
+            state = ServiceState(gateway, readiness.checks, self._started)
             clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)

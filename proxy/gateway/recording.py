@@ -4,6 +4,7 @@ They are written every INTERVAL_SECONDS and at the end. A process that is killed
 write. While the store is unavailable they wait in memory, bounded (telemetry/seen.py).
 """
 
+import asyncio
 import secrets
 
 import structlog
@@ -12,7 +13,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.periodic import PeriodicTask
 from proxy.model import Seen
-from proxy.store.protocol import DAY_SECONDS
+from proxy.store.protocol import DAY_SECONDS, FAILURE
 from proxy.store.store import Store
 from proxy.telemetry.seen import SeenRequests
 
@@ -50,7 +51,11 @@ class Recorder:
         first_day = int(self._clock.now() // DAY_SECONDS) - self.days + 1
         if self._rows:  # under the same id, so that they are added once
             await self._add(first_day)
-        self._id, self._rows = secrets.token_hex(16), [*self._seen.take()]
+        self._id = secrets.token_hex(16)
+        for row in self._seen.take():
+            self._rows.append(row)
+            if row.kind == FAILURE:  # to hide keys in it takes a millisecond
+                await asyncio.sleep(0)
         if self._rows or first_day != self._first_day:
             await self._add(first_day)
 
