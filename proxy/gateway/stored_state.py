@@ -77,12 +77,12 @@ class StoredState:
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
-        first = self.first_day(days).isoformat()
+        first = self.first_day(days)
+        periods = [(first + timedelta(day)).isoformat() for day in range(days)]
         names = {each.id: each.name for each in self._applications.charged}
         found: dict[str, dict[str, int]] = {}
-        for row in await self._store.usage():
-            if row.account in names and len(row.period) == len(first) and row.period >= first:
-                found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
+        for row in await self._store.usage([(account, period) for account in names for period in periods]):
+            found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
         return found
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:

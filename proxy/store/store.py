@@ -85,6 +85,7 @@ class Store(ABC):
         """Return accounts and periods with usage, by both: these, or all."""
         if pairs is None:
             return sorted(row for row in rows.all(Usage) if any(row[2:]))
+        rows.load(Usage, pairs)
         return sorted(row for pair in pairs if (row := rows.get(Usage, *pair)) and any(row[2:]))
 
     @_transaction

@@ -82,6 +82,12 @@ class Tokens:
         """Return the error if the credentials or a new token were refused, and none has been accepted since."""
         return self._of(credentials).refusal
 
+    async def stored(self, credentials: Credentials) -> tuple[float | None, str | None]:
+        """Return until when the token is valid that all processes use, in seconds since 1970, and why the last request
+        for one failed; None without a token, or a failure since the last one. Raises StoreUnavailable."""
+        token, backoff = await self._stored.token(credentials), await self._stored.backoff(credentials)
+        return token.expires if token else None, backoff.message if backoff else None
+
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.
 
