@@ -46,6 +46,8 @@ class Service:
         self._folder, self._config_file, self._listen, self._admin_port = folder, config_file, listen, admin_port
         self._file = Path(config_file).absolute() if config_file else shipped.path("config.yaml")
         self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), sockets.take(os.environ)
+        if self._passed:
+            self._listen |= zip(("host", "port"), sockets.address(self._passed[0]), strict=True)
         self._settings = self._read()
         self._sandbox: sockets.WorkerSockets | None = None
         self._sandbox_url = ""
@@ -76,28 +78,24 @@ class Service:
         admin = settings.admin
         if admin and self._admin_port is not None:
             admin = replace(admin, port=self._admin_port)
-        settings = replace(settings, listen=replace(settings.listen, **self._listen), admin=admin)
-        return sockets.apply(settings, self._passed)
+        return replace(settings, listen=replace(settings.listen, **self._listen), admin=admin)
 
     def _open(self) -> list[sockets.WorkerSockets]:
-        """Open the ports, except those of the service manager, and return those of each worker. Raises ConfigError if
+        """Open the ports, except that of the service manager, and return those of each worker. Raises ConfigError if
         the address is in use, or both ports are one."""
-        listen, admin, passed = self._settings.listen, self._settings.admin, self._passed
+        listen, admin = self._settings.listen, self._settings.admin
         has_sandbox = self._settings.upstream == "sandbox"
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
             raise errors.ConfigError(f"upstream: sandbox is not installed; {extras.install_line('sandbox')}")
-        if admin and not passed.admin and admin.port and admin.port == listen.port:
+        if admin and admin.port and admin.port == listen.port:
             raise errors.ConfigError(
                 f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"
             )
-        if passed.http:
-            public = sockets.give_out(passed.http, listen.workers)
-        else:
+        public = [self._passed] * listen.workers
+        if not self._passed:
             public = sockets.open_port(listen.host, listen.port, listen.workers)
         operators: list[sockets.Sockets] = [()] * listen.workers
-        if passed.admin:
-            operators = sockets.give_out(passed.admin, listen.workers)
-        elif admin:
+        if admin:
             try:
                 operators = sockets.open_port(admin.host, admin.port, listen.workers, for_operators=True)
             except errors.ConfigError as error:
@@ -145,9 +143,8 @@ class Service:
         if admin_url:
             lines.append(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
         print("\n".join(lines), flush=True)  # noqa: T201 - for who starts it
-        for name, passed in zip((sockets.HTTP, sockets.ADMIN), self._passed, strict=True):
-            for each in passed:
-                logger.info("socket inherited", name=name, address=sockets.shown(*sockets.address(each)))
+        for each in self._passed:
+            logger.info("socket inherited", address=sockets.shown(*sockets.address(each)))
         logger.info(
             "service started",
             version=__version__,
