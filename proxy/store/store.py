@@ -151,6 +151,12 @@ class Store(ABC):
         return 0.0
 
     @_transaction
+    def take_again(self, rows: Transaction, key: str, windows: Sequence[Window]) -> None:
+        """Count the newest request from now on: it has arrived at some moment since it was counted."""
+        times = [*(rows.text(f"taken {key}") or "").split()[:-1], str(rows.now)]
+        rows.put_value(f"taken {key}", " ".join(times), max(window.seconds for window in windows))
+
+    @_transaction
     def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen], first_day: int = 0) -> None:
         """Add requests, once for each id, and delete what was seen before the first day."""
         if rows.text(f"seen {id}") is not None:

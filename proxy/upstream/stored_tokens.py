@@ -79,7 +79,14 @@ class StoredTokens:
     async def take(self, credentials: Credentials) -> float:
         """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
         allowed."""
-        return await self.store.take(f"token requests {_digest(self.token_url, credentials.client_id)}", RATE_LIMITS)
+        return await self.store.take(self._window(credentials), RATE_LIMITS)
+
+    async def arrived(self, credentials: Credentials) -> None:
+        """Count the token request from its response on: the identity service counts it from when it arrives."""
+        await self.store.take_again(self._window(credentials), RATE_LIMITS)
+
+    def _window(self, credentials: Credentials) -> str:
+        return f"token requests {_digest(self.token_url, credentials.client_id)}"
 
     async def lease(self, credentials: Credentials, owner: str) -> bool:
         """Take the token lease; return False if another process has it."""

@@ -190,9 +190,13 @@ class Tokens:
         try:
             await self._wait_for_rate_limit(credentials)
             sent = self._clock.now()
-            reply = await identity.request_token(
-                self._session, self._token_url, self._scope, credentials, REQUEST_SECONDS
-            )
+            try:
+                reply = await identity.request_token(
+                    self._session, self._token_url, self._scope, credentials, REQUEST_SECONDS
+                )
+            finally:
+                with contextlib.suppress(errors.StoreUnavailable):
+                    await self._stored.arrived(credentials)
             token = identity.parse(reply, credentials.name, sent)
             outcome = "ok"
         except errors.ServerError as error:

@@ -211,6 +211,27 @@ async def test_third_token_request_within_a_second_waits(store: Any, service: An
     assert service.clock.now() - started == pytest.approx(1.0)
 
 
+async def test_requests_count_when_they_arrive(start: Any, service: Any) -> None:
+    """The first takes 0.9 s on its way. Two processes share the window."""
+    arrived: list[float] = []
+
+    def arrive(seconds: float) -> None:
+        def make() -> Any:
+            service.clock.advance(seconds)
+            arrived.append(service.clock.now())
+            return {"payload": {"access_token": f"token{len(arrived)}", "expires_in": DAY}}
+
+        service.respond(make)
+
+    workers = start(), start()
+    for number, seconds in enumerate((0.9, 0.0, 0.0, 0.5, 0.0, 0.0)):
+        arrive(seconds)
+        worker = workers[number % 2]
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
+    assert len(arrived) == 6
+    assert all(later - first >= 1.0 for first, later in zip(arrived, arrived[2:], strict=False))
+
+
 async def test_long_wait_for_the_rate_limit_is_an_error(store: Any, service: Any) -> None:
     service.grant(times=200)
     for _ in range(200):
