@@ -100,8 +100,6 @@ class UpstreamSettings(Settings, frozen=True):
 
     graphql_url: Url = "https://api.nexar.com/graphql"
     token_url: Url = "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
-    # The contract calls it optional (graphql.md §4.1): it may be empty.
-    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
     # The only site that v3 had; a field such as `octopart_url` has its name from it.
     site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
     # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.

@@ -63,7 +63,7 @@ class Gateway:
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed
         self.http = session.open_session(upstream)
-        self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
+        self.tokens = Tokens(self.http, upstream.token_url, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
         lists = process.lists_of((*sources, upstream.graphql_url))

@@ -48,13 +48,12 @@ class Backoff(msgspec.Struct, frozen=True):
 class StoredTokens:
     """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
 
-    Keys are made of digests: they reveal nothing, and a changed secret or scope never finds an old token. That of the
+    Keys are made of digests: they reveal nothing, and a changed secret never finds an old token. That of the
     windows does not depend on the secret, because the identity service counts requests by client id.
     """
 
     store: Store
     token_url: str
-    scope: str
     clock: Clock
 
     async def token(self, credentials: Credentials) -> AccessToken | None:
@@ -108,7 +107,7 @@ class StoredTokens:
 
     def _key(self, kind: str, credentials: Credentials) -> str:
         secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        return f"{kind} {_digest(self.token_url, self.scope, credentials.client_id, secret)}"
+        return f"{kind} {_digest(self.token_url, credentials.client_id, secret)}"
 
 
 def _digest(*parts: str | None) -> str:

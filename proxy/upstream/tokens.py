@@ -53,7 +53,6 @@ class Tokens:
         self,
         session: aiohttp.ClientSession,
         token_url: str,
-        scope: str,
         *,
         store: Store,
         clock: Clock,
@@ -63,8 +62,7 @@ class Tokens:
     ) -> None:
         self._session = session
         self._token_url = token_url
-        self._scope = scope
-        self._stored = StoredTokens(store, token_url, scope, clock)
+        self._stored = StoredTokens(store, token_url, clock)
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
@@ -191,9 +189,7 @@ class Tokens:
             await self._wait_for_rate_limit(credentials)
             sent = self._clock.now()
             try:
-                reply = await identity.request_token(
-                    self._session, self._token_url, self._scope, credentials, REQUEST_SECONDS
-                )
+                reply = await identity.request_token(self._session, self._token_url, credentials, REQUEST_SECONDS)
             finally:
                 with contextlib.suppress(errors.StoreUnavailable):
                     await self._stored.arrived(credentials)

@@ -27,11 +27,9 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_sto
     processes: list[tokens.Tokens] = []
     async with aiohttp.ClientSession() as session:
 
-        def started(scope: str = "supply.domain") -> tokens.Tokens:
+        def started() -> tokens.Tokens:
             rng = random.Random(len(processes) + 1)
-            known = tokens.Tokens(
-                session, URL, scope, store=shared_store, clock=clock, rng=rng, metrics=metrics, sleep=sleep
-            )
+            known = tokens.Tokens(session, URL, store=shared_store, clock=clock, rng=rng, metrics=metrics, sleep=sleep)
             processes.append(known)
             return known
 
@@ -296,12 +294,6 @@ async def test_other_credentials_find_no_stored_token(start: Any, service: Any, 
     assert await start().get(replace(CREDENTIALS, **change)) != token
 
 
-async def test_other_scope_finds_no_stored_token(start: Any, service: Any) -> None:
-    service.grant(times=2)
-    token = await start().get(CREDENTIALS)
-    assert await start(scope="design.domain").get(CREDENTIALS) != token
-
-
 async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
@@ -487,7 +479,7 @@ async def test_token_that_the_store_does_not_take_is_used(start: Any, service: A
 
 
 async def test_another_process_requests_the_token_when_one_died(start: Any, service: Any, shared_store: Any) -> None:
-    stored = stored_tokens.StoredTokens(shared_store, URL, "supply.domain", service.clock)
+    stored = stored_tokens.StoredTokens(shared_store, URL, service.clock)
     assert await stored.lease(CREDENTIALS, "a process that was killed")
     service.grant()
     started = service.clock.now()
