@@ -182,4 +182,4 @@ def _limits(settings: config.Config) -> Limits:
             open_files=hard,
             reserved=reserved,
         )
-    return Limits(allowed, settings.listen.stop_seconds)
+    return Limits(allowed)

@@ -22,7 +22,7 @@ from proxy import app, config, errors, sockets
 from proxy.telemetry import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
-KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
+KILL_AFTER = 5.0  # seconds beyond config.STOP_SECONDS after which a worker is killed
 
 log = structlog.get_logger()
 
@@ -77,7 +77,7 @@ async def _serve(place: Place, settings: config.Config, pipe: socket.socket, out
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()
         # Nobody else would end this process where the parent has been killed.
-        signal.alarm(math.ceil(service.app.gateway.settings.listen.stop_seconds + KILL_AFTER))
+        signal.alarm(math.ceil(config.STOP_SECONDS + KILL_AFTER))
         following.cancel()
 
 

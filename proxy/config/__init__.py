@@ -40,6 +40,7 @@ PARTS_MAX = 1_000_000_000_000
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
 UPSTREAM_CONNECTIONS = 256  # open at once
 CONNECT_SECONDS = 5.0  # to open one: name lookup, TCP and TLS, with an outgoing proxy
+STOP_SECONDS = 10.0  # for requests under way when the service stops
 RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
 WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 
@@ -76,7 +77,6 @@ class ListenSettings(Settings, frozen=True):
     host: Host = "127.0.0.1"
     port: Port = 8080
     workers: Annotated[int, number("processes", 1, 256)] = 1
-    stop_seconds: Annotated[float, number("seconds", 0, 3600)] = 10.0
     connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
     failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
     trusted_proxies: Annotated[

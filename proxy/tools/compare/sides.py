@@ -100,8 +100,7 @@ async def _serve(settings: config.Config, stack: AsyncExitStack) -> tuple[str, d
     local = msgspec.structs.replace(
         settings,
         applications=applications,
-        # The run has received all of its responses when it ends, so there is nothing to wait for.
-        listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        listen=config.ListenSettings(port=0),
         admin=False,
     )
     service = await stack.enter_async_context(app.serving(local))
