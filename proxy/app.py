@@ -55,14 +55,14 @@ class Service:
 
     app: App
 
-    def __init__(self, core: ProcessState, days: int) -> None:
+    def __init__(self, core: ProcessState) -> None:
         self.url = self.operators_url = ""
         self._core = core
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
         self._seen, self._ids = SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
-        self.recorder = Recorder(self._seen, core.store, days, core.clock)
+        self.recorder = Recorder(self._seen, core.store, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
@@ -79,7 +79,7 @@ class Service:
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
             state = ServiceState(gateway, readiness.checks, self._started)
-            clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
+            clients = composition.compose(state, self._ids, self._seen)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
@@ -91,7 +91,6 @@ class Service:
         self.app = app
         app.gateway.metrics.stored = app.gateway.stored_metrics
         app.gateway.metrics.cached = app.clients.responses.usage
-        self.recorder.days = app.gateway.settings.clients.days
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
@@ -153,7 +152,7 @@ async def serving(
             stack.enter_context(each)
         state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
-        service = Service(core, settings.clients.days)
+        service = Service(core)
         service.recorder.start()
         stack.push_async_callback(service.recorder.close)
         stack.callback(core.metrics.flush)

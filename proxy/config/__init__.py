@@ -219,12 +219,6 @@ class CacheSettings(Settings, frozen=True):
     bytes: Annotated[int, number("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
 
 
-class ClientSettings(Settings, frozen=True):
-    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
-
-    days: Annotated[int, number("days", 0, 396, "nothing is recorded")] = 396
-
-
 class LogSettings(Settings, frozen=True):
     """Log on standard error."""
 
@@ -255,5 +249,4 @@ class Config(Settings, frozen=True):
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()
     cache: CacheSettings = CacheSettings()
-    clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()

@@ -16,7 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.model import Seen
 from proxy.store import open as opening
 from proxy.store import protocol
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Want
+from proxy.store.protocol import CLIENT, CLIENT_DAYS, FAILURE, UNKNOWN_KEY, Begin, Finish, Want
 from proxy.store.store import Store
 from proxy.upstream import classify
 
@@ -107,11 +107,11 @@ class StoredState:
     def _scopes(self, application: str | None) -> str:
         return "" if application is None else self._applications.by_name[application].scopes
 
-    async def clients(self, days: int) -> list[Seen]:
-        """Return who called in so many days (UTC), today among them, the last one first."""
-        return await self._store.seen(CLIENT, (self.first_day(days) - date(1970, 1, 1)).days)
+    async def clients(self) -> list[Seen]:
+        """Return who called in the last CLIENT_DAYS, the last one first."""
+        return await self._store.seen(CLIENT, (self.first_day() - date(1970, 1, 1)).days)
 
-    def first_day(self, days: int) -> date:
+    def first_day(self, days: int = CLIENT_DAYS) -> date:
         """Return the first of so many days (UTC), today among them."""
         return datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(days - 1)
 

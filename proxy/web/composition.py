@@ -20,8 +20,8 @@ class ClientHandler(NamedTuple):
     responses: responses.EncodedResponses
 
 
-def compose(state: ServiceState, ids: middleware.RequestIds, seen: SeenRequests | None) -> ClientHandler:
-    """Build the parts in the order in which they use each other. `seen` is None where nobody is recorded."""
+def compose(state: ServiceState, ids: middleware.RequestIds, seen: SeenRequests) -> ClientHandler:
+    """Build the parts in the order in which they use each other."""
     gateway = state.gateway
     settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now

@@ -79,7 +79,7 @@ class RequestMiddleware:
         metrics: Metrics,
         clock: Clock,
         ids: RequestIds,
-        seen: SeenRequests | None,
+        seen: SeenRequests,
     ) -> None:
         self._routes = routes
         self._v3 = v3
@@ -152,7 +152,7 @@ class RequestMiddleware:
         values = (state.origin.address, application, cache, kind, key, method, milliseconds, parts)
         # Checks are polled by balancers.
         logging.request_completed("debug" if is_check else "info", now, (*values, request_id, route, status))
-        if self._seen is None or is_check:
+        if is_check:
             return
         if failure is not None and kind is not None and (key is not None or status >= 500):
             detail = FailureDetail(request_id, method, status, milliseconds, kind, failure.message, request.raw_path)

@@ -24,7 +24,7 @@ from proxy.traffic.v3_request import V3Request, parse_target
 
 CHECK_SECONDS = 5.0  # after which a check of readiness has failed
 REPLACED = "the configuration was replaced meanwhile"
-CLIENTS_MAX, CLIENT_DAYS = 50, 30  # that called last, in the last days
+CLIENTS_MAX = 50  # that called last
 DAYS = 31  # of usage: all of a month
 RATE_DAYS = 7  # whose mean is the present rate, today among them
 FAR_DAYS = 3_650  # nobody plans for longer
@@ -72,7 +72,7 @@ async def read(service: ServiceState, explained: str = "") -> Row:
         stored = {
             "tokens": await _tokens(gateway),
             "usage": await _usage(gateway.state, now),
-            "clients": _clients(await gateway.state.clients(CLIENT_DAYS)),
+            "clients": _clients(await gateway.state.clients()),
             "unknown_keys": [*map(_unknown_key, await gateway.state.unknown_keys())],
             "failures": [*map(_failure, await gateway.state.failures())],
         }
