@@ -1,4 +1,7 @@
-"""The page of what is assumed of the Nexar services."""
+"""The page of what is assumed of the Nexar services.
+
+`python -m docs.compatibility > docs/reference/compatibility.md`
+"""
 
 from pathlib import Path
 
@@ -25,3 +28,7 @@ def page() -> str:
         for each in assumptions.ALL
     )
     return citations.linked(INTRODUCTION + "".join(rows), Path(__file__).parent / "reference")
+
+
+if __name__ == "__main__":
+    print(page(), end="")

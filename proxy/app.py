@@ -5,12 +5,12 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
 from proxy import config, redaction, sockets
-from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState
 from proxy.gateway.readiness import Readiness
@@ -22,7 +22,6 @@ from proxy.telemetry.seen import SeenRequests
 from proxy.upstream import session
 from proxy.web import composition, middleware, operators, routing, server
 from proxy.web.connections import Limits
-from proxy.web.status import ServiceState
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
@@ -55,14 +54,14 @@ class Service:
 
     app: App
 
-    def __init__(self, core: ProcessState) -> None:
+    def __init__(self, core: ProcessState, days: int) -> None:
         self.url = self.operators_url = ""
         self._core = core
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
-        self.recorder = Recorder(self._seen, core.store, core.clock)
+        self._seen, self._ids = SeenRequests(hidden), middleware.RequestIds(hidden)
+        self.recorder = Recorder(self._seen, core.store, days, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
@@ -78,8 +77,8 @@ class Service:
             self._api_keys |= gateway.applications.clients.keys()
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
-            state = ServiceState(gateway, readiness.checks, self._started)
-            clients = composition.compose(state, self._ids, self._seen)
+            state = operators.ServiceState(gateway, readiness.checks, self._started)
+            clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
@@ -90,7 +89,8 @@ class Service:
         """Begin to serve an App, with its metrics and records."""
         self.app = app
         app.gateway.metrics.stored = app.gateway.stored_metrics
-        app.gateway.metrics.cached = app.clients.responses.usage
+        app.gateway.metrics.caches["responses"] = app.clients.responses.usage
+        self.recorder.days = app.gateway.settings.clients.days
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
@@ -141,21 +141,22 @@ async def serving(
     clock: clocks.Clock | None = None,
     name: str = "",
     ended: Sequence[str] = (),
+    file: Path | None = None,
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end. Raises ConfigError and MappingError."""
+    has to end; `file` is that of its metrics. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
-        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock, file), name=name, ended=ended)
         core = await stack.enter_async_context(state)
-        service = Service(core)
+        service = Service(core, settings.clients.days)
         service.recorder.start()
         stack.push_async_callback(service.recorder.close)
-        stack.callback(core.metrics.flush)
+        stack.callback(core.metrics.write)
         measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
         measuring.start()
         stack.push_async_callback(measuring.close)
@@ -181,4 +182,4 @@ def _limits(settings: config.Config) -> Limits:
             open_files=hard,
             reserved=reserved,
         )
-    return Limits(allowed)
+    return Limits(allowed, settings.listen.stop_seconds)

@@ -29,20 +29,16 @@ def _load(rows: Transaction, begins: Sequence[Begin]) -> None:
     """Read together what most of them need."""
     rows.load(ResultRow, [(each.scope, each.want.key) for each in begins])
     keys = [f"busy {each.scope} {each.want.key}" for each in begins]
-    parts = [(each.scope, each.want.part) for each in begins if each.want.part is not None]
-    others = [f"part {scope} {part}" for scope, part in parts] + [f"done {each.id}" for each in begins]
-    rows.load(Value, [(key,) for key in keys + others])
-    rows.load(PartRow, parts)
+    rows.load(Value, [(key,) for key in keys] + [(f"done {each.id}",) for each in begins])
+    rows.load(PartRow, [(each.scope, each.want.part) for each in begins if each.want.part is not None])
     ids = [each.id for each in begins] + [id for key in keys if (id := rows.text(key)) is not None]
     rows.load(Reservation, [(id,) for id in ids])
 
 
 def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow]:
     """Yield what may serve a want: a result of the part that it names, and the stored result of its key."""
-    if want.part is not None:
-        for uid in (want.part, rows.text(f"part {scope} {want.part}")):
-            if uid is not None:
-                yield ResultRow(scope, want.key, rows.now, want.end, 1, json_text([Hit(uid)]), None)
+    if want.part is not None and (part := rows.part(scope, want.part)) is not None:
+        yield ResultRow(scope, want.key, rows.now, want.end, 1, json_text([Hit(part.uid)]), None)
     if (row := rows.get(ResultRow, scope, want.key)) is not None:
         yield row
 
@@ -50,8 +46,7 @@ def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow
 def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair], limits: dict[Pair, int]) -> Outcome:
     want, busy_key = begin.want, f"busy {begin.scope} {begin.want.key}"
     stored = _stored(rows, begin, want)
-    start = 0 if stored is None else stored.asked
-    missing = want.end - start
+    missing = want.end - (0 if stored is None else stored.asked)
     parts = missing * want.parts
     id = rows.text(busy_key)
     other = None if id is None else rows.get(Reservation, id)
@@ -67,11 +62,7 @@ def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]
     if rows.get(Reservation, begin.id) is not None or rows.text(f"done {begin.id}") is not None:
         return Busy()  # sent again, and ended meanwhile
     accounts = json_text(account[:2] for account in begin.accounts)
-    before = rows.valid_text(busy_key)
-    if before is not None and other is None:
-        before = rows.valid_text(f"done {before}")
-    ends = rows.now + begin.seconds
-    rows.put(Reservation(begin.id, worker, accounts, parts, ends, start=start, before=before or ""))
+    rows.put(Reservation(begin.id, worker, accounts, parts, rows.now + begin.seconds))
     # As long as a late finish may store the key.
     rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
     reserved.update({account[:2]: parts for account in begin.accounts if parts})

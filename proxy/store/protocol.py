@@ -1,8 +1,9 @@
 """Protocol of the store: what it is asked for, and what it answers.
 
 Two moments must be atomic, and each is one operation: `begin`, before an operation is sent to the upstream, and
-`finish`, after it. An id is 128 random bits that the process makes, so that both may be sent again when their
-confirmation was lost: a second time changes nothing.
+`finish`, after it. An id is made by the process, so that both may be sent again when their confirmation was lost: a
+second time changes nothing. It is 96 random bits of the process and a number, so that rows lie in the file in the order
+in which they are written.
 
 Times are seconds since 1970. SQLite takes them from the clock that the store was opened with, Redis from its TIME.
 """
@@ -17,7 +18,6 @@ LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts or details is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
 DAYS_KEPT = 400  # of usage by day; months and lifetimes are kept for ever
-CLIENT_DAYS = 30  # for which it is known who called
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
 SEEN_MAX = {CLIENT: 10**9, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
 

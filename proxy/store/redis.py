@@ -20,7 +20,8 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.rows import TABLES, Key, Kind, Pair, ResultRow, Row, Transaction, Value, json_text
+from proxy.store.protocol import STORED_SECONDS
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ResultRow, Row, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
@@ -137,8 +138,14 @@ class _RedisTransaction(Transaction):
         text = self._stored((kind, *key))
         return None if text is None else kind._make(msgspec.msgpack.decode(text))
 
+    def part(self, scope: str, name: str) -> PartRow | None:
+        uid = self.text(f"part {scope} {name}")
+        return self.get(PartRow, scope, name) or (self.get(PartRow, scope, uid) if uid else None)
+
     def put(self, row: NamedTuple) -> None:
         self.changed[type(row), *row[: TABLES[type(row)][1]]] = row
+        if isinstance(row, PartRow) and row.id is not None:
+            self.put_value(f"part {row.scope} {row.id}", row.uid, STORED_SECONDS)
 
     def drop(self, kind: Kind, *key: Any) -> None:
         self.changed[kind, *key] = None

@@ -17,8 +17,7 @@ Key = tuple[Any, ...]
 
 class Reservation(NamedTuple):
     """Parts that are reserved in accounts and periods (in JSON); expired, they are uncertain usage. A reservation that
-    was finished is gone, and the value `done ID` says so. They are for the list of a query from its element `start` on;
-    `before` is the reservation that took the query key before, and expired."""
+    was finished is gone, and the value `done ID` says so."""
 
     id: str
     worker: str
@@ -26,8 +25,6 @@ class Reservation(NamedTuple):
     parts: int
     deadline: float
     is_expired: bool = False
-    start: int = 0
-    before: str = ""
 
 
 class ResultRow(NamedTuple):
@@ -50,9 +47,8 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Small value: of a caller, or `done ID` → the `before` of a reservation that brought nothing, or `part SCOPE ID` →
-    the part's uid, or `busy SCOPE KEY` → the reservation that took the query key last: it is busy while that is open.
-    """
+    """Small value: of a caller, or `done ID` → nothing, or `busy SCOPE KEY` → the reservation that took the query key
+    last: it is busy while that is open."""
 
     key: str
     text: str
@@ -60,7 +56,7 @@ class Value(NamedTuple):
     until: float
 
 
-# Tables, and how many of their columns, the fields of a row, are the key.
+# Tables, and how many of their columns, the fields of a row, name a row.
 TABLES: dict[Kind, tuple[str, int]] = {
     Usage: ("usage", 2),
     Reservation: ("reservation", 1),
@@ -98,6 +94,10 @@ class Transaction(ABC):
     def drop(self, kind: Kind, *key: Any) -> None: ...
 
     @abstractmethod
+    def part(self, scope: str, name: str) -> PartRow | None:
+        """Return the stored part with a uid or id."""
+
+    @abstractmethod
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
         """Add to usage; with a limit nothing is written if others have added so much meanwhile that it is exceeded."""
 
@@ -118,11 +118,6 @@ class Transaction(ABC):
         """Return a value, also one that has ended but is still stored."""
         value = self.get(Value, key)
         return value.text if value else None
-
-    def valid_text(self, key: str) -> str | None:
-        """Return a value that has not ended. One that begins later was written before the clock was set back."""
-        value = self.get(Value, key)
-        return value.text if value and value.since <= self.now < value.until else None
 
     def put_value(self, key: str, text: str, seconds: float) -> None:
         self.put(Value(key, text, self.now, self.now + seconds))

@@ -1,7 +1,7 @@
 """Store in SQLite: a file for the processes of a machine, or memory for one."""
 # ruff: noqa: S608 - only names of tables and columns are put into statements
 
-import functools
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -9,29 +9,42 @@ from typing import Any, NamedTuple, TypeVar
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ResultRow, Row, Transaction
-from proxy.store.sqlite_file import Database
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ResultRow, Row, Transaction, json_text
+from proxy.store.sqlite_file import APPENDED, Database
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 EVICTED = 8  # parts that are deleted at a time
-READ_MAX = 500  # rows that a statement reads at most
-ROW_BYTES = 2**13  # about what a row writes beside its texts
+FORGET_ROWS = 20_000  # that are appended before the places of evicted ones are forgotten
+ROW_BYTES = 2**10  # about what a row writes beside its texts
 
 _ADD_USAGE = """
 INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLICT DO UPDATE SET
     used = used + ?3, uncertain = max(0, uncertain + ?4), reserved = max(0, reserved + ?5)
 """
-_DELETE_OLDEST_PARTS = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched, rowid LIMIT ?)"
-_DELETE_OLDER_RESULTS = "DELETE FROM result WHERE fetched < ifnull((SELECT min(fetched) FROM part), 9e999)"
-_IN_SCOPES = "substr(scope, 1, ?) = ?"
-_KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
+_OLDEST = "SELECT n FROM part ORDER BY n LIMIT ?"
+_DELETE_OLDER_RESULTS = "DELETE FROM result WHERE n < ifnull((SELECT min(n) FROM part), 9e18)"
+_IN_SCOPES = "substr(scope, 1, ?) = ?"  # that begin so
+_DELETE = {PartRow: ("DELETE FROM part WHERE n = ?", "DELETE FROM body WHERE n = ?")}
+_DELETE[ResultRow] = ("DELETE FROM result WHERE n = ?",)
+_KEYED = {kind: table for kind, table in TABLES.items() if kind not in APPENDED}
+_KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in _KEYED.items()}
 _PUT = {
     kind: f"INSERT OR REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})"
-    for kind, (name, _) in TABLES.items()
+    for kind, (name, _) in _KEYED.items()
 }
-_DROP = {kind: f"DELETE FROM {name} WHERE {_KEY[kind]}" for kind, (name, _) in TABLES.items()}
+_DROP = {kind: f"DELETE FROM {name} WHERE {_KEY[kind]}" for kind, (name, _) in _KEYED.items()}
+# Rows whose keys differ in their last column, of which there is a list; and those with some numbers.
+_SELECT = {
+    kind: f"SELECT * FROM {name} WHERE {_KEY[kind].removesuffix('= ?')} IN (SELECT value FROM json_each(?))"
+    for kind, (name, _) in _KEYED.items()
+}
+_SELECT[ResultRow] = "SELECT * FROM result WHERE n IN (SELECT value FROM json_each(?))"
+_SELECT[PartRow] = (
+    "SELECT n, scope, uid, fetched, id, features, body FROM part JOIN body USING (n) "
+    "WHERE n IN (SELECT value FROM json_each(?))"
+)
 
 
 class SqliteStore(Store):
@@ -41,6 +54,7 @@ class SqliteStore(Store):
         super().__init__(worker, cache_bytes)
         self._database = database
         self._clock = clock
+        self._places = _Places(database)
         self._room = 0  # bytes that may be written until the used ones are counted again
 
     @classmethod
@@ -75,7 +89,7 @@ class SqliteStore(Store):
         return await self._database.transaction(lambda: self._do(work, is_kept=is_kept), is_kept=is_kept)
 
     def _do(self, work: Callable[[Transaction], R], *, is_kept: bool) -> R:
-        rows = _SqliteTransaction(self._database, self._clock.now())
+        rows = _SqliteTransaction(self._database, self._places, self._clock.now())
         result = work(rows)
         if is_kept:
             written = rows.write()
@@ -85,28 +99,70 @@ class SqliteStore(Store):
         return result
 
     def _evict(self) -> None:
-        """Delete the oldest parts beyond the bound, and the results that have lost theirs."""
+        """Delete the oldest parts beyond the bound, and the results that are older than all parts."""
         execute = self._database.rows.execute
-        while self._room < 0 and self._database.used_bytes() > self._cache_bytes:
-            parts = execute(_DELETE_OLDEST_PARTS, (EVICTED,)).rowcount
+        while self._room < 0:
+            over = self._database.used_bytes() - self._cache_bytes
+            if over <= 0:
+                self._room = min(-over, self._cache_bytes // 64)
+                break
+            execute(f"DELETE FROM body WHERE n IN ({_OLDEST})", (EVICTED,))
+            parts = execute(f"DELETE FROM part WHERE n IN ({_OLDEST})", (EVICTED,)).rowcount
             if not execute(_DELETE_OLDER_RESULTS).rowcount + parts:
                 break
-        if self._room < 0:
-            self._room = self._cache_bytes // 64
+
+
+class _Places:
+    """Numbers of the parts and results in the file by what they are asked for. Both are appended to tables without an
+    index, which takes a third of the CPU; what was appended, by any process, is read before it is looked for."""
+
+    def __init__(self, database: Database) -> None:
+        self._execute = database.rows.execute
+        self._last = self._read = 0  # number, and rows since evicted ones were forgotten
+        self.numbers: dict[Kind, dict[Key, int]] = {PartRow: {}, ResultRow: {}}
+
+    def refresh(self) -> None:
+        """Read what has been appended."""
+        parts, results = self.numbers[PartRow], self.numbers[ResultRow]
+        appended = self._execute("SELECT n, scope, key FROM result WHERE n > ?", (self._last,)).fetchall()
+        if not appended:
+            return
+        for n, scope, key in appended:
+            results[sys.intern(scope), key] = n
+        for n, scope, uid, id in self._execute("SELECT n, scope, uid, id FROM part WHERE n > ?", (self._last,)):
+            parts[sys.intern(scope), uid] = n
+            if id is not None:
+                parts[sys.intern(scope), id] = n
+        self._read += n - self._last
+        self._last = n
+        if self._read > FORGET_ROWS:
+            self._read = 0
+            (first,) = self._execute("SELECT min(n) FROM result").fetchone()
+            for kind, numbers in self.numbers.items():
+                self.numbers[kind] = {key: n for key, n in numbers.items() if n >= first}
+
+    def next(self) -> int:
+        """Return the number of the next row to be appended."""
+        return 1 + (self._execute("SELECT max(seq) FROM sqlite_sequence").fetchone()[0] or 0)
 
 
 class _SqliteTransaction(Transaction):
     """Rows are read together where they are known to be needed, and written together at the end."""
 
-    def __init__(self, database: Database, now: float) -> None:
+    def __init__(self, database: Database, places: _Places, now: float) -> None:
         self.now = now
         self._execute, self._many = database.rows.execute, database.rows.executemany
+        self._places = places
+        self._is_refreshed = False
         self._known: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
         self._changed: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
         self._added: dict[Pair, tuple[int, int, int]] = {}
 
     def load(self, kind: Kind, keys: Iterable[Key]) -> None:
         known = self._known[kind]
+        if kind in APPENDED:
+            self._load_appended(kind, [key for key in keys if key not in known])
+            return
         lasts: dict[Key, list[Any]] = {}
         for key in keys:
             if key not in known:
@@ -114,11 +170,26 @@ class _SqliteTransaction(Transaction):
                 lasts.setdefault(key[:-1], []).append(key[-1])
         length = TABLES[kind][1]
         for first, last in lasts.items():
-            for place in range(0, len(last), READ_MAX):
-                some = last[place : place + READ_MAX]
-                for values in self._execute(_select(kind, len(some)), (*first, *some)):
-                    row = kind._make(values)
-                    known[row[:length]] = row
+            for values in self._execute(_SELECT[kind], (*first, json_text(last))):
+                row = kind._make(values)
+                known[row[:length]] = row
+
+    def _load_appended(self, kind: Kind, keys: Sequence[Key]) -> None:
+        if not self._is_refreshed:
+            self._places.refresh()
+            self._is_refreshed = True
+        known, numbers = self._known[kind], self._places.numbers[kind]
+        found: dict[int, list[Key]] = {}
+        for key in keys:
+            known[key] = None
+            if (number := numbers.get(key)) is not None:
+                found.setdefault(number, []).append(key)
+        if found:
+            for number, *values in self._execute(_SELECT[kind], (json_text(found),)):
+                known |= dict.fromkeys(found[number], kind._make(values))
+
+    def part(self, scope: str, name: str) -> PartRow | None:
+        return self.get(PartRow, scope, name)
 
     def all(self, kind: type[Row]) -> list[Row]:
         rows = map(kind._make, self._execute(f"SELECT * FROM {TABLES[kind][0]}"))
@@ -147,6 +218,7 @@ class _SqliteTransaction(Transaction):
         chosen = f"WHERE (fetched <= ? OR fetched >= ?) AND {_IN_SCOPES}"
         bounds = (oldest, latest, len(scopes), scopes)
         self._execute(f"DELETE FROM result {chosen}", bounds)
+        self._execute(f"DELETE FROM body WHERE n IN (SELECT n FROM part {chosen})", bounds)
         return self._execute(f"DELETE FROM part {chosen}", bounds).rowcount
 
     def count_parts(self, scopes: str) -> int:
@@ -159,31 +231,30 @@ class _SqliteTransaction(Transaction):
 
     def write(self) -> int:
         """Write what was changed; return about how many bytes."""
-        written = 0
+        rows = sum(map(len, self._changed.values()))
         for kind, changed in self._changed.items():
-            if not changed:
+            if kind in APPENDED or not changed:
                 continue
             puts = [row for row in changed.values() if row is not None]
             if puts:
                 self._many(_PUT[kind], puts)
-                written += ROW_BYTES * len(puts) + _bytes(kind, puts)
             if len(puts) < len(changed):
                 self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
         if self._added:
             self._many(_ADD_USAGE, [(*pair, *parts) for pair, parts in self._added.items() if any(parts)])
-        return written
+        results = self._changed[ResultRow]
+        return rows * ROW_BYTES + (self._append() if results else 0)
 
-
-@functools.cache
-def _select(kind: Kind, number: int) -> str:
-    """Return the statement that reads rows whose keys differ in their last column."""
-    name, length = TABLES[kind]
-    same = "".join(f"{column} = ? AND " for column in kind._fields[: length - 1])
-    return f"SELECT * FROM {name} WHERE {same}{kind._fields[length - 1]} IN (?{', ?' * (number - 1)})"
-
-
-def _bytes(kind: Kind, rows: Iterable[Any]) -> int:
-    """Return the bytes of what may be long in rows."""
-    if kind is PartRow:
-        return sum(len(row.body) for row in rows)
-    return sum(len(row.details or b"") + len(row.items) for row in rows) if kind is ResultRow else 0
+    def _append(self) -> int:
+        """Append parts and results, and delete those that they replace; return about how many bytes."""
+        for kind in APPENDED:
+            numbers = self._places.numbers[kind]
+            if replaced := [(numbers[key],) for key in self._changed[kind] if key in numbers]:
+                for statement in _DELETE[kind]:
+                    self._many(statement, replaced)
+        parts = [*enumerate(self._changed[PartRow].values(), self._places.next())]
+        results = [*enumerate(self._changed[ResultRow].values(), self._places.next() + len(parts))]
+        self._many("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", [(n, *row[:-1]) for n, row in parts])
+        self._many("INSERT INTO body VALUES (?, ?)", [(n, row.body) for n, row in parts])
+        self._many(f"INSERT INTO result VALUES (?{', ?' * len(ResultRow._fields)})", [(n, *row) for n, row in results])
+        return sum(len(row.body) for _, row in parts) + sum(len(row.details or b"") for _, row in results)

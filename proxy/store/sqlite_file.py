@@ -17,16 +17,24 @@ from typing import TypeVar
 
 from proxy import errors
 from proxy.store.protocol import Usage
-from proxy.store.rows import TABLES, PartRow, Reservation
+from proxy.store.rows import TABLES, PartRow, Reservation, ResultRow
 
 R = TypeVar("R")
 
-VERSION = 1
+VERSION = 2
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
-PAGE_BYTES = 4096  # SQLite's default
+PAGE_BYTES = 8192  # large parts take fewer pages than by SQLite's default of 4096
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
+APPENDED = (PartRow, ResultRow)
+# These are appended, with numbers that rise in one sequence. A body has a table of its own, so that others
+# are read quickly as a whole.
+_APPENDED_TABLES = (
+    "CREATE TABLE part (n INTEGER PRIMARY KEY, scope, uid, fetched, id, features)",
+    "CREATE TABLE body (n INTEGER PRIMARY KEY, body)",
+    "CREATE TABLE result (n INTEGER PRIMARY KEY AUTOINCREMENT, scope, key, fetched, asked, hits, items, details)",
+)
 _KEPT = (Usage, Reservation)  # whose rows stay in a file of another version, so that their columns stay, too
 
 
@@ -50,6 +58,7 @@ class Database:
                     stack.callback(os.close, self._lock)
                     self.is_alone = _lock_use(self._lock)
                 self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
+                self.rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
@@ -117,14 +126,14 @@ class Database:
             return
         if tables and not self.is_alone:
             raise errors.StoreUnavailable(f"{self._path} is used by another version of v3bridge; stop that first")
-        for name in tables - {TABLES[kind][0] for kind in _KEPT}:
+        for name in tables - {TABLES[kind][0] for kind in _KEPT} - {"sqlite_sequence"}:
             self.rows.execute(f"DROP TABLE {name}")
         for kind, (name, length) in TABLES.items():
             columns, key = ", ".join(kind._fields), ", ".join(kind._fields[:length])
-            end = "" if kind is PartRow else "WITHOUT ROWID"  # which is slower for large rows
-            self.rows.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) {end}")
-            if "fetched" in kind._fields:
-                self.rows.execute(f"CREATE INDEX {name}_by_age ON {name} (fetched)")
+            if kind not in APPENDED:
+                self.rows.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) WITHOUT ROWID")
+        for table in _APPENDED_TABLES:
+            self.rows.execute(table)
         self.rows.execute(f"PRAGMA application_id = {APPLICATION}")
         self.rows.execute(f"PRAGMA user_version = {VERSION}")
 

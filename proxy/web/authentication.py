@@ -31,7 +31,7 @@ class Authenticator:
     """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `seen` counts
     API keys that no application has; None: nobody is recorded."""
 
-    def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests) -> None:
+    def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests | None) -> None:
         self._applications = applications
         self._limit = limit
         self._clock = metrics.clock
@@ -67,7 +67,7 @@ class Authenticator:
             if self._limit:
                 self._metrics.wrong_api_keys.labels("forbidden").inc()
                 self._add_wrong_key(origin)
-            if apikey:
+            if self._seen is not None and apikey:
                 agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
                 self._seen.add_unknown(apikey, digest, origin.address, agent, self._clock.now())
             raise

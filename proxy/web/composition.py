@@ -7,7 +7,6 @@ from proxy.graphql.service import GraphQLService
 from proxy.telemetry.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, client_address, graphql, middleware, operators, responses, routing, v3_routes
-from proxy.web.status import ServiceState
 
 V4_ENDPOINT = "/api/v4/endpoint"
 
@@ -20,8 +19,8 @@ class ClientHandler(NamedTuple):
     responses: responses.EncodedResponses
 
 
-def compose(state: ServiceState, ids: middleware.RequestIds, seen: SeenRequests) -> ClientHandler:
-    """Build the parts in the order in which they use each other."""
+def compose(state: operators.ServiceState, ids: middleware.RequestIds, seen: SeenRequests | None) -> ClientHandler:
+    """Build the parts in the order in which they use each other. `seen` is None where nobody is recorded."""
     gateway = state.gateway
     settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now

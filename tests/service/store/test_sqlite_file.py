@@ -241,6 +241,24 @@ async def test_full_disk_changes_nothing_and_is_passing(client: Client, file: Pa
     assert await client.stored("a")
 
 
+async def test_what_two_processes_append_is_found_by_both_until_it_is_evicted(
+    client: Client, file: Path, time: ManualClock
+) -> None:
+    """Many times the bound: the places of what has been evicted are forgotten."""
+    other = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    for group in range(60):
+        writer = (client, other)[group % 2]
+        time.advance(0.01)
+        await writer.fetch(*(result(f"{group} {number}", f"u{group} {number}") for number in range(200)), accounts=())
+        for reader in (client, other):
+            found = await reader.stored(f"{group} 0")
+            assert found is not None
+            assert found.items[0].uid == f"u{group} 0"
+    assert await client.stored("0 0") is None
+    assert await other.stored("0 0") is None
+    await other.store.aclose()
+
+
 async def test_write_ahead_log_is_moved_to_the_file_and_does_not_grow(client: Client, file: Path) -> None:
     log = file.with_name(f"{file.name}-wal")
     for number in range(600):  # 120 MB
