@@ -19,7 +19,6 @@ from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.seen import SeenRequests
-from proxy.upstream import session
 from proxy.web import composition, middleware, operators, routing, server
 from proxy.web.connections import Limits
 
@@ -45,7 +44,6 @@ def check(settings: config.Config) -> None:
     ConfigError."""
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
     gateways.translate(settings, upstream)
-    session.tls_context(upstream.ca_file)
 
 
 class Service:

@@ -115,8 +115,6 @@ class UpstreamSettings(Settings, frozen=True):
         tuple[Annotated[str, Meta(pattern=r"^[^:\s]*[^\d.:\s][^:\s]*:\d{1,5}:[^:\s]+:\d{1,5}\Z")], ...],
         Meta(description="NAME:PORT:HOST:PORT, as of curl's --connect-to, in a list"),
     ] = ()
-    # In PEM format, used instead of the system's.
-    ca_file: Annotated[File | None, Meta(description="a PEM file, from this file's folder")] = None
 
     @property
     def connections_to(self) -> dict[tuple[str, int], tuple[str, int]]:

@@ -66,7 +66,7 @@ def _of_route(subject: Subject, origin: yarl.URL, error: Exception) -> Problem |
     host, proxy = origin.host, subject.gateway.upstream.proxy
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = getattr(error.certificate_error, "verify_message", "it is refused")
-        advice = "where a device inspects TLS, set upstream.ca_file to its root certificate; else check the clock"
+        advice = "where a device inspects TLS, name its root certificate in SSL_CERT_FILE; else check the clock"
         return Problem(f"the certificate of {host} is refused: {reason}", advice)
     if isinstance(error, aiohttp.ClientHttpProxyError) or (proxy and origin.scheme == "https"):
         status = getattr(error, "status", "no response")  # its text may have the password

@@ -8,23 +8,21 @@ import aiohttp
 from aiohttp.abc import ResolveResult
 
 import proxy
-from proxy import config, errors
+from proxy import config
 from proxy.upstream import connector
 
 BYTE_SHARE = 2 / 3  # of the whole time, until the first byte, and between two
 
 
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
-    """Open a client session, which the caller closes. No cookies, nothing from the environment.
-
-    Raises ConfigError for a CA file that cannot be used.
-    """
+    """Open a client session, which the caller closes. No cookies, and nothing from the environment but OpenSSL's own
+    SSL_CERT_FILE: authorities that are trusted beside the system's."""
     connections_to, seconds = upstream.connections_to, upstream.total_seconds
     return aiohttp.ClientSession(
         connector=connector.AttemptConnector(
             config.CONNECT_SECONDS,
             limit=config.UPSTREAM_CONNECTIONS,
-            ssl=tls_context(upstream.ca_file),
+            ssl=_tls_context(upstream),
             resolver=_Resolver(connections_to) if connections_to else None,
         ),
         # A cookie of one application would be sent with the requests of another.
@@ -51,11 +49,7 @@ class _Resolver(aiohttp.ThreadedResolver):
         return [ResolveResult({**each, "hostname": host}) for each in found]
 
 
-def tls_context(ca_file: str | None) -> ssl.SSLContext | bool:
-    """Return the TLS context with the configured CA; True is aiohttp's default, the system's CAs."""
-    if ca_file is None:
-        return True
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except (ssl.SSLError, OSError):
-        raise errors.ConfigError(f"upstream.ca_file: {ca_file} holds no certificate in PEM form") from None
+def _tls_context(upstream: config.UpstreamSettings) -> ssl.SSLContext | bool:
+    """Return the TLS context, with the authorities that are trusted now: aiohttp's own knows those of its import."""
+    is_tls = any(url.startswith("https:") for url in (upstream.graphql_url, upstream.token_url))
+    return ssl.create_default_context() if is_tls else True

@@ -94,24 +94,26 @@ async def test_certificate_of_a_company_is_untrusted(
         result = await inspected(tmp_path, sandbox, url)
     assert result.failed == ["tls"]
     assert result["tls"].text.startswith("the certificate of 127.0.0.1 is refused: unable to get local issuer")
-    assert "set upstream.ca_file" in result["tls"].advice
+    assert "name its root certificate in SSL_CERT_FILE" in result["tls"].advice
     assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
 
 
-async def test_ca_file_makes_a_company_s_certificate_trusted(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
+async def test_ssl_cert_file_makes_a_company_s_certificate_trusted(
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
     async with tls_in_front(sandbox, company.issue("intercepted")) as url:
-        result = await inspected(tmp_path, sandbox, url, upstream={"ca_file": str(company.ca_file)})
+        result = await inspected(tmp_path, sandbox, url)
     assert result.failed == []
     assert result["tls"].text.endswith(" with TLS")
 
 
 async def test_expired_certificate_asks_for_the_clock(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
     async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
-        result = await inspected(tmp_path, sandbox, url, upstream={"ca_file": str(company.ca_file)})
+        result = await inspected(tmp_path, sandbox, url)
     assert result.failed == ["tls"]
     assert "has expired" in result["tls"].text
     assert "clock" in result["tls"].advice
@@ -141,16 +143,17 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
 
 
 async def test_services_are_reached_through_a_proxy(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
+    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = ForwardingProxy()
     async with tls_in_front(sandbox, company.issue("server")) as url, proxy.running() as address:
-        upstream = {"ca_file": str(company.ca_file), "proxy": f"http://me:hidden@{address}"}
+        upstream = {"proxy": f"http://me:hidden@{address}"}
+        untrusted = await inspected(tmp_path, sandbox, url, upstream=upstream)
+        monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
         result = await inspected(tmp_path, sandbox, url, upstream=upstream)
-        trusted = await inspected(tmp_path, sandbox, url, upstream={"proxy": f"http://{address}"})
     assert result.failed == []
     assert "Proxy-Authorization: Basic" in proxy.heads[0]
-    assert trusted.failed == ["tls"]
+    assert untrusted.failed == ["tls"]
 
 
 @pytest.mark.parametrize("url, name", [("http://service.invalid", "dns"), ("http://127.0.0.1:{port}", "tls")])

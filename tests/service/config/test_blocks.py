@@ -72,7 +72,7 @@ VALUES = strategies.recursive(
     max_leaves=5,
 )
 FULL: dict[str, Any] = {
-    "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "ca_file": None},
+    "upstream": {"graphql_url": "http://a/g", "token_url": "http://a/t", "proxy": None},
     "store": "memory:",
     "uids": None,
     "listen": {"port": 1, "trusted_proxies": ["10.0.0.0/8"]},

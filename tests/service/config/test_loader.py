@@ -70,12 +70,15 @@ def test_secret_file_is_relative_to_the_configuration(load: Any, tmp_path: Path)
     assert secret.reveal() == "from-a-file"
 
 
-def test_tls_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
-    (tmp_path / "ca.pem").write_text("")
-    text = real().replace("applications:", "  ca_file: ca.pem\n  total_seconds: 9\napplications:")
-    upstream = load(text, ID="i", SECRET="s").upstream
-    assert upstream.ca_file == str(tmp_path / "ca.pem")
-    assert upstream.total_seconds == 9
+def test_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
+    (tmp_path / "uids.yaml").write_text("")
+    loaded = load(
+        f"uids: uids.yaml\n{real()}".replace("\napplications:", "\n  total_seconds: 9\napplications:"),
+        ID="i",
+        SECRET="s",
+    )
+    assert loaded.uids == str(tmp_path / "uids.yaml")
+    assert loaded.upstream.total_seconds == 9
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])

@@ -75,7 +75,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
     """The real session of the service, with the settings given."""
 
     def open_(**settings: Any) -> aiohttp.ClientSession:
-        return sessions.open_session(config.UpstreamSettings("http://a/", "http://a/", **settings))
+        return sessions.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
 
     return open_
 

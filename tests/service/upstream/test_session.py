@@ -4,7 +4,6 @@ import base64
 import ssl
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -16,7 +15,6 @@ from support.forwarding_proxy import ForwardingProxy
 
 from proxy import config, errors
 from proxy.upstream import http_post
-from proxy.upstream import session as sessions
 
 OpenSession = Callable[..., aiohttp.ClientSession]
 
@@ -66,34 +64,31 @@ async def test_certificate_of_an_unknown_authority_is_refused(serve_tls: Any, op
     assert not found.value.may_be_billed
 
 
-async def test_ca_file_adds_a_trusted_authority(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
-) -> None:
-    async with serve_tls() as url, open_session(ca_file=config.File(authority.ca_file)) as session:
+@pytest.fixture
+def trusted(authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
+
+
+async def test_ssl_cert_file_adds_a_trusted_authority(serve_tls: Any, open_session: OpenSession, trusted: None) -> None:
+    async with serve_tls() as url, open_session() as session:
         assert await ask(session, url) == "ok"
 
 
 async def test_certificate_for_another_name_is_refused(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
+    serve_tls: Any, open_session: OpenSession, trusted: None
 ) -> None:
-    async with serve_tls() as url, open_session(ca_file=config.File(authority.ca_file)) as session:
+    async with serve_tls() as url, open_session() as session:
         with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
             await ask(session, url.replace("127.0.0.1", "localhost"))
 
 
-def test_ca_file_without_certificate_is_a_mistake(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("no certificate")
-    with pytest.raises(errors.ConfigError, match=r"upstream\.ca_file: .*notes\.txt holds no certificate"):
-        sessions.tls_context(str(tmp_path / "notes.txt"))
-
-
 async def test_http_proxy_sees_only_an_encrypted_tunnel(
-    serve_tls: Any, open_session: OpenSession, authority: CertificateAuthority
+    serve_tls: Any, open_session: OpenSession, trusted: None
 ) -> None:
     proxy = ForwardingProxy()
     async with serve_tls() as url, proxy.running() as address:
         proxy_address = config.ProxyAddress(f"http://{address}")
-        async with open_session(proxy=proxy_address, ca_file=config.File(authority.ca_file)) as session:
+        async with open_session(proxy=proxy_address) as session:
             assert await ask(session, url) == "ok"
     (head,) = proxy.heads
     assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
