@@ -15,11 +15,14 @@ from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState
 from proxy.gateway.readiness import Readiness
 from proxy.gateway.recording import Recorder
+from proxy.graphql import documents
+from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
 from proxy.kit.periodic import PeriodicTask
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.seen import SeenRequests
-from proxy.web import composition, middleware, operators, routing, server
+from proxy.v4.documents import V4DocumentReader
+from proxy.web import authentication, graphql, middleware, operators, responses, routing, server, v3_routes
 from proxy.web.connections import Limits
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -30,11 +33,19 @@ OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
 log = structlog.get_logger()
 
 
+class ClientHandler(NamedTuple):
+    """Handler of the requests of clients, and the parts of it that a reload needs."""
+
+    requests: middleware.RequestMiddleware
+    authenticator: authentication.Authenticator
+    responses: responses.EncodedResponses
+
+
 class App(NamedTuple):
     """Objects of one configuration; `operators` is the handler of their port, None where that is off."""
 
     gateway: gateways.Gateway
-    clients: composition.ClientHandler
+    clients: ClientHandler
     operators: routing.Handler | None
     resources: AsyncExitStack
 
@@ -76,7 +87,7 @@ class Service:
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
             state = operators.ServiceState(gateway, readiness.checks, self._started)
-            clients = composition.compose(state, self._ids, self._seen if settings.clients.days else None)
+            clients = _client_handler(state, self._ids, self._seen if settings.clients.days else None)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
@@ -122,6 +133,33 @@ class Service:
         while self._retiring:
             await asyncio.wait(self._retiring)
         await self.app.resources.aclose()
+
+
+def _client_handler(
+    state: operators.ServiceState, ids: middleware.RequestIds, seen: SeenRequests | None
+) -> ClientHandler:
+    """Build the handler of the requests of clients. `seen` is None where nobody is recorded."""
+    gateway = state.gateway
+    settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream
+    assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
+    limit = settings.listen.failed_auth_per_minute
+    authenticator = authentication.Authenticator(gateway.applications, limit, metrics, seen)
+    # New with every reload: a cached response knows its client, and is made again from stored results.
+    cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
+    gateway.on_forgotten = cache.clear
+    paths = routing.Routes()
+    v3 = v3_routes.V3Routes(gateway, authenticator, cache)
+    v3.add_to(paths)
+    service = GraphQLService(gateway, documents.schema(upstream.site))
+    served = graphql.GraphQLRoutes(service, gateway, authenticator)
+    served.add_to(paths)
+    served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, upstream.site).request)
+    operators.add_monitoring(paths, state, everything=settings.listen.metrics)
+    addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
+    requests = middleware.RequestMiddleware(
+        paths, v3, cache, addresses, metrics=metrics, clock=gateway.clock, ids=ids, seen=seen
+    )
+    return ClientHandler(requests, authenticator, cache)
 
 
 async def _retire(replaced: App) -> None:

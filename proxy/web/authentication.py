@@ -16,13 +16,13 @@ from proxy.gateway.core import Applications, Client
 from proxy.kit.windows import SlidingWindow, Window
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.seen import SeenRequests
-from proxy.web.client_address import ClientAddress
-from proxy.web.routing import STATE
+from proxy.web.routing import STATE, ClientAddress
 
 WINDOW_SECONDS = 60.0  # of the limit
-ADDRESSES_MAX = 4_096  # addresses whose wrong keys are counted; the least recently used is evicted
-RECENT_SECONDS = 600.0  # for which a key is remembered as used from an address, at least
-RECENT_MAX = 10_000  # keys that are remembered for that time
+ADDRESSES_MAX = 4_096  # whose wrong keys are counted; the least recently used is forgotten
+RECENT_SECONDS = 600.0  # for which a key goes on working from an address that has used it, at least
+NOTED_SECONDS = 60.0  # after which a use is noted again
+RECENT_MAX = 10_000  # uses that are remembered for that time
 
 log = structlog.get_logger()
 
@@ -32,40 +32,29 @@ class Authenticator:
     API keys that no application has; None: nobody is recorded."""
 
     def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests | None) -> None:
-        self._applications = applications
-        self._limit = limit
+        self._applications, self._limit, self._metrics, self._seen = applications, limit, metrics, seen
         self._clock = metrics.clock
-        self._metrics = metrics
-        self._seen = seen
-        self._counted: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
-        self._refused: dict[str, float] = {}  # address to the end of its refusal, in monotonic seconds
-        # Accounts of keys by address: those of this period and of the one before, so that none needs a time of its own.
-        self._recent: dict[str, set[str]] = {}
-        self._before: dict[str, set[str]] = {}
-        self._recent_size, self._period_ends = 0, self._clock.monotonic() + RECENT_SECONDS
+        self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
+        # When an account was last charged for a request from an address.
+        self._recent: cachetools.LRUCache[tuple[str, str], float] = cachetools.LRUCache(RECENT_MAX)
 
     def adopt(self, replaced: "Authenticator") -> None:
         """Take over the counts of the authenticator that this one replaces: a reload gives nobody new attempts, and
         takes no recent key from a throttled address."""
-        self._counted, self._refused = replaced._counted, replaced._refused
-        self._recent, self._before = replaced._recent, replaced._before
-        self._recent_size, self._period_ends = replaced._recent_size, replaced._period_ends
+        self._recent = replaced._recent
+        if self._limit:
+            self._wrong = replaced._wrong
 
     def client(self, request: web.BaseRequest, apikey: str | None) -> Client:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
         limit."""
         origin = request[STATE].origin
-        wait = self._wait(origin.group)
-        # Before the key is looked up, so that a right guess is refused like a wrong one.
-        if wait and origin.group not in self._recent and origin.group not in self._before:
-            raise self._throttled(wait)
         try:
             client = self._applications.client(apikey)
         except errors.ForbiddenKey:
-            if wait:
+            if wait := self._wait(origin):
                 raise self._throttled(wait) from None
             if self._limit:
-                self._metrics.wrong_api_keys.labels("forbidden").inc()
                 self._add_wrong_key(origin)
             if self._seen is not None and apikey:
                 agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
@@ -75,44 +64,29 @@ class Authenticator:
         return client
 
     def check(self, origin: ClientAddress, client: Client) -> None:
-        """Check the limit for a request whose client is known. Raises TooManyRequests."""
-        names = self._recent.get(origin.group)
-        # A key that works from there goes on working, whoever else fails behind the same address.
-        if not self._limit or (names is not None and client.charged[-1].id in names):
-            return
-        if client.charged[-1].id not in self._before.get(origin.group, ()) and (wait := self._wait(origin.group)):
-            raise self._throttled(wait)
-        now = self._clock.monotonic()
-        if now >= self._period_ends or self._recent_size >= RECENT_MAX:
-            self._before, self._recent = self._recent, {}
-            self._recent_size, self._period_ends = 0, now + RECENT_SECONDS
-        self._recent.setdefault(origin.group, set()).add(client.charged[-1].id)
-        self._recent_size += 1
+        """Check the limit for a request whose client is known. Raises TooManyRequests: a right guess is refused like a
+        wrong one, unless the key works from there already."""
+        key, now = (origin.group, client.charged[-1].id), self._clock.monotonic()
+        age = now - self._recent.get(key, -math.inf)
+        if age >= NOTED_SECONDS:
+            if age >= RECENT_SECONDS + NOTED_SECONDS and (wait := self._wait(origin)):
+                raise self._throttled(wait)
+            self._recent[key] = now
 
     def _add_wrong_key(self, origin: ClientAddress) -> None:
         """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
-        counted = self._counted.get(origin.group)
+        self._metrics.wrong_api_keys.labels("forbidden").inc()
+        counted = self._wrong.get(origin.group)
         if counted is None:
-            counted = self._counted[origin.group] = SlidingWindow(Window(self._limit, WINDOW_SECONDS), self._clock)
+            counted = self._wrong[origin.group] = SlidingWindow(Window(self._limit, WINDOW_SECONDS), self._clock)
         counted.try_take()
         if wait := counted.wait():
-            now = self._clock.monotonic()
-            if len(self._refused) >= ADDRESSES_MAX:
-                self._refused = {group: until for group, until in self._refused.items() if until > now}
-            if len(self._refused) >= ADDRESSES_MAX:
-                # Still full: the oldest goes. An attacker with thousands of addresses is not stopped by this anyway.
-                del self._refused[next(iter(self._refused))]
-            self._refused[origin.group] = now + wait
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
-    def _wait(self, group: str) -> float:
+    def _wait(self, origin: ClientAddress) -> float:
         """Return the seconds until an address is no longer refused; 0.0 if it is not refused."""
-        if (until := self._refused.get(group)) is None or not self._limit:
-            return 0.0
-        if (wait := until - self._clock.monotonic()) > 0:
-            return wait
-        del self._refused[group]
-        return 0.0
+        counted = self._wrong.get(origin.group)
+        return 0.0 if counted is None else counted.wait()
 
     def _throttled(self, wait: float) -> errors.TooManyRequests:
         self._metrics.wrong_api_keys.labels("throttled").inc()

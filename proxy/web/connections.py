@@ -1,8 +1,5 @@
 """Limits of client connections: their number, the time for a request head, and the speed of reading a response.
-
-aiohttp itself limits only how long a connection is idle. These limits bound what slow clients can take (RFC 9110
-§15.5.9, CWE-400). Bodies have theirs in `bodies.py`.
-"""
+aiohttp itself limits only how long a connection is idle. Bodies have their limits in `bodies.py`."""
 
 import asyncio
 from typing import NamedTuple, cast
@@ -14,7 +11,6 @@ from proxy import config
 MIN_READ_BYTES = 16_384  # that a client must read in `write_seconds`
 WATCH_SECONDS = 0.5  # between two looks at all connections, so that a request needs no timer
 LOG_SECONDS = 10.0  # between two log lines about refused connections, or about slow readers
-TLS_HANDSHAKE = b"\x16\x03"  # its first bytes
 
 log = structlog.get_logger()
 
@@ -51,30 +47,27 @@ class Connections:
                 connection.check(self.limits)
 
     async def wait_closed(self, until: float) -> None:
-        """Wait until no connection is left, at most until a time of the loop."""
+        """Wait until no connection is left, or until a time of the loop."""
         while self.open and self._loop.time() < until:  # noqa: ASYNC110 - it ends a process
             await asyncio.sleep(0.02)
 
-    def make_room(self) -> int:
-        """Close an idle connection at the limit. Return how many are open beyond it: none of them is idle then."""
+    def make_room(self) -> None:
+        """At the limit, close the connection that is idle for the longest time. Beyond it none is idle."""
         if len(self.open) >= self.limits.connections:
             self._warn("connection limit reached", open=len(self.open), limit=self.limits.connections)
-            idle = [connection for connection in self.open if connection.is_idle()]
-            if idle:
+            if idle := [connection for connection in self.open if connection.is_idle()]:
                 min(idle, key=lambda connection: connection.since).abort()
-        return len(self.open) - self.limits.connections
 
     def bound_unread(self, last: "Connection") -> None:
         """Disconnect the slowest readers while the responses that wait to be read take too much, but never the `last`
         one, whose response alone may be longer."""
         total, limit = sum(connection.unread_bytes() for connection in self.open), self.limits.unread_bytes
-        if total <= limit:
-            return
-        self._warn("slow readers disconnected", unread_bytes=total, limit=limit)
-        for connection in sorted(self.open - {last}, key=lambda connection: connection.read_at):
-            if (unread := connection.unread_bytes()) and total > limit:
-                total -= unread
-                connection.abort()
+        if total > limit:
+            self._warn("slow readers disconnected", unread_bytes=total, limit=limit)
+            for connection in sorted(self.open - {last}, key=lambda connection: connection.read_at):
+                if (unread := connection.unread_bytes()) and total > limit:
+                    total -= unread
+                    connection.abort()
 
     def _warn(self, event: str, **fields: int) -> None:
         now = self._loop.time()
@@ -87,23 +80,22 @@ class Connection(asyncio.Protocol):
     """Connection with the limits, between its transport and aiohttp's protocol.
 
     `over_limit`: too many are open, and this one serves health checks only. `since`: when it became idle, or the first
-    byte of a head came. `read_at`: when the client was last seen to read. `is_tls`: the client began TLS.
+    byte of a head came. `read_at`: when the client was last seen to read.
     """
 
     def __init__(self, connections: Connections, http: asyncio.Protocol) -> None:
-        self._connections = connections
-        self._http = http
-        self._time = asyncio.get_running_loop().time
+        self._connections, self._http, self._time = connections, http, asyncio.get_running_loop().time
         self._in_head = self._in_request = False
         self._unread = 0  # bytes at `read_at`
         self.since = self.read_at = self._time()
-        self.over_limit = self.is_tls = False
+        self.over_limit = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        excess = self._connections.make_room() + 1
+        self._connections.make_room()
         self._connections.open.add(self)
         self._http.connection_made(transport)
+        excess = len(self._connections.open) - self._connections.limits.connections
         self.over_limit = excess > 0
         if excess > config.HEALTH_CHECK_CONNECTIONS:
             self.abort()
@@ -117,11 +109,7 @@ class Connection(asyncio.Protocol):
         if not self._in_request and not self._in_head:
             self._in_head = True
             self.since = self._time()
-            self.is_tls = data.startswith(TLS_HANDSHAKE)
         self._http.data_received(data)
-
-    def eof_received(self) -> bool | None:
-        return self._http.eof_received()
 
     def pause_writing(self) -> None:
         self._unread, self.read_at = self.unread_bytes(), self._time()
@@ -137,7 +125,6 @@ class Connection(asyncio.Protocol):
         self.over_limit = self.over_limit and len(self._connections.open) > self._connections.limits.connections
 
     def end_request(self) -> None:
-        """End the request that was begun."""
         self._in_request = False
         self.since = self._time()
 
@@ -145,7 +132,6 @@ class Connection(asyncio.Protocol):
         return not self._in_request and not self.unread_bytes()
 
     def unread_bytes(self) -> int:
-        """Return how many bytes of responses wait to be read."""
         return self.transport.get_write_buffer_size()
 
     def check(self, limits: Limits) -> None:
@@ -155,8 +141,7 @@ class Connection(asyncio.Protocol):
         if not unread or unread > self._unread or self._unread - unread >= MIN_READ_BYTES:
             self._unread, self.read_at = unread, now
         seconds = limits.header_seconds if self._in_head else limits.idle_seconds
-        is_late = now - self.since > seconds and self.is_idle()
-        if is_late or now - self.read_at > limits.write_seconds:
+        if (now - self.since > seconds and self.is_idle()) or now - self.read_at > limits.write_seconds:
             self.abort()
 
     def abort(self) -> None:

@@ -17,6 +17,7 @@ from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
+from proxy.model import GRAPHQL_PATHS
 from proxy.redaction import Redaction
 from proxy.telemetry.log import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
@@ -26,7 +27,7 @@ from proxy.web.bodies import RequestBodies
 from proxy.web.responses import with_retry
 from proxy.web.routing import STATE
 
-PATH = "/graphql"
+PATH, V4_PATH = GRAPHQL_PATHS
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 # Of the caller's own access token, for design data, the organization and mutations.
 OWN_AUTHORIZATION = istr("X-Nexar-Authorization")

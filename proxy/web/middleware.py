@@ -20,8 +20,7 @@ from proxy.telemetry.seen import FailureDetail, SeenRequests
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operators, responses, routing
-from proxy.web.client_address import ClientAddressResolver
-from proxy.web.routing import STATE, RequestState
+from proxy.web.routing import STATE, ClientAddressResolver, RequestState
 from proxy.web.v3_routes import V3Routes
 
 log = structlog.get_logger()

@@ -123,8 +123,7 @@ class Listener:
         request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
         transport = request.transport
         if message.method == MALFORMED and transport is not None:
-            is_tls = cast(Connection, transport.get_protocol()).is_tls
-            log.warning("TLS handshake refused" if is_tls else "malformed request refused", client=request.remote)
+            log.warning("malformed request refused", client=request.remote)  # also the beginning of TLS
             protocol.transport = None  # aiohttp's response has nowhere to go
             protocol.close()
             transport.write(_MALFORMED_RESPONSE)

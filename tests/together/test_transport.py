@@ -114,7 +114,7 @@ async def test_tls_on_the_plain_port_is_one_log_line(environment: ProxyEnvironme
     await environment.raw(b"CONNECT EXAMPLE_KEY HTTP/1.1", b"Connection: close")
     lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
     said = [line for line in lines if line["event"].endswith(" refused")]
-    assert [line["event"] for line in said] == ["TLS handshake refused", "CONNECT refused", "CONNECT refused"]
+    assert [line["event"] for line in said] == ["malformed request refused", "CONNECT refused", "CONNECT refused"]
     assert [line.get("target") for line in said] == [None, "octopart.com:443", None]
     assert "EXAMPLE_KEY" not in log_output.getvalue()
     assert not any("exception" in line or "traceback" in line for line in said)
