@@ -44,8 +44,9 @@ def run(catalog: store.Catalog, search: RecordedSearch) -> Any:
     else:
         hits = getattr(catalog, search.method)(search.q, conditions, search.sort, search.descending)
     result = {"hits": hits.hits, "first": list(hits.ids[:SHOWN]), "ids": _digest(hits.ids)}
-    if hits.aka:
-        result["aka"] = hits.aka
+    aka = {id_: mpn for id_ in hits.ids if (mpn := hits.aka_of(id_)) is not None}
+    if aka:
+        result["aka"] = aka
     return result | {name: _counted(catalog, hits, name) for name in search.counts}
 
 

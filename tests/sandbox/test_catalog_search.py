@@ -60,9 +60,9 @@ def test_literally_equal_number_is_first_then_the_one_with_most_offers(catalog: 
 
 def test_an_alternate_number_leads_to_the_part_and_is_named(catalog: Any) -> None:
     hits = catalog.match(records.MatchQuery(mpn="hcf4013be"), ANY)
-    assert (hits.ids, hits.aka) == (("104",), {"104": "HCF4013BE"})
-    assert catalog.search_mpn("HCF40", ANY).aka == {"104": "HCF4013BE"}
-    assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka == {}
+    assert (hits.ids, hits.aka_of("104")) == (("104",), "HCF4013BE")
+    assert catalog.search_mpn("HCF40", ANY).aka_of("104") == "HCF4013BE"
+    assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka_of("104") is None
 
 
 def test_an_empty_match_is_rejected(catalog: Any) -> None:

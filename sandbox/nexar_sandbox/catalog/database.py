@@ -1,77 +1,67 @@
-"""The SQLite database that a catalog searches: creating and filling it.
+"""The SQLite database that a catalog searches.
 
-It holds the lines of the parts, of which whole records are built on demand, and what searches need: figures, part
-numbers, order codes, listings, values of attributes, and a full-text index (FTS5).
+It holds figures of the parts, part numbers, order codes, listings, and a full-text index (FTS5). The parts themselves
+are in memory.
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-
-import msgspec
+from typing import Any
 
 from nexar_sandbox.catalog import listings, matching, offers, parts, pricing, records, reference_data, units
 
 # `norm`: a part number or order code without punctuation, in upper case. `seller`: its id, in `listings` its position
-# in the list of sellers. `code`: the place of a value among the sorted values of its attribute. Prices are in USD, NULL
-# without a priced offer.
+# in the list of sellers. Prices are in USD, NULL without a priced offer.
 _TABLES = """
-CREATE TABLE parts (id INTEGER PRIMARY KEY, uid TEXT, line TEXT, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT,
+CREATE TABLE parts (id INTEGER PRIMARY KEY, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT,
     category TEXT, cad INTEGER, offers INTEGER, authorized INTEGER, stocked INTEGER, median REAL, average REAL);
-CREATE TABLE uids (uid TEXT PRIMARY KEY, part INTEGER) WITHOUT ROWID;
 CREATE TABLE skus (norm TEXT, part INTEGER, seller TEXT);
 CREATE TABLE names (norm TEXT, mpn TEXT, part INTEGER, aka INTEGER);
 CREATE TABLE listings (seller INTEGER, part INTEGER, PRIMARY KEY (seller, part)) WITHOUT ROWID;
-CREATE TABLE spec_values (attribute TEXT, code INTEGER, value, PRIMARY KEY (attribute, code)) WITHOUT ROWID;
-CREATE TABLE specs (attribute TEXT, part INTEGER, code INTEGER, PRIMARY KEY (attribute, part)) WITHOUT ROWID;
 CREATE VIRTUAL TABLE words USING fts5 (mpn, maker, category, description, specs, content='');
 CREATE VIRTUAL TABLE terms USING fts5vocab (words, 'row');
 """
 _INDEXES = """
-CREATE UNIQUE INDEX parts_uid ON parts (uid);
 CREATE INDEX parts_best ON parts (offers DESC, id);
 CREATE INDEX skus_norm ON skus (norm);
 CREATE INDEX names_norm ON names (norm);
 """
 
 
-def create() -> sqlite3.Connection:
-    """A new, empty database in memory. One thread at a time may use it, not only the one that opened it."""
-    database = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-    database.executescript(_TABLES)
-    return database
-
-
-def fill(
-    connection: sqlite3.Connection,
-    lines: Sequence[records.PartLine],
-    reference: reference_data.ReferenceData,
-) -> None:
-    """Add validated lines, with every id filled in, and the indexes."""
-    execute, encode = connection.executemany, msgspec.json.Encoder().encode
+def create(lines: Mapping[int, records.PartLine], reference: reference_data.ReferenceData) -> sqlite3.Connection:
+    """The database of these parts in memory. One thread at a time may use it, not only the one that opened it. Its
+    function `spec` has the value of an attribute of a part."""
+    connection = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+    connection.create_function("spec", 2, lambda part, name: lines[part].specs.get(name), deterministic=True)
+    connection.executescript(_TABLES)
     connection.execute("BEGIN")
-    for line in lines:
-        part_listings = listings_of(line, reference)
-        id_, maker = int(line.id), reference.companies[line.manufacturer]
-        first = id_, line.v3uid, encode(line).decode(), line.mpn, matching.normalize(line.mpn), maker.id, maker.name
-        row = (*first, line.category, parts.cad_level(line), *_figures(part_listings))
-        connection.execute("INSERT INTO parts VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", row)
-        execute("INSERT INTO uids VALUES (?,?)", [(uid, id_) for uid in line.redirected])
-        execute("INSERT INTO skus VALUES (?,?,?)", _order_codes(line, part_listings))
-        names = enumerate((line.mpn, *line.aka))
-        rows = [(matching.normalize(name), name, id_, number > 0) for number, name in names]
-        execute("INSERT INTO names VALUES (?,?,?,?)", rows)
-        execute("INSERT INTO listings VALUES (?,?)", {(listing.position, id_) for listing in part_listings})
-    texts = [(int(line.id), *searchable_texts(line, reference)) for line in lines]
-    execute("INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)", texts)
-    for attribute in {name for line in lines for name in line.specs}:
-        having = [(int(line.id), line.specs[attribute]) for line in lines if attribute in line.specs]
-        values = sorted({value for _, value in having})  # all numbers or all texts
-        codes = {value: code for code, value in enumerate(values)}
-        execute("INSERT INTO spec_values VALUES (?,?,?)", [(attribute, code, value) for value, code in codes.items()])
-        execute("INSERT INTO specs VALUES (?,?,?)", [(attribute, part, codes[value]) for part, value in having])
+    for id_, line in lines.items():
+        _insert(connection.executemany, id_, line, reference)
     connection.execute("COMMIT")
     connection.executescript(_INDEXES)
+    return connection
+
+
+def _insert(
+    execute: Callable[[str, Iterable[Any]], object],
+    id_: int,
+    line: records.PartLine,
+    reference: reference_data.ReferenceData,
+) -> None:
+    part_listings = listings_of(line, reference)
+    maker = reference.companies[line.manufacturer]
+    first = id_, line.mpn, matching.normalize(line.mpn), maker.id, maker.name, line.category
+    execute(
+        "INSERT INTO parts VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        [(*first, parts.cad_level(line), *_figures(part_listings))],
+    )
+    execute("INSERT INTO skus VALUES (?,?,?)", _order_codes(line, part_listings))
+    names = enumerate((line.mpn, *line.aka))
+    execute("INSERT INTO names VALUES (?,?,?,?)", [(matching.normalize(name), name, id_, n > 0) for n, name in names])
+    execute("INSERT INTO listings VALUES (?,?)", {(listing.position, id_) for listing in part_listings})
+    texts = id_, *searchable_texts(line, reference)
+    execute("INSERT INTO words (rowid, mpn, maker, category, description, specs) VALUES (?,?,?,?,?,?)", [texts])
 
 
 def listings_of(line: records.PartLine, reference: reference_data.ReferenceData) -> tuple[listings.CatalogListing, ...]:

@@ -5,9 +5,7 @@ Values of one key are alternatives (OR); keys are combined (AND).
 # ruff: noqa: S608  the SQL is composed of literals in this package; user input is passed as parameters
 
 import re
-import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -46,13 +44,11 @@ _SORTS = {
 
 
 class CatalogFilters:
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
-        self._connection, self._reference = connection, reference
+    def __init__(self, lines: Mapping[int, records.PartLine], reference: reference_data.ReferenceData) -> None:
+        self._lines, self._reference = lines, reference
         companies = reference.companies.values()
         self._makers = matching.CompanyNameIndex(each for each in companies if "manufacturer" in each.roles)
         self._sellers = matching.CompanyNameIndex(each for each in companies if "seller" in each.roles)
-        # Cached for each catalog: a decorator of the method would keep every catalog in memory.
-        self.values = cache(self._values)
 
     def of(self, conditions: records.SearchConditions) -> list[Clause]:
         """The filters of some conditions. Raises ValueError naming an unknown key or an invalid value."""
@@ -76,8 +72,7 @@ class CatalogFilters:
             return Clause(f"{_SORTS[sort]} {direction} NULLS LAST, {BEST}")
         if sort not in self._reference.attributes:
             raise ValueError(f"sort: there is no key {sort!r}")
-        value = "(SELECT code FROM specs WHERE attribute = ? AND part = p.id)"
-        return Clause(f"{value} {direction} NULLS LAST, {BEST}", (sort,))
+        return Clause(f"spec(p.id, ?) {direction} NULLS LAST, {BEST}", (sort,))
 
     def made_by(self, texts: Iterable[str]) -> Clause:
         """Parts of the makers that `texts` (names or ids) refer to."""
@@ -93,11 +88,6 @@ class CatalogFilters:
     def sellers(self, text: str) -> frozenset[str]:
         """Ids of the sellers that a name or an id refers to."""
         return frozenset({text}) if _is_id(text) else self._sellers.find(text)
-
-    def _values(self, shortname: str) -> list[float | str]:
-        """The values of an attribute that occur, sorted: a value's place is its code."""
-        rows = self._connection.execute("SELECT value FROM spec_values WHERE attribute = ? ORDER BY code", (shortname,))
-        return [value for (value,) in rows]
 
     def _filter(self, key: str, values: Sequence[str]) -> Clause:
         if key == "manufacturer_id":
@@ -117,17 +107,18 @@ class CatalogFilters:
         bounds = [hit for text in values if numeric and (hit := _RANGE.fullmatch(text))]
         ranges = [_between(attribute.shortname, each) for each in bounds]
         texts = [text for text in values if not (numeric and _RANGE.fullmatch(text))]
+        found = {
+            id_: line.specs[attribute.shortname]
+            for id_, line in self._lines.items()
+            if attribute.shortname in line.specs
+        }
         # Each value that occurs is compared once, and not once for each part.
-        chosen = among(
-            "code",
-            (
-                code
-                for code, value in enumerate(self.values(attribute.shortname))
-                if any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
-            ),
-        )
-        having = f"p.id IN (SELECT part FROM specs WHERE attribute = ? AND {chosen.sql})"
-        return Clause(having, (attribute.shortname, *chosen.parameters))
+        chosen = {
+            value
+            for value in set(found.values())
+            if any(inside(value) for inside in ranges) or any(_equal(attribute, value, text) for text in texts)
+        }
+        return among("p.id", (id_ for id_, value in found.items() if value in chosen))
 
     def _categories(self, text: str) -> tuple[str, ...]:
         """Ids of the categories that a name or an id refers to, and of those below."""

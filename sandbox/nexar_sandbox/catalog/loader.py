@@ -1,4 +1,4 @@
-"""Loads a catalog: reads the shipped parts and a user's own parts file, and fills the database.
+"""Loads a catalog: reads the shipped parts and a user's own parts file.
 
 An invalid line raises an error with the file, the line and the reason; after validation every reference of a part
 resolves.
@@ -6,14 +6,13 @@ resolves.
 
 import hashlib
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
-from nexar_sandbox.catalog import database, matching, records, reference_data
+from nexar_sandbox.catalog import matching, records, reference_data
 
 R = TypeVar("R")
 SHIPPED = Path(__file__).parent / "data"
@@ -25,8 +24,8 @@ _ID = re.compile(r"[1-9][0-9]{0,8}")
 _FIRST_OWN_ID = 900_000_001
 
 
-def fill(connection: sqlite3.Connection, extra: Path | None, data: Path) -> reference_data.ReferenceData:
-    """Fill an empty database; return the reference data of its parts. `extra`: the user's own parts file.
+def load(extra: Path | None, data: Path) -> tuple[dict[int, records.PartLine], reference_data.ReferenceData]:
+    """Return the lines of all parts by their ids, and their reference data. `extra`: the user's own parts file.
 
     Raises records.CatalogError for a line that cannot be used, and for more than MOST_PARTS.
     """
@@ -37,8 +36,7 @@ def fill(connection: sqlite3.Connection, extra: Path | None, data: Path) -> refe
         lines += validator.read(extra)
         if len(lines) > MOST_PARTS:
             raise records.CatalogError(f"{extra}: {len(lines):,} parts in all; a catalog has at most {MOST_PARTS:,}")
-    database.fill(connection, lines, reference)
-    return reference
+    return {int(line.id): line for line in lines}, reference
 
 
 class PartsValidator:

@@ -3,7 +3,7 @@
 Names are the service's field names in snake case (contract graphql.md §1.2); ids are the service's numeric strings.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -283,15 +283,6 @@ class SearchHits:
 
     def page(self, start: int, limit: int) -> tuple[str, ...]:
         return tuple(map(str, self.parts[start : start + limit]))
-
-    def intersect(self, parts: Collection[int]) -> "SearchHits":
-        inside = frozenset(parts)
-        return SearchHits([part for part in self.parts if part in inside], self._akas)
-
-    @property
-    def aka(self) -> dict[str, str]:
-        """The matched alternate MPN by part id, for the parts that matched by one."""
-        return {str(part): self._akas[part] for part in self.parts if part in self._akas}
 
     def aka_of(self, id_: str) -> str | None:
         """The alternate MPN by which this part matched; None if it matched otherwise."""

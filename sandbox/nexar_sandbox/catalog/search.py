@@ -8,7 +8,7 @@ digits make a token; case and accents do not count.
 
 import difflib
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nexar_sandbox.catalog import filters, matching, records, reference_data
@@ -33,9 +33,14 @@ Matches = dict[int, tuple[int, str | None]]
 
 
 class CatalogSearch:
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lines: Mapping[int, records.PartLine],
+        reference: reference_data.ReferenceData,
+    ) -> None:
         self._connection, self._reference = connection, reference
-        self.filters = filters.CatalogFilters(connection, reference)
+        self.filters = filters.CatalogFilters(lines, reference)
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
         """Parts equal to the query after normalization: literally equal first, then those with most offers.
@@ -89,11 +94,6 @@ class CatalogSearch:
             [Clause("words MATCH ?", (expression,)), *passes],
             order or Clause(_RELEVANCE, (matching.normalize(q),)),
         )
-
-    def with_number(self, piece: str, passes: Callable[[str], bool]) -> list[int]:
-        norm = matching.normalize(clean(piece))
-        rows = self._connection.execute("SELECT part, mpn FROM names WHERE instr(norm, ?)", (norm,))
-        return [part for part, mpn in rows if passes(mpn)]
 
     def equal(self, norm: str) -> list[tuple[int, str, bool]]:
         """(part, number, whether it is an alternate one) of the numbers that normalize to `norm`."""

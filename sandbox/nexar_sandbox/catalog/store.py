@@ -4,15 +4,11 @@
 a catalog.
 """
 
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from nexar_sandbox.catalog import (
     database,
@@ -29,7 +25,6 @@ from nexar_sandbox.catalog import (
 
 _SIMILAR = 5
 _CAD_NAMES = {level: name for name, level in filters.CAD_STATES.items()}
-_CACHED_PARTS = 4096
 # A list of hits may be as long as the catalog.
 _CACHED_SEARCHES = 32
 
@@ -39,27 +34,24 @@ def open_catalog(extra: Path | None = None, data: Path = loader.SHIPPED) -> "Cat
 
     Raises records.CatalogError for a file that cannot be used, and for more parts than `loader.MOST_PARTS`.
     """
-    connection = database.create()
-    return Catalog(connection, loader.fill(connection, extra, data))
+    return Catalog(*loader.load(extra, data))
 
 
 class Catalog:
     """Parts with everything about them. Ids are the service's numeric strings."""
 
-    def __init__(self, connection: sqlite3.Connection, reference: reference_data.ReferenceData) -> None:
-        self._connection = connection
-        self._reference = reference
-        self._decoder = msgspec.json.Decoder(records.PartLine)
-        self._search = search.CatalogSearch(connection, reference)
+    def __init__(self, lines: Mapping[int, records.PartLine], reference: reference_data.ReferenceData) -> None:
+        connection = self._connection = database.create(lines, reference)
+        self._lines, self._reference = lines, reference
+        self._by_uid = {uid: id_ for id_, line in lines.items() for uid in (line.v3uid, *line.redirected)}
+        self._search = search.CatalogSearch(connection, lines, reference)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
-        self._parts = lru_cache(maxsize=_CACHED_PARTS)(self._part)
-        self._sellers = lru_cache(maxsize=_CACHED_PARTS)(self._seller_offers)
+        self._parts = lru_cache(maxsize=loader.MOST_PARTS)(self._part)
+        self._sellers = lru_cache(maxsize=loader.MOST_PARTS)(self._seller_offers)
         self._by_mpn = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_mpn)
         self._by_text = lru_cache(maxsize=_CACHED_SEARCHES)(self._search.by_text)
         # The columns are named by this module.
         self._column = cache(lambda name: dict(connection.execute(f"SELECT id, {name} FROM parts")))  # noqa: S608
-        codes = "SELECT part, code FROM specs WHERE attribute = ?"
-        self._codes = cache(lambda shortname: dict(connection.execute(codes, (shortname,))))
         self._listings = cache(self._read_listings)
         self._parts_by_category = cache(lambda: Counter(self._column("category").values()))
 
@@ -71,17 +63,8 @@ class Catalog:
 
     def part_by_uid(self, v3uid: str) -> records.Part | None:
         """The part with this v3 uid; for a redirected uid its target; None for an unknown one."""
-        uid = search.clean(v3uid.lower())
-        row = self._connection.execute(
-            "SELECT id FROM parts WHERE uid = ?1 UNION ALL SELECT part FROM uids WHERE uid = ?1", (uid,)
-        ).fetchone()
-        return self._parts(str(row[0])) if row else None
-
-    def parts(self) -> Iterator[records.Part]:
-        """Yield all parts, the most relevant first."""
-        for id_ in self.search("", records.SearchConditions()).ids:
-            if (part := self.part(id_)) is not None:
-                yield part
+        id_ = self._by_uid.get(v3uid.lower())
+        return None if id_ is None else self._parts(str(id_))
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
         """SupMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""
@@ -99,19 +82,12 @@ class Catalog:
         """supSearch: free text, most relevant first. ValueError for an unknown filter or sort key."""
         return self._by_text(q, conditions, sort, descending)
 
-    def search_pattern(
-        self, piece: str, passes: Callable[[str], bool], conditions: records.SearchConditions
-    ) -> records.SearchHits:
-        """Parts with a number that contains `piece` and passes, in the order of `search_mpn` for `piece`."""
-        return self.search_mpn(piece, conditions).intersect(self._search.with_number(piece, passes))
+    def parts(self) -> list[records.Part]:
+        """All parts, those with most offers first."""
+        return self.parts_of(self.search("", records.SearchConditions()))
 
-    def unlisted(self, hits: records.SearchHits) -> int:
-        offers = self._column("offers")
-        return sum(not offers[part] for part in hits.parts)
-
-    def hits_for(self, ids: Sequence[str]) -> records.SearchHits:
-        """The given parts, each once, as hits in this order. All ids must be in the catalog."""
-        return records.SearchHits(list(dict.fromkeys(map(int, ids))))
+    def parts_of(self, hits: records.SearchHits) -> list[records.Part]:
+        return [part for part in map(self.part, hits.ids) if part is not None]
 
     def sellers_of(self, part: records.Part, country: str = "US") -> tuple[records.SellerOffers, ...]:
         """The offers of all sellers, including brokers, for the part in `country` (ISO 3166 alpha-2)."""
@@ -185,29 +161,20 @@ class Catalog:
     def spec_counts(self, hits: records.SearchHits, shortname: str) -> records.SpecCounts:
         """Hits by value of one attribute; a hit with several values, such as "I2C, SPI", counts for each. ValueError
         for an unknown shortname."""
-        spec_counts = self._spec_counts(hits, shortname)
-        totals: Counter[tuple[str, float | None]] = Counter()
-        for display, number, count in spec_counts.buckets:
-            values = [display] if number is not None else dict.fromkeys(map(str.strip, display.split(",")))
-            totals.update(dict.fromkeys(((value, number) for value in values), count))
-        return replace(spec_counts, buckets=tuple((*value, count) for value, count in totals.most_common()))
-
-    def with_value(self, hits: records.SearchHits, shortname: str) -> int:
-        """The number of hits with a value of the attribute. ValueError for an unknown shortname."""
-        return sum(count for _, _, count in self._spec_counts(hits, shortname).buckets)
-
-    def _counted(self, column: str, hits: records.SearchHits) -> list[tuple[Any, int]]:
-        return Counter(map(self._column(column).__getitem__, sorted(hits.parts))).most_common()
-
-    def _spec_counts(self, hits: records.SearchHits, shortname: str) -> records.SpecCounts:
         attribute = self._reference.attributes.get(shortname)
         if attribute is None:
             raise ValueError(f"there is no attribute {shortname!r}")
-        codes, labels = self._codes(shortname), self._search.filters.values(shortname)
-        totals = Counter(codes[part] for part in sorted(hits.parts) if part in codes)
-        numbers = [value for code in totals if not isinstance(value := labels[code], str)]
-        buckets = tuple(_bucket(labels[code], count, attribute) for code, count in totals.most_common())
+        specs = (self._lines[part].specs for part in sorted(hits.parts))
+        values = Counter(each[shortname] for each in specs if shortname in each)
+        totals: Counter[tuple[str, float | None]] = Counter()
+        for value, count in values.most_common():
+            totals.update(dict.fromkeys(_labels(value, attribute), count))
+        numbers = [value for value in values if not isinstance(value, str)]
+        buckets = tuple((*label, count) for label, count in totals.most_common())
         return records.SpecCounts(attribute, buckets, min(numbers, default=None), max(numbers, default=None))
+
+    def _counted(self, column: str, hits: records.SearchHits) -> list[tuple[Any, int]]:
+        return Counter(map(self._column(column).__getitem__, sorted(hits.parts))).most_common()
 
     def _read_listings(self) -> dict[int, list[int]]:
         """The positions of the sellers of each part."""
@@ -219,8 +186,7 @@ class Catalog:
     def _line(self, id_: str) -> records.PartLine | None:
         if not (id_.isascii() and id_.isdecimal() and len(id_) < 16):
             return None
-        row = self._connection.execute("SELECT line FROM parts WHERE id = ?", (int(id_),)).fetchone()
-        return self._decoder.decode(row[0]) if row else None
+        return self._lines.get(int(id_))
 
     def _part(self, id_: str) -> records.Part | None:
         line = self._line(id_)
@@ -242,7 +208,8 @@ class Catalog:
         return tuple(str(id_) for id_ in ids if id_ != int(line.id))[:_SIMILAR]
 
 
-def _bucket(value: float | str, count: int, attribute: records.CatalogAttribute) -> tuple[str, float | None, int]:
+def _labels(value: float | str, attribute: records.CatalogAttribute) -> list[tuple[str, float | None]]:
+    """What a value counts for: as it is displayed, and the number."""
     if isinstance(value, str):
-        return value, None, count
-    return units.displayed(value, attribute.units_symbol).display, value, count
+        return [(text.strip(), None) for text in value.split(",")]
+    return [(units.displayed(value, attribute.units_symbol).display, value)]

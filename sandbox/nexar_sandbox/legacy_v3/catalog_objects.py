@@ -18,6 +18,8 @@ from nexar_sandbox.catalog import listings, records, store
 from nexar_sandbox.legacy_v3 import synthetic_values
 
 Object = dict[str, Any]
+# Those of all clients; v3 presumably told them by address.
+COUNTRY, CURRENCY = "US", "USD"
 # v3's names of sellers that had several or that the catalog calls otherwise, by numeric id: the name that was shown
 # last, then others on record (recordings of 2015 to 2018, and the names by which KiCost picks offers).
 _SELLERS = {
@@ -148,15 +150,15 @@ class CompanyObjects:
 
 
 class OfferObjects:
-    """Offers and broker listings of a part. `country` is part of click URLs, `currency` is the home currency."""
+    """Offers and broker listings of a part."""
 
-    def __init__(self, company_objects: CompanyObjects, country: str, currency: str) -> None:
-        self._company_objects, self._country, self._currency = company_objects, country, currency
+    def __init__(self, company_objects: CompanyObjects) -> None:
+        self._company_objects = company_objects
 
     def of(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
         """All offers but those of brokers, in v3's order."""
         offers = [(seller, offer) for seller in sellers if not seller.is_broker for offer in seller.offers]
-        offers.sort(key=lambda pair: _rank(pair[0], pair[1], self._currency))
+        offers.sort(key=lambda pair: _rank(*pair))
         return [self._offer(part_id, seller, offer, apikey) for seller, offer in offers]
 
     def broker_listings(self, part_id: str, sellers: Iterable[records.SellerOffers], apikey: str) -> list[Object]:
@@ -201,7 +203,7 @@ class OfferObjects:
         """URL of v3's click tracker, signed with the API key."""
         signed = hashlib.blake2b(f"{offer_id}:{apikey}".encode(), digest_size=4).hexdigest()[:7]
         return (
-            f"https://octopart.com/click/track?country={self._country}&ak={apikey}&sig={signed}"
+            f"https://octopart.com/click/track?country={COUNTRY}&ak={apikey}&sig={signed}"
             f"&sid={seller_id}&ppid={part_id}&vpid={offer_id}&ct=offers"
         )
 
@@ -210,13 +212,13 @@ def _named(company: records.Company) -> Object:
     return {"homepage_url": company.homepage_url, "name": company.name}
 
 
-def _rank(seller: records.SellerOffers, offer: records.Offer, currency: str) -> tuple[bool, int]:
+def _rank(seller: records.SellerOffers, offer: records.Offer) -> tuple[bool, int]:
     """Sort offers: authorized first; in each group what is in stock, nothing in stock, foreign currency, without a
     price."""
     named = {step.currency for step in offer.prices}
     if not named:
         group = 3
-    elif currency not in named:
+    elif CURRENCY not in named:
         group = 2
     else:
         group = 0 if offer.inventory_level > 0 or offer.inventory_level == listings.SOME_STOCK else 1

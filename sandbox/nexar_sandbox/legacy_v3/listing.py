@@ -1,14 +1,12 @@
 """Lookup and search of brands, sellers and categories by name, alias and wildcard (contract v3-rest.md §1.1)."""
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
-from nexar_sandbox.legacy_v3 import criteria, query_string, search_request
+from nexar_sandbox.legacy_v3 import criteria, query_string, search_request, searching
 
 Object = dict[str, Any]
 _WORD = re.compile(r"\w+")
@@ -35,33 +33,9 @@ class LegacyListing:
     def get(self, uid: str) -> Object | None:
         return self._by_uid.get(uid)
 
-    def search(self, search: search_request.LegacySearch) -> search_request.SearchResult:
-        matching = self._matching(search.q)
-        filters_ = search.criteria
-        objects = self._passing(matching, filters_)
-        keys = [(None if field == "score" else self._value(field), downwards) for field, downwards in search.order]
-        objects = search_request.ordered(objects, keys)
-
-        def counted_objects(field: str, options: search_request.CountOptions) -> list[ListedObject]:
-            if not options.exclude_filter:
-                return objects
-            return self._passing(matching, [each for each in filters_ if each.field != field])
-
-        return search_request.SearchResult(
-            [each.object for each in objects[search.start : search.start + search.limit]],
-            len(objects),
-            {
-                field: self._facet(field, options, counted_objects(field, options))
-                for field, options in search.facets.items()
-                if options.include
-            },
-            {query: {"count": len(self._passing(objects, criteria.of_query(query)))} for query in search.facet_queries},
-            {
-                field: self._stats(field, counted_objects(field, options))
-                for field, options in search.stats.items()
-                if options.include
-            },
-        )
+    def search(self, request: search_request.LegacySearch) -> searching.SearchResult:
+        result = searching.ObjectSearch(request, self._matching(request.q), self._field).result()
+        return replace(result, page=[each.object for each in result.page])
 
     def _matching(self, q: str) -> list[ListedObject]:
         """Best first: the name itself, its beginning, words of it, then those with an alias."""
@@ -73,35 +47,16 @@ class LegacyListing:
         matching = [each for each in self._all if fits(each.names)]
         return sorted(matching, key=lambda each: (_closeness(each.names[0], plain), each.names[0]))
 
-    def _passing(self, objects: list[ListedObject], filters_: list[criteria.Criterion]) -> list[ListedObject]:
-        for each in filters_:
-            values = self._value(each.field)
-            objects = [
-                object_
-                for object_ in objects
-                if any(map(each.holds, search_request.several(values(object_))))
-                or (each.field == "name" and any(map(each.holds, object_.also)))
-            ]
-        return objects
-
-    def _value(self, field: str) -> Callable[[ListedObject], Any]:
-        """Accessor of a field. Refuses unknown fields."""
+    def _field(self, name: str) -> searching.SearchField:
         # All objects of a class have the same fields.
-        if self._all and (field not in self._all[0].object or field.startswith("_")):
-            raise query_string.bad_request(f"there is no field {field[:60]}")
-        get = methodcaller("get", field)
-        return lambda row: get(row.object)
+        if self._all and (name not in self._all[0].object or name.startswith("_")):
+            raise query_string.bad_request(f"there is no field {name[:60]}")
+        return searching.SearchField(partial(_values, name), lambda each: each.also if name == "name" else ())
 
-    def _facet(self, field: str, options: search_request.CountOptions, over: list[ListedObject]) -> Object:
-        values = [search_request.several(value) for value in map(self._value(field), over)]
-        counts = Counter(each for some in values for each in some)
-        return search_request.facet(search_request.by_frequency(counts), sum(not some for some in values), options)
 
-    def _stats(self, field: str, over: list[ListedObject]) -> Object:
-        values = [value for value in map(self._value(field), over) if value is not None]
-        if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values):
-            raise query_string.bad_request(f"stats: {field[:60]} has no numbers")
-        return search_request.stats(Counter(values), len(over) - len(values))
+def _values(name: str, each: ListedObject) -> list[Any]:
+    value = each.object.get(name)
+    return value if isinstance(value, list) else [] if value is None else [value]
 
 
 def _is_like(like: Callable[[str], bool], names: tuple[str, ...]) -> bool:

@@ -25,9 +25,9 @@ _TEXTS = ("q", "mpn", "brand", "sku", "seller", "mpn_or_sku")
 
 
 class MatchResult(NamedTuple):
-    """Result of one query: ids of the page and number of hits, or an error."""
+    """Result of one query: the page and the number of hits, or an error."""
 
-    page: tuple[str, ...]
+    page: list[records.Part]
     hits: int
     error: str | None = None
 
@@ -54,18 +54,18 @@ def echo(query: dict[str, Any]) -> dict[str, Any]:
 
 
 class LegacyMatcher:
-    def __init__(self, catalog: store.Catalog, country: str) -> None:
-        self._catalog, self._country = catalog, country
+    def __init__(self, catalog: store.Catalog) -> None:
+        self._catalog = catalog
 
     def answer(self, query: dict[str, Any], *, exact_only: bool) -> MatchResult:
         try:
             _check(query)
         except _InvalidQueryError as mistake:
-            return MatchResult((), 0, str(mistake))
+            return MatchResult([], 0, str(mistake))
         hits = self._hits(query, exact_only=exact_only)
-        return MatchResult(hits.page(query["start"], query["limit"]), hits.hits)
+        return MatchResult(hits[query["start"] : query["start"] + query["limit"]], len(hits))
 
-    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
+    def _hits(self, query: dict[str, Any], *, exact_only: bool) -> list[records.Part]:
         """Return the parts that meet all conditions of the query, best first."""
         mpn, sku, either = query["mpn"], query["sku"], query["mpn_or_sku"]
         # Numbers with a wildcard are compared with a pattern, others are looked up.
@@ -81,42 +81,36 @@ class LegacyMatcher:
         if plain.mpn or plain.sku or plain.mpn_or_sku:
             matches.append(self._equal(plain, exact_only=exact_only))
         if query["q"].strip():
-            matches.append(self._catalog.search(query["q"], _conditions(query)))
+            matches.append(self._catalog.parts_of(self._catalog.search(query["q"], _conditions(query))))
         # A brand or a seller alone.
         if not matches:
-            matches.append(self._catalog.match(plain, records.SearchConditions()))
-        first, *others = matches
-        for other in others:
-            first = first.intersect(other.parts)
-        return first
+            matches.append(self._catalog.parts_of(self._catalog.match(plain, records.SearchConditions())))
+        first, *others = ({part.id: part for part in some} for some in matches)
+        return [part for id_, part in first.items() if all(id_ in other for other in others)]
 
-    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> records.SearchHits:
+    def _equal(self, plain: records.MatchQuery, *, exact_only: bool) -> list[records.Part]:
         """Match by letters and digits, case-insensitively; with `exact_only`, by all characters."""
-        result = self._catalog.match(plain, records.SearchConditions())
-        if not exact_only:
-            return result
-        return self._catalog.hits_for([id_ for id_ in result.ids if self._is_exact(id_, plain)])
+        found = self._catalog.parts_of(self._catalog.match(plain, records.SearchConditions()))
+        return [part for part in found if not exact_only or self._is_exact(part, plain)]
 
-    def _is_exact(self, id_: str, plain: records.MatchQuery) -> bool:
-        part = self._catalog.part(id_)
-        if part is None:
-            return False
+    def _is_exact(self, part: records.Part, plain: records.MatchQuery) -> bool:
         mpns = {part.mpn, *part.aka_mpns}
-        skus = {offer.sku for seller in self._catalog.sellers_of(part, self._country) for offer in seller.offers}
+        skus = {offer.sku for seller in self._catalog.sellers_of(part) for offer in seller.offers}
         return (
             (plain.mpn is None or plain.mpn in mpns)
             and (plain.sku is None or plain.sku in skus)
             and (plain.mpn_or_sku is None or plain.mpn_or_sku in mpns | skus)
         )
 
-    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> records.SearchHits:
+    def _like(self, pattern: str, query: dict[str, Any], *, exact_only: bool) -> list[records.Part]:
         """Match part numbers by a pattern with the wildcard *."""
         compared = str if exact_only else matching.normalize
         pieces = pattern.split("*")
         like = criteria.like("*".join(map(compared, pieces)))
-        # The index finds the longest piece; the pattern is compared with these numbers only.
+        # Parts whose number has the longest piece are found; the pattern is compared with their numbers only.
         longest = max(pieces, key=lambda piece: len(matching.normalize(piece)))
-        return self._catalog.search_pattern(longest, lambda number: like(compared(number)), _conditions(query))
+        found = self._catalog.parts_of(self._catalog.search_mpn(longest, _conditions(query)))
+        return [part for part in found if any(like(compared(number)) for number in (part.mpn, *part.aka_mpns))]
 
 
 def _no_number(text: str) -> None:

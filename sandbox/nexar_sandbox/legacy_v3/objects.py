@@ -8,7 +8,6 @@ from nexar_sandbox.catalog import records, store
 from nexar_sandbox.legacy_v3 import (
     catalog_objects,
     listing,
-    part_fields,
     part_search,
     projection,
     spec_names,
@@ -25,9 +24,8 @@ class PartObjects:
         catalog: store.Catalog,
         company_objects: catalog_objects.CompanyObjects,
         market: catalog_objects.OfferObjects,
-        country: str,
     ) -> None:
-        self._catalog, self._company_objects, self._market, self._country = catalog, company_objects, market, country
+        self._catalog, self._company_objects, self._market = catalog, company_objects, market
         self._sellers = tuple(map(company_objects.seller_name, catalog.sellers()))
         self._fields: dict[str, Callable[[records.Part], Any]] = {
             "short_description": lambda part: part.short_description,
@@ -44,7 +42,7 @@ class PartObjects:
 
     def build(self, part: records.Part, field_projection: projection.LegacyProjection, apikey: str) -> Object:
         """Return the part after projection."""
-        sellers = self._catalog.sellers_of(part, self._country)
+        sellers = self._catalog.sellers_of(part)
         part_object: Object = {
             "offers": self._market.of(part.id, sellers, apikey),
             "mpn": part.mpn,
@@ -175,10 +173,10 @@ def _downloads(cad: records.Cad) -> list[str]:
 
 
 class LegacyObjects:
-    """All objects of one catalog, each kind built at first use. `country` and `currency` are those of offers."""
+    """All objects of one catalog, each kind built at first use."""
 
-    def __init__(self, catalog: store.Catalog, country: str, currency: str) -> None:
-        self._catalog, self._country, self._currency = catalog, country, currency
+    def __init__(self, catalog: store.Catalog) -> None:
+        self._catalog = catalog
 
     def by_uid(self, name: str, uid: str) -> Object | None:
         """Return the Brand, Category or Seller of a uid, including uids of earlier years."""
@@ -191,7 +189,7 @@ class LegacyObjects:
 
     @cached_property
     def search(self) -> part_search.PartSearch:
-        fields = part_fields.PartFields(self._catalog, self._companies, self.spec_names, self._country)
+        fields = part_search.PartFields(self._catalog, self._companies, self.spec_names)
         return part_search.PartSearch(self._catalog, fields)
 
     @cached_property
@@ -220,5 +218,5 @@ class LegacyObjects:
 
     @cached_property
     def parts(self) -> PartObjects:
-        market = catalog_objects.OfferObjects(self._companies, self._country, self._currency)
-        return PartObjects(self._catalog, self._companies, market, self._country)
+        market = catalog_objects.OfferObjects(self._companies)
+        return PartObjects(self._catalog, self._companies, market)

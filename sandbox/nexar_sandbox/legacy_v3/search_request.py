@@ -1,10 +1,7 @@
-"""Requests of */search (contract v3-rest.md §1.1), their echo in responses, facets and statistics (§3.6)."""
+"""Requests of */search (contract v3-rest.md §1.1), and their echo in responses (§3.6)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from decimal import Decimal
-from fractions import Fraction
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from nexar_sandbox.legacy_v3 import criteria, query_string
@@ -27,18 +24,6 @@ class CountOptions:
     exclude_filter: bool
     start: int = 0
     limit: int = DEFAULT_LIMIT
-
-
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """Result of a search: the page, number of hits, facets and statistics."""
-
-    page: Sequence[Any]
-    hits: int
-    facets: dict[str, Any]
-    facet_queries: dict[str, Any]
-    stats: dict[str, Any]
-    spec_metadata: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,66 +115,3 @@ def _count(parameters: query_string.QueryString, name: str, *, paged: bool = Tru
         return CountOptions(include, apart)
     start = parameters.number(f"{name}[start]", 0, MAX_START)
     return CountOptions(include, apart, start, parameters.number(f"{name}[limit]", DEFAULT_LIMIT, MAX_RESULTS))
-
-
-def facet(counts: Sequence[tuple[Any, int]], missing: int, options: CountOptions) -> dict[str, Any]:
-    """Return a SearchFacetResult of (value, count), most frequent first. Only a drilldown sets the rank."""
-    page = counts[options.start : options.start + options.limit]
-    return {
-        "missing": missing,
-        "facets": [{"count": count, "value": value} for value, count in page],
-        "__class__": "SearchFacetResult",
-        "spec_drilldown_rank": None,
-    }
-
-
-def stats(numbers: Mapping[float, int], missing: int) -> dict[str, Any]:
-    """Return a SearchStatsResult of numbers with how often each occurs; null where there are none."""
-    count = sum(numbers.values())
-    # Exact, as if every number were written out: a search may have a million.
-    total = sum((Fraction(number) * often for number, often in numbers.items()), Fraction())
-    squares = sum((Fraction(number) ** 2 * often for number, often in numbers.items()), Fraction())
-    variance = (squares - total**2 / count) / (count - 1) if count > 1 else None
-    return {
-        "count": count,
-        "min": min(numbers, default=None),
-        # Rounded once.
-        "stddev": None if variance is None else float((Decimal(variance.numerator) / variance.denominator).sqrt()),
-        "__class__": "SearchStatsResult",
-        "mean": float(total) / count if count else None,
-        "missing": missing,
-        "max": max(numbers, default=None),
-        "spec_drilldown_rank": None,
-    }
-
-
-def by_frequency(counts: Mapping[Any, int]) -> Sequence[tuple[Any, int]]:
-    """Most frequent first, ties by value."""
-    return sorted(counts.items(), key=lambda pair: (-pair[1], criteria.text(pair[0])))
-
-
-def several(value: Any) -> list[Any]:
-    """Return the values of a field as a list; null is empty."""
-    if value is None:
-        return []
-    return value if isinstance(value, list) else [value]
-
-
-def sort_key(value: Any) -> tuple[int, float, str]:
-    """Numbers by value, before texts in alphabetical order."""
-    is_number = isinstance(value, int | float)
-    return (0, float(value), "") if is_number else (1, 0.0, criteria.text(value).casefold())
-
-
-def ordered(objects: list[Any], keys: Iterable[tuple[Any, bool]]) -> list[Any]:
-    """Sort by several keys; missing values come last. A key of None is the score, which is the given order (reversed if
-    ascending)."""
-    # The last key first: sorting is stable, so earlier keys prevail.
-    for key, downwards in reversed(list(keys)):
-        if key is None:
-            objects = objects if downwards else objects[::-1]
-            continue
-        with_value = [each for each in objects if key(each) is not None]
-        without = [each for each in objects if key(each) is None]
-        objects = sorted(with_value, key=lambda each: sort_key(key(each)), reverse=downwards) + without
-    return objects

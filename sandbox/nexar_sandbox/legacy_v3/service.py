@@ -2,13 +2,20 @@
 and their rate limits.
 """
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from nexar_sandbox import clocks
-from nexar_sandbox.catalog import store
-from nexar_sandbox.legacy_v3 import match, objects, projection, query_string, search_request
+from nexar_sandbox.catalog import records, store
+from nexar_sandbox.legacy_v3 import (
+    catalog_objects,
+    match,
+    objects,
+    projection,
+    query_string,
+    search_request,
+    searching,
+)
 
 # The default API key: that of the shipped configuration.
 DEFAULT_APIKEY = "EXAMPLE_KEY"
@@ -16,13 +23,10 @@ DEFAULT_APIKEY = "EXAMPLE_KEY"
 
 @dataclass(frozen=True, slots=True)
 class LegacySettings:
-    """`requests_per_second`: rate limit per API key; None: no limit. `country` and `currency` are those assumed for all
-    clients."""
+    """`requests_per_second`: rate limit per API key; None: no limit."""
 
     apikeys: tuple[str, ...] = (DEFAULT_APIKEY,)
     requests_per_second: int | None = 3
-    country: str = "US"
-    currency: str = "USD"
 
     def __post_init__(self) -> None:
         if not self.apikeys or not all(self.apikeys) or len(set(self.apikeys)) != len(self.apikeys):
@@ -48,22 +52,18 @@ class LegacyRequest:
 
 
 class LegacyService:
-    """Implements the 13 endpoints, and counts requests by API key."""
+    """Implements the 13 endpoints."""
 
     def __init__(self, chosen: LegacySettings, catalog: store.Catalog, clock: clocks.Clock) -> None:
         limits = () if chosen.requests_per_second is None else (clocks.Window(chosen.requests_per_second, 1),)
         self._windows = {apikey: clocks.Windows(limits, clock) for apikey in chosen.apikeys}
-        self._requests: Counter[str] = Counter()
         self._chosen, self._catalog, self._clock = chosen, catalog, clock
-        self._matcher = match.LegacyMatcher(catalog, chosen.country)
-        self._objects = objects.LegacyObjects(catalog, chosen.country, chosen.currency)
+        self._matcher = match.LegacyMatcher(catalog)
+        self._objects = objects.LegacyObjects(catalog)
 
     @property
     def apikeys(self) -> tuple[str, ...]:
         return self._chosen.apikeys
-
-    def requests(self, apikey: str) -> int:
-        return self._requests[apikey]
 
     def caller(self, parameters: query_string.QueryString) -> LegacyRequest:
         """Return the authenticated request. Raises LegacyError for an unknown key or above the rate limit."""
@@ -74,7 +74,6 @@ class LegacyService:
             raise query_string.LegacyError(403, "Forbidden request")
         if self._windows[apikey].try_take() > 0:
             raise query_string.LegacyError(429, "Too many requests")
-        self._requests[apikey] += 1
         return LegacyRequest(parameters, apikey, self._clock.monotonic())
 
     def match(self, caller: LegacyRequest) -> Object:
@@ -89,7 +88,7 @@ class LegacyService:
         }
         results = [
             {
-                "items": [self._part(id_, field_projection, caller) for id_ in each.page],
+                "items": [self._part(part, field_projection, caller) for part in each.page],
                 "hits": each.hits,
                 "__class__": "PartsMatchResult",
                 "reference": query["reference"],
@@ -130,36 +129,27 @@ class LegacyService:
                 if each is not None
             }
         parts = {uid: self._catalog.part_by_uid(uid) for uid in requested_uids if uid == uid.lower()}
-        return {
-            uid: self._objects.parts.build(part, field_projection, caller.apikey)
-            for uid, part in parts.items()
-            if part is not None
-        }
+        return {uid: self._part(part, field_projection, caller) for uid, part in parts.items() if part is not None}
 
     def _search_parts(
         self, caller: LegacyRequest, search: search_request.LegacySearch, field_projection: projection.LegacyProjection
     ) -> Object:
         result = self._objects.search.search(search)
-        items = [self._part(id_, field_projection, caller) for id_ in result.page]
-        snippets = [self._objects.search.part(id_).short_description for id_ in result.page]
-        results = list(map(_result, items, snippets))
-        return {
-            **self._response(search, results, result, caller),
-            "user_country": self._chosen.country,
-            "user_currency": self._chosen.currency,
-        }
+        results = [_result(self._part(part, field_projection, caller), part.short_description) for part in result.page]
+        market = {"user_country": catalog_objects.COUNTRY, "user_currency": catalog_objects.CURRENCY}
+        return self._response(search, results, result, caller) | market
 
     def _shape(self, caller: LegacyRequest, name: str) -> projection.LegacyProjection:
         return projection.read(caller.parameters, name, self._objects.spec_names.shown_as)
 
-    def _part(self, id_: str, field_projection: projection.LegacyProjection, caller: LegacyRequest) -> Object:
-        return self._objects.parts.build(self._objects.search.part(id_), field_projection, caller.apikey)
+    def _part(self, part: records.Part, field_projection: projection.LegacyProjection, caller: LegacyRequest) -> Object:
+        return self._objects.parts.build(part, field_projection, caller.apikey)
 
     def _response(
         self,
         search: search_request.LegacySearch,
         results: list[Object],
-        result: search_request.SearchResult,
+        result: searching.SearchResult,
         caller: LegacyRequest,
     ) -> Object:
         return {

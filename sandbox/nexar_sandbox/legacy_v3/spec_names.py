@@ -8,11 +8,13 @@ import math
 import re
 import tomllib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from nexar_sandbox.catalog import records
+from nexar_sandbox.legacy_v3 import criteria, query_string
 
 _DATA = Path(__file__).parent / "data"
 # Every spec key that v3 is known to have had. Parts have values for some of them.
@@ -24,7 +26,8 @@ _LISTS = frozenset({"color", "features", "illuminationcolor", "interface", "lens
 # v3 had a tolerance for each of these quantities and wrote it as text, `±5%`; the catalog has one number for all.
 QUANTITIES = ("resistance", "capacitance", "inductance")
 _TOLERANCE = "tolerance"
-_TOLERANCES = frozenset({_TOLERANCE, *(f"{quantity}{_TOLERANCE}" for quantity in QUANTITIES)})
+_TOLERANCES_BY_KEY = {f"{quantity}_{_TOLERANCE}": (f"{quantity}{_TOLERANCE}", _TOLERANCE) for quantity in QUANTITIES}
+_TOLERANCES = frozenset({_TOLERANCE, *(own for own, _ in _TOLERANCES_BY_KEY.values())})
 
 
 class SpecRange(NamedTuple):
@@ -43,38 +46,65 @@ _RANGES = {
 _ENDS = {name for each in _RANGES.values() for name in each[1:]}
 
 
-class SpecSource(NamedTuple):
-    """An attribute whose values a spec has, in parts that have the attribute `beside` ("": in all)."""
-
-    attribute: records.CatalogAttribute
-    beside: str = ""
-
-
 class SpecDefinition(NamedTuple):
-    """A spec by its requested name: v3's key, the attributes with its values (of several the first that a part has, of
-    a range all), and the attribute with its name and unit. Both are empty for keys without values."""
+    """A spec by its requested name: v3's key, a reader of its values in a part, which are several of a range, and the
+    attribute with its name and unit, None for keys without values."""
 
     key: str
-    sources: tuple[SpecSource, ...] = ()
+    of: Callable[[records.Part], list[records.CatalogSpec]]
     about: records.CatalogAttribute | None = None
     range: SpecRange | None = None
-
-    def sorted_by(self, part: records.Part, downwards: bool) -> records.CatalogSpec | None:
-        """Return the part's spec that orders it: of a range the lower end upwards, the upper end downwards."""
-        if self.range is None:
-            return self.spec_of(part)
-        return _by_shortname(part).get(self.range.high if downwards else self.range.low)
 
     @property
     def is_numeric(self) -> bool:
         """True if v3 had numbers for it."""
         return self.about is not None and datatype(self.about) != "string"
 
-    def spec_of(self, part: records.Part) -> records.CatalogSpec | None:
-        """Return the part's spec with the value; of a range the first that the part has."""
-        by_name = _by_shortname(part)
-        fitting = (each.attribute.shortname for each in self.sources if not each.beside or each.beside in by_name)
-        return next((by_name[name] for name in fitting if name in by_name), None)
+    def counted(self, part: records.Part) -> list[tuple[int, tuple[str, ...]]]:
+        """Return the values of a part that facets count, with the place of their attribute in a range: numbers as v3
+        wrote them, and several texts at once."""
+        places = self.range or ()
+        specs = [(spec.attribute.shortname, tuple(_choices(spec))) for spec in self.of(part)]
+        return [(places.index(name) if name in places else 0, texts) for name, texts in specs]
+
+    def numbers(self, part: records.Part) -> list[float]:
+        return [float(spec.si_value) for spec in self.of(part) if spec.attribute.value_type == "number"]
+
+    def sort_value(self, part: records.Part, downwards: bool) -> float | str | None:
+        """Return what orders the part: of a range the lower end upwards, the upper end downwards."""
+        specs = self.of(part)
+        if self.range is not None:
+            end = self.range.high if downwards else self.range.low
+            specs = [spec for spec in specs if spec.attribute.shortname == end]
+        if not specs:
+            return None
+        return float(specs[0].si_value) if specs[0].attribute.value_type == "number" else specs[0].value
+
+    def meets(self, criterion: criteria.Criterion) -> Callable[[records.Part], bool]:
+        """Return whether parts meet a criterion. One without a wildcard compares numbers."""
+        if criterion.has_wildcard:
+            return lambda part: any(criterion.holds(text) for spec in self.of(part) for text in values(spec))
+        if self.about is None or self.about.value_type == "text":
+            wanted = set(map(_folded, criterion.values))
+            return lambda part: any(
+                not wanted.isdisjoint(map(_folded, (spec.value, *_choices(spec)))) for spec in self.of(part)
+            )
+        if criterion.is_range:
+            bounds = [_bounds(self.about, criterion)]
+        else:
+            numbers = [as_number(asked_value(self.about, value)) for value in criterion.values]
+            bounds = [(number, number) for number in numbers if number is not None]
+        return lambda part: any(self._overlaps(self.of(part), low, high) for low, high in bounds)
+
+    def _overlaps(self, specs: list[records.CatalogSpec], low: float, high: float) -> bool:
+        """Return true if a value is from `low` to `high`, or if the ends of a range have that in common."""
+        by_name = {spec.attribute.shortname: float(spec.si_value) for spec in specs}
+        if self.range is None:
+            return any(low <= number <= high for number in by_name.values())
+        # An open end holds for all, and another only for parts that have the one it is compared with.
+        reaches = low == -math.inf or by_name.get(self.range.high, -math.inf) >= low
+        begins = high == math.inf or by_name.get(self.range.low, math.inf) <= high
+        return bool(specs and reaches and begins) or low <= by_name.get(self.range.value, math.nan) <= high
 
 
 class SpecNames:
@@ -82,48 +112,46 @@ class SpecNames:
 
     def __init__(self, attributes: Iterable[records.CatalogAttribute]) -> None:
         self._attributes = {each.shortname: each for each in attributes}
-        own = [
-            (name, SpecDefinition(key(each), (SpecSource(each),), each))
-            for each in self._attributes.values()
-            for name in (each.shortname, _spelled(each.name))
-        ]
-        v3s = [(meant.key, meant) for _, meant in own if meant.key not in _RANGES]
-        self._definitions = {**dict(own), **dict(v3s), **self._tolerances(), **self._ranges()}
+        own = [(each, self._of_attribute(each.shortname, key(each))) for each in self._attributes.values()]
+        self._definitions = {name: spec for each, spec in own for name in (each.shortname, _spelled(each.name))}
+        self._definitions |= {spec.key: spec for _, spec in own}
+        for name, shortnames in (*_RANGES.items(), *_TOLERANCES_BY_KEY.items()):
+            known = [self._attributes[each] for each in shortnames if each in self._attributes]
+            if known:
+                shown = SpecDefinition(name, partial(_shown, name), known[0], _RANGES.get(name))
+                self._definitions[name] = shown
 
     def definition(self, key: str, field: str = "value") -> SpecDefinition | None:
         """Return the spec of a key, or of its min_value or max_value; None for a key that v3 did not have."""
-        definition = self._definitions.get(key) or (SpecDefinition(key) if key in KEYS else None)
+        definition = self._definitions.get(key) or (SpecDefinition(key, _no_specs) if key in KEYS else None)
         if definition is None or field == "value":
             return definition
-        end = (
-            "" if definition.range is None else definition.range.low if field == "min_value" else definition.range.high
-        )
-        attribute = self._attributes.get(end)
-        return definition._replace(sources=() if attribute is None else (SpecSource(attribute),), range=None)
+        if definition.range is None:
+            return definition._replace(of=_no_specs)
+        end = definition.range.low if field == "min_value" else definition.range.high
+        return self._of_attribute(end, definition.key)
 
     def shown_as(self, key: str) -> frozenset[str]:
         """v3's keys under which parts show the spec of a requested key."""
         definition = self._definitions.get(key)
         if definition is None:
             return frozenset({key})
-        several = (f"{quantity}_{_TOLERANCE}" for quantity in QUANTITIES) if definition.key == _TOLERANCE else ()
-        return frozenset({definition.key, *several})
+        return frozenset({definition.key, *(_TOLERANCES_BY_KEY if definition.key == _TOLERANCE else ())})
 
-    def _tolerances(self) -> dict[str, SpecDefinition]:
-        tolerances = {f"{quantity}_{_TOLERANCE}": self._tolerance(quantity) for quantity in QUANTITIES}
-        return {key: SpecDefinition(key, each, each[0].attribute) for key, each in tolerances.items() if each}
+    def _of_attribute(self, shortname: str, key: str) -> SpecDefinition:
+        return SpecDefinition(key, partial(_with_attribute, shortname), self._attributes.get(shortname))
 
-    def _tolerance(self, quantity: str) -> tuple[SpecSource, ...]:
-        beside = {f"{quantity}{_TOLERANCE}": "", _TOLERANCE: quantity}
-        return tuple(SpecSource(self._attributes[name], beside[name]) for name in beside if name in self._attributes)
 
-    def _ranges(self) -> dict[str, SpecDefinition]:
-        ranges: dict[str, SpecDefinition] = {}
-        for name, each in _RANGES.items():
-            attributes = [self._attributes[shortname] for shortname in each if shortname in self._attributes]
-            if attributes:
-                ranges[name] = SpecDefinition(name, tuple(map(SpecSource, attributes)), attributes[0], each)
-        return ranges
+def _with_attribute(shortname: str, part: records.Part) -> list[records.CatalogSpec]:
+    return [spec for spec in part.specs if spec.attribute.shortname == shortname]
+
+
+def _no_specs(_part: records.Part) -> list[records.CatalogSpec]:
+    return []
+
+
+def _shown(key: str, part: records.Part) -> list[records.CatalogSpec]:
+    return of_part(part).get(key, [])
 
 
 def of_part(part: records.Part) -> dict[str, list[records.CatalogSpec]]:
@@ -199,6 +227,26 @@ def asked_value(attribute: records.CatalogAttribute, value: str) -> str:
         return value
     bare = value.strip().removeprefix("±").removesuffix("%").rstrip()
     return value if as_number(bare) is None else bare
+
+
+def _bounds(attribute: records.CatalogAttribute, criterion: criteria.Criterion) -> tuple[float, float]:
+    """Return the ends of a range; an open one is infinite. Raises LegacyError."""
+    low, high = (None if end is None else asked_value(attribute, end) for end in (criterion.low, criterion.high))
+    try:
+        return float(low or "-inf"), float(high or "inf")
+    except ValueError:
+        raise query_string.bad_request(f"{criterion.field} has no range from {low} to {high}") from None
+
+
+def _choices(spec: records.CatalogSpec) -> list[str]:
+    """Return a number as v3 wrote it, or each text of a list."""
+    if spec.attribute.value_type == "number":
+        return [number(spec.attribute, float(spec.si_value))]
+    return list(dict.fromkeys(map(str.strip, spec.value.split(","))))
+
+
+def _folded(text: str) -> str:
+    return "".join(text.split()).casefold()
 
 
 def as_number(text: str) -> float | None:
