@@ -1,6 +1,6 @@
-"""The reference of the command line, made of the program's own help: `python -m docs.command_line`.
+"""The reference of the command line, made of the program's own help.
 
-Prints docs/reference/command-line.md; tests/project holds the page to it.
+`python -m docs` writes docs/reference/command-line.md; tests/project holds the page to it.
 """
 
 import enum
@@ -127,7 +127,3 @@ def page() -> str:
     known = dict.fromkeys(shared, "")
     head = HEAD + TABLE + "".join(map(_row, shared))
     return head + "".join(_section(name, command, known) for name, command in every)
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -1,7 +1,4 @@
-"""The page of what is assumed of the Nexar services.
-
-`python -m docs.compatibility > docs/reference/compatibility.md`
-"""
+"""The page of what is assumed of the Nexar services."""
 
 from pathlib import Path
 
@@ -28,7 +25,3 @@ def page() -> str:
         for each in assumptions.ALL
     )
     return citations.linked(INTRODUCTION + "".join(rows), Path(__file__).parent / "reference")
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -1,4 +1,4 @@
-"""Draw the first minute with v3bridge as a terminal: `python -m docs.first_minute > docs/images/first-minute.svg`.
+"""Draw the first minute with v3bridge as a terminal, docs/images/first-minute.svg.
 
 Runs every command that the picture shows, and draws what it prints. Needs curl and jq.
 """
@@ -93,7 +93,3 @@ def page() -> str:
     return "\n".join(
         [head, title, f"<style>\n{STYLE}\n</style>", '<rect width="100%" height="100%" rx="8"/>', *rows, "</svg>\n"]
     )
-
-
-if __name__ == "__main__":
-    sys.stdout.write(page())

@@ -1,6 +1,6 @@
-"""JSON Schema (2020-12) of what `v3bridge compare --json` writes: `python -m docs.json_schema`.
+"""JSON Schema (2020-12) of what `v3bridge compare --json` writes.
 
-Prints docs/reference/compare.schema.json; tests/project holds the file to it.
+`python -m docs` writes docs/reference/compare.schema.json; tests/project holds the file to it.
 """
 
 import json
@@ -30,7 +30,3 @@ def page() -> str:
         "$defs": parts,
     }
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -1,12 +1,11 @@
-"""The man pages, made of the programs' own help: `python -m docs.man_page v3bridge`, or `nexar-sandbox`.
+"""The man pages, made of the programs' own help.
 
-Prints docs/v3bridge.1 or sandbox/nexar-sandbox.1, which the wheels install in share/man; tests/project holds the
-pages to it.
+`python -m docs` writes docs/v3bridge.1 and sandbox/nexar-sandbox.1, which the wheels install in share/man;
+tests/project holds the pages to it.
 """
 
 import inspect
 import re
-import sys
 
 import nexar_sandbox
 from docs import command_line
@@ -118,7 +117,3 @@ def _text(text: str) -> str:
     escaped = "".join(SPECIAL.get(each, each if each < "\x7f" else rf"\[u{ord(each):04X}]") for each in text)
     escaped = COMMAND.sub(r"\\fB\1\\fR", escaped).replace("\n", " ")
     return rf"\&{escaped}" if escaped.startswith(".") else escaped  # such a line would be a request of roff
-
-
-if __name__ == "__main__":
-    print(page(*sys.argv[1:]), end="")

@@ -1,4 +1,4 @@
-"""The page of v3's endpoints, parameters and fields: `python -m docs.v3_surface > docs/reference/v3-surface.md`."""
+"""The page of v3's endpoints, parameters and fields."""
 
 from pathlib import Path
 
@@ -11,7 +11,3 @@ from proxy.v3.description import surface_page
 def page() -> str:
     text = surface_page.page(loader.load(shipped.path("mappings")))
     return citations.linked(text, Path(__file__).parent / "reference")
-
-
-if __name__ == "__main__":
-    print(page(), end="")

@@ -5,12 +5,12 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
 from proxy import config, redaction, sockets
+from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState
 from proxy.gateway.readiness import Readiness
@@ -24,6 +24,7 @@ from proxy.telemetry.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, graphql, middleware, operators, responses, routing, server, v3_routes
 from proxy.web.connections import Limits
+from proxy.web.status import ServiceState
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
@@ -63,14 +64,14 @@ class Service:
 
     app: App
 
-    def __init__(self, core: ProcessState, days: int) -> None:
+    def __init__(self, core: ProcessState) -> None:
         self.url = self.operators_url = ""
         self._core = core
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = SeenRequests(hidden), middleware.RequestIds(hidden)
-        self.recorder = Recorder(self._seen, core.store, days, core.clock)
+        self._seen, self._ids = SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
+        self.recorder = Recorder(self._seen, core.store, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
@@ -86,8 +87,8 @@ class Service:
             self._api_keys |= gateway.applications.clients.keys()
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
-            state = operators.ServiceState(gateway, readiness.checks, self._started)
-            clients = _client_handler(state, self._ids, self._seen if settings.clients.days else None)
+            state = ServiceState(gateway, readiness.checks, self._started)
+            clients = _client_handler(state, self._ids, self._seen)
             if previous is not None:
                 clients.authenticator.adopt(previous.clients.authenticator)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
@@ -98,8 +99,7 @@ class Service:
         """Begin to serve an App, with its metrics and records."""
         self.app = app
         app.gateway.metrics.stored = app.gateway.stored_metrics
-        app.gateway.metrics.caches["responses"] = app.clients.responses.usage
-        self.recorder.days = app.gateway.settings.clients.days
+        app.gateway.metrics.cached = app.clients.responses.usage
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
@@ -135,10 +135,8 @@ class Service:
         await self.app.resources.aclose()
 
 
-def _client_handler(
-    state: operators.ServiceState, ids: middleware.RequestIds, seen: SeenRequests | None
-) -> ClientHandler:
-    """Build the handler of the requests of clients. `seen` is None where nobody is recorded."""
+def _client_handler(state: ServiceState, ids: middleware.RequestIds, seen: SeenRequests) -> ClientHandler:
+    """Build the handler of the requests of clients."""
     gateway = state.gateway
     settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream
     assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
@@ -177,22 +175,21 @@ async def serving(
     clock: clocks.Clock | None = None,
     name: str = "",
     ended: Sequence[str] = (),
-    file: Path | None = None,
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end; `file` is that of its metrics. Raises ConfigError and MappingError."""
+    has to end. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
-        state = gateways.opened_process(settings, clock, metering.Metrics(clock, file), name=name, ended=ended)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
-        service = Service(core, settings.clients.days)
+        service = Service(core)
         service.recorder.start()
         stack.push_async_callback(service.recorder.close)
-        stack.callback(core.metrics.write)
+        stack.callback(core.metrics.flush)
         measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
         measuring.start()
         stack.push_async_callback(measuring.close)
@@ -218,4 +215,4 @@ def _limits(settings: config.Config) -> Limits:
             open_files=hard,
             reserved=reserved,
         )
-    return Limits(allowed, settings.listen.stop_seconds)
+    return Limits(allowed)

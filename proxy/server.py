@@ -144,7 +144,7 @@ class Server:
                     break  # the terminal is gone: nothing could stop the service there
                 else:
                     self._reload()
-            log.info("service stopping", stop_seconds=self._settings.listen.stop_seconds)
+            log.info("service stopping", stop_seconds=config.STOP_SECONDS)
             self._announce("stopping")
         finally:
             code = self._end()
@@ -207,8 +207,7 @@ class Server:
             self._selector.unregister(child.pipe)
             child.pipe.close()
             self._children.remove(child)
-            if child.place.metrics is not None:
-                metrics.forget_gauges(child.place.metrics)
+            metrics.forget_gauges(child.pid)
         return ended
 
     def _fork(self, child: Child) -> None:
@@ -250,7 +249,7 @@ class Server:
         workers = [child for child in self._children if child.place.number]
         for child in workers:
             child.pipe.shutdown(socket.SHUT_WR)
-        end = time.monotonic() + self._settings.listen.stop_seconds + worker.KILL_AFTER
+        end = time.monotonic() + config.STOP_SECONDS + worker.KILL_AFTER
         while not (all(child.exit for child in workers) or self._is_told_to_stop()):
             for child in workers:
                 child.deadline = end  # also after a report, which ends another deadline

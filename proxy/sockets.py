@@ -2,8 +2,8 @@
 
 Each worker has a socket of its own on the port (SO_REUSEPORT), which the parent opens and keeps open: the kernel
 spreads connections over them, and those in the queue of a worker that has died wait for its successor. From a socket
-of the service manager, which outlives the program, all workers accept; if there are as many of an address as workers
-(ReusePort=yes), each worker gets one. systemd, podman, s6 and others speak sd_listen_fds(3) and sd_notify(3).
+of the service manager, which outlives the program, all workers accept. systemd, podman, s6 and others speak
+sd_listen_fds(3) and sd_notify(3).
 """
 
 import os
@@ -12,24 +12,13 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from proxy import config, errors
 
-HTTP, ADMIN = "http", "admin"
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard error
 BACKLOG = 1024  # connections that wait to be accepted
 OPERATORS_OPTIONS = "admin.port in the configuration, or --admin-port"
 
 Sockets = tuple[socket.socket, ...]
-
-
-class PassedSockets(NamedTuple):
-    """Sockets of the service manager for the public port and for the operators' port; empty where the program opens its
-    own."""
-
-    http: Sockets = ()
-    admin: Sockets = ()
 
 
 class WorkerSockets(NamedTuple):
@@ -87,39 +76,18 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
     return opened
 
 
-def give_out(passed: Sockets, workers: int) -> list[Sockets]:
-    """Return the sockets of the service manager for each worker."""
-    by_address: dict[object, list[socket.socket]] = {}
-    for each in passed:
-        by_address.setdefault(each.getsockname(), []).append(each)
-    given: list[Sockets] = [()] * workers
-    for sockets in by_address.values():
-        for number in range(workers):
-            given[number] += (sockets[number],) if len(sockets) == workers else tuple(sockets)
-    return given
-
-
-def take(environ: MutableMapping[str, str]) -> PassedSockets:
-    """Return the sockets passed to this process, which its children do not inherit, and remove their environment
-    variables. Raises ConfigError."""
+def take(environ: MutableMapping[str, str]) -> Sockets:
+    """Return the sockets for the public port that a service manager has passed to this process, () for none, and remove
+    their environment variables. Children that are executed do not inherit them. Raises ConfigError."""
     variables = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
-    pid, count, named, _ = (environ.pop(name, "") for name in variables)
+    pid, count, *_ = (environ.pop(name, "") for name in variables)
     # Left over from a parent process: the descriptors of these numbers are something else here.
     if pid != str(os.getpid()) or not count.isdecimal():
-        return PassedSockets()
-    names = named.split(":")
-    if count == "1" and names != [ADMIN]:
-        names = [HTTP]  # a socket unit without FileDescriptorName= passes on its own name
-    if len(names) != int(count) or not {HTTP, ADMIN}.issuperset(names):
-        raise errors.ConfigError(
-            f"socket activation: {count} sockets are named {named[:60]!r}; name each {HTTP} or {ADMIN}, by "
-            "FileDescriptorName= in its socket unit (deploy/v3bridge.socket has an example)"
-        )
-    opened = [(name, _opened(FIRST_DESCRIPTOR + number, name)) for number, name in enumerate(names)]
-    return PassedSockets(*(tuple(each for name, each in opened if name == wanted) for wanted in (HTTP, ADMIN)))
+        return ()
+    return tuple(_opened(FIRST_DESCRIPTOR + number) for number in range(int(count)))
 
 
-def _opened(descriptor: int, name: str) -> socket.socket:
+def _opened(descriptor: int) -> socket.socket:
     """Return the socket of a file descriptor. Raises ConfigError for one that accepts no TCP connections."""
     with suppress(OSError):  # it is not open, or no socket
         os.set_inheritable(descriptor, False)
@@ -129,8 +97,8 @@ def _opened(descriptor: int, name: str) -> socket.socket:
             return opened
         opened.close()
     raise errors.ConfigError(
-        f"socket activation: file descriptor {descriptor} ({name}) is no listening TCP socket: its unit needs "
-        "ListenStream= with an address and a port, and Accept=no (deploy/v3bridge.socket has an example)"
+        f"socket activation: file descriptor {descriptor} is no listening TCP socket: its unit needs ListenStream= "
+        "with an address and a port, and Accept=no (deploy/v3bridge.socket has an example)"
     )
 
 
@@ -142,19 +110,6 @@ def address(opened: socket.socket) -> tuple[str, int]:
 
 def shown(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def apply(settings: config.Config, passed: PassedSockets) -> config.Config:
-    """Return the settings with the addresses of passed sockets. Raises ConfigError if `admin` is off and has one."""
-    if passed.http:
-        host, port = address(passed.http[0])
-        settings = replace(settings, listen=replace(settings.listen, host=host, port=port))
-    if passed.admin:
-        if settings.admin is False:
-            raise errors.ConfigError(f"admin: false, but the service manager passes a socket named {ADMIN}")
-        host, port = address(passed.admin[0])
-        settings = replace(settings, admin=replace(settings.admin, host=host, port=port))
-    return settings
 
 
 def notify(manager: str, *assignments: str) -> bool:

@@ -14,7 +14,6 @@ import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import structlog
@@ -23,20 +22,19 @@ from proxy import app, config, errors, sockets
 from proxy.telemetry import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
-KILL_AFTER = 5.0  # seconds beyond listen.stop_seconds after which a worker is killed
+KILL_AFTER = 5.0  # seconds beyond config.STOP_SECONDS after which a worker is killed
 
 log = structlog.get_logger()
 
 
 class Place(NamedTuple):
-    """Place of a process: its number among the workers, its sockets, its name among all processes of the store,
-    those of predecessors that have died, and the file for its metrics."""
+    """Place of a process: its number among the workers, its sockets, its name among all processes of the store, and
+    those of predecessors that have died."""
 
     number: int
     opened: sockets.WorkerSockets
     name: str = ""
     ended: Sequence[str] = ()
-    metrics: Path | None = None
 
 
 def order(settings: config.Config) -> bytes:
@@ -73,13 +71,13 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with app.serving(settings, place.opened, name=place.name, ended=place.ended, file=place.metrics) as service:
+    async with app.serving(settings, place.opened, name=place.name, ended=place.ended) as service:
         gc.freeze()  # a full collection would stop the event loop, and find nothing
         following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()
         # Nobody else would end this process where the parent has been killed.
-        signal.alarm(math.ceil(service.app.gateway.settings.listen.stop_seconds + KILL_AFTER))
+        signal.alarm(math.ceil(config.STOP_SECONDS + KILL_AFTER))
         following.cancel()
 
 

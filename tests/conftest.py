@@ -40,6 +40,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--renew-responses", action="store_true", help="record the responses of the tests that hold bytes")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse renewals in several processes, each of which would write what it has run."""
+    if config.getoption("--renew-responses") and config.getoption("numprocesses", None):
+        raise pytest.UsageError("--renew-responses writes files: leave out -n")
+
+
 def _limit_time() -> Generator[None, Any, Any]:
     with time_limit.limited(TEST_SECONDS):
         return (yield)

@@ -1,6 +1,5 @@
 """Entry point of `v3bridge`: its commands, its help, and the output of configuration errors."""
 
-import gc
 import importlib
 import os
 import sys
@@ -12,8 +11,7 @@ import typer
 from typer import core
 
 from proxy import __version__, errors
-from proxy.kit import extras, shipped
-from proxy.kit.wording import printable
+from proxy.kit import extras, shipped, wording
 
 COMMANDS = {
     "init": "proxy.cli.init.init",
@@ -34,8 +32,8 @@ the call of one."""
 EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "openpyxl": "sheet"}
 """Extra of pyproject.toml by the package that it installs."""
 
-NOT_RUN = {"compare": 3}
-"""Exit code of commands that could not run, whatever the reason, where 1 and 2 are results."""
+NOT_RUN = {"compare": 3, "conform": 2, "sheet": 2}
+"""Exit code of commands that could not run, whatever the reason, where 1 is a result; of compare, 2 is one, too."""
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 
@@ -128,14 +126,6 @@ def _root(
 def main() -> None:
     """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
     code is 2, or that of NOT_RUN."""
-    # The number of a closed stream would be given to a socket, which would then get what is printed.
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest number that is free
-    # Imports create 90 000 objects, and a large response more than the default: a collection would delay all others.
-    gc.set_threshold(25_000, 40, 20)
     not_run = NOT_RUN.get("".join(sys.argv[1:2]))
     try:
         # Not standalone: typer would print usage and boxes around its errors.
@@ -157,6 +147,5 @@ def main() -> None:
 
 
 def _end(message: str, code: int) -> NoReturn:
-    for line in printable(message).splitlines():  # none where the help has been printed instead
-        typer.echo(f"v3bridge: {line}", err=True)
+    wording.print_mistake(message)
     sys.exit(code)

@@ -93,6 +93,10 @@ def reasons(read: Status) -> Iterator[str]:
             yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
+def _endpoints(row: shown.Row) -> str:
+    return ", ".join(row["endpoints"])
+
+
 def _show(url: str, read: Status) -> None:
     console = shown.table_console()
     state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
@@ -103,7 +107,7 @@ def _show(url: str, read: Status) -> None:
     failed: dict[str, shown.Column] = {name: name for name in ("request", "route", "status", "error")}
     tables: list[tuple[list[shown.Row], dict[str, shown.Column]]] = [
         (read["usage"], COLUMNS),
-        (read["clients"][:ROWS], {"last calls": client_name, "endpoint": "endpoint", **program}),
+        (read["clients"][:ROWS], {"last calls": client_name, "endpoints": _endpoints, **program}),
         (read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address", **program}),
         (read["failures"][:ROWS], {"last failures": "at", **failed, "client": client_name}),
     ]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-CLIENT_DAYS, DAYS = 30, 7  # that are shown of clients, and of parts
+DAYS = 7  # whose parts are shown
 
 
 def client_name(row: shown.Row) -> str:
@@ -183,13 +183,13 @@ async def _clients(state: "StoredState") -> dict[str, Any]:
     """Return the programs that called, the most requests first, with what they lost, and the API keys."""
     programs: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0, 0.0])
     keys: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0, 0.0])
-    for row in await state.clients(CLIENT_DAYS):
+    for row in await state.clients():
         own = row.application, row.key
         for counts in (programs[*own, row.endpoint, row.user_agent, row.detail], keys[own]):
             counts[:] = counts[0] + row.requests, max(counts[1], row.last)
     names = ("application", "key", "endpoint", "user_agent", "unsupported")
     return {
-        "first_day": state.first_day(CLIENT_DAYS).isoformat(),
+        "first_day": state.first_day().isoformat(),
         "clients": [
             dict(zip(names, program, strict=True)) | {"requests": requests, "last": rfc3339(last)}
             for program, (requests, last) in sorted(programs.items(), key=lambda each: (-each[1][0], each[0]))

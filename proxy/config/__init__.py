@@ -40,6 +40,7 @@ PARTS_MAX = 1_000_000_000_000
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
 UPSTREAM_CONNECTIONS = 256  # open at once
 CONNECT_SECONDS = 5.0  # to open one: name lookup, TCP and TLS, with an outgoing proxy
+STOP_SECONDS = 10.0  # for requests under way when the service stops
 RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
 WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 
@@ -76,7 +77,6 @@ class ListenSettings(Settings, frozen=True):
     host: Host = "127.0.0.1"
     port: Port = 8080
     workers: Annotated[int, number("processes", 1, 256)] = 1
-    stop_seconds: Annotated[float, number("seconds", 0, 3600)] = 10.0
     connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
     failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
     trusted_proxies: Annotated[
@@ -100,8 +100,6 @@ class UpstreamSettings(Settings, frozen=True):
 
     graphql_url: Url = "https://api.nexar.com/graphql"
     token_url: Url = "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
-    # The contract calls it optional (graphql.md §4.1): it may be empty.
-    scope: Annotated[str, Meta(description="the scopes of the token, between blanks; may be empty")] = "supply.domain"
     # The only site that v3 had; a field such as `octopart_url` has its name from it.
     site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
     # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
@@ -219,12 +217,6 @@ class CacheSettings(Settings, frozen=True):
     bytes: Annotated[int, number("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
 
 
-class ClientSettings(Settings, frozen=True):
-    """Record of who calls: requests by day, API key, endpoint and User-Agent, in the store."""
-
-    days: Annotated[int, number("days", 0, 396, "nothing is recorded")] = 396
-
-
 class LogSettings(Settings, frozen=True):
     """Log on standard error."""
 
@@ -255,5 +247,4 @@ class Config(Settings, frozen=True):
     uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
     translation: TranslationSettings = TranslationSettings()
     cache: CacheSettings = CacheSettings()
-    clients: ClientSettings = ClientSettings()
     log: LogSettings = LogSettings()

@@ -35,7 +35,7 @@ ORDER = Document(
 ).operation({"queries": [{"mpn": f"{NOBODYS}-{each}", "limit": 1, "reference": each} for each in REFERENCES]}, 0)
 ADVICE: dict[type[errors.BridgeError], str] = {
     errors.CredentialsRefused: "compare client id, secret (no quotes or blanks around them) and the Supply domain with "
-    "Nexar's portal, upstream.scope with supply.domain, and both addresses and the clock",
+    "Nexar's portal, and check both addresses and the clock",
     errors.TokenLimit: "wait as long as it says; find programs that request a token for each call",
     errors.TooManyRequests: "wait as long as it says; set `rate` of the application lower if it comes back",
     errors.UpstreamFault: "wait: nothing here is wrong; look at the status page of the service",

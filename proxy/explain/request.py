@@ -17,7 +17,7 @@ from proxy.planning.listing import ListSearchResult
 from proxy.planning.projection_cache import ATTRIBUTES, LISTS, ProjectionCache
 from proxy.planning.queries import Page, Query
 from proxy.redaction import HIDDEN, Redaction
-from proxy.traffic.v3_request import V3Request, redact_request
+from proxy.traffic.v3_request import V3Request, parse_target, redact_request
 from proxy.v3 import endpoints
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
@@ -61,14 +61,20 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explainer:
-    """Explains requests under one configuration. Sends nothing."""
+    """Explains requests under one configuration. Sends nothing. `translation` are its mappings and their projections
+    where they are at hand."""
 
-    def __init__(self, settings: config.Config) -> None:
+    def __init__(
+        self, settings: config.Config, translation: tuple[loader.Mappings, ProjectionCache] | None = None
+    ) -> None:
         """Load the mappings. Raises MappingError."""
-        site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
-        self.mappings = loader.load(shipped.path("mappings"), site, Path(settings.uids) if settings.uids else None)
+        if translation is None:
+            site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
+            uids = Path(settings.uids) if settings.uids else None
+            mappings = loader.load(shipped.path("mappings"), site, uids)
+            translation = mappings, ProjectionCache(mappings)
+        self.mappings, self.projections = translation
         self.applications = Applications(settings.applications)
-        self.projections = ProjectionCache(self.mappings)
         self.single_query = settings.translation.single_query
 
     def client(self, apikey: str | None, name: str | None = None) -> Client:
@@ -202,6 +208,16 @@ def _operations(asked: list[Query], documents: fetches.Documents, market: model.
 def _likely(query: Query) -> int:
     """Return how many parts a query is likely to cost: most numbers have one maker; a search fills its page."""
     return min(1, query.end - query.start) if query.numbers else query.end - query.start
+
+
+def shown_target(target: str, redaction: Redaction) -> str:
+    """Return the target of a v3 request for display, without API keys; nothing of any other request."""
+    try:
+        path, query, _ = parse_target(target)
+    except ValueError:
+        return ""
+    endpoint = endpoints.of(path)
+    return _target(endpoint, redact_request(V3Request(path, query), redaction)) if endpoint else ""
 
 
 def _target(endpoint: Endpoint, request: V3Request) -> str:

@@ -63,7 +63,7 @@ class Gateway:
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed
         self.http = session.open_session(upstream)
-        self.tokens = Tokens(self.http, upstream.token_url, upstream.scope, store=process.store, **shared)
+        self.tokens = Tokens(self.http, upstream.token_url, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
         lists = process.lists_of((*sources, upstream.graphql_url))
@@ -123,19 +123,14 @@ class Gateway:
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )
-        for name, age, _ in self.token_states():
-            if age is not None:
+        for name, application in self.applications.by_name.items():
+            if (age := self.tokens.age(application.credentials)) is not None:
                 ages.add_metric((name,), age)
         yield ages
 
     def breakers(self) -> dict[str, str]:
         """Return the state of each circuit breaker."""
         return {"graphql": policies.STATES[self.breaker.state]}
-
-    def token_states(self) -> Iterator[tuple[str, float | None, errors.CredentialsRefused | None]]:
-        """Yield each application with the age of its access token, None before the first, and why it is refused."""
-        for name, application in self.applications.by_name.items():
-            yield name, self.tokens.age(application.credentials), self.tokens.refusal(application.credentials)
 
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""

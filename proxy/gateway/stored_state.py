@@ -16,7 +16,7 @@ from proxy.kit.clock import Clock
 from proxy.model import Seen
 from proxy.store import open as opening
 from proxy.store import protocol
-from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Begin, Finish, Want
+from proxy.store.protocol import CLIENT, CLIENT_DAYS, FAILURE, UNKNOWN_KEY, Begin, Finish, Want
 from proxy.store.store import Store
 from proxy.upstream import classify
 
@@ -77,12 +77,12 @@ class StoredState:
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
-        first = self.first_day(days).isoformat()
+        first = self.first_day(days)
+        periods = [(first + timedelta(day)).isoformat() for day in range(days)]
         names = {each.id: each.name for each in self._applications.charged}
         found: dict[str, dict[str, int]] = {}
-        for row in await self._store.usage():
-            if row.account in names and len(row.period) == len(first) and row.period >= first:
-                found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
+        for row in await self._store.usage([(account, period) for account in names for period in periods]):
+            found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
         return found
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
@@ -107,11 +107,11 @@ class StoredState:
     def _scopes(self, application: str | None) -> str:
         return "" if application is None else self._applications.by_name[application].scopes
 
-    async def clients(self, days: int) -> list[Seen]:
-        """Return who called in so many days (UTC), today among them, the last one first."""
-        return await self._store.seen(CLIENT, (self.first_day(days) - date(1970, 1, 1)).days)
+    async def clients(self) -> list[Seen]:
+        """Return who called in the last CLIENT_DAYS, the last one first."""
+        return await self._store.seen(CLIENT, (self.first_day() - date(1970, 1, 1)).days)
 
-    def first_day(self, days: int) -> date:
+    def first_day(self, days: int = CLIENT_DAYS) -> date:
         """Return the first of so many days (UTC), today among them."""
         return datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(days - 1)
 

@@ -1,5 +1,6 @@
 """Text for messages, reports and people."""
 
+import sys
 from datetime import UTC, datetime
 
 UNITS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "min"), (60, "min", 1, "s"))
@@ -18,6 +19,12 @@ def printable(text: str) -> str:
     return "".join(
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text
     )
+
+
+def print_mistake(message: str) -> None:
+    """Print why the program ends, each line of it under the program's name."""
+    for line in printable(message).splitlines():  # none where the help has been printed instead
+        print(f"v3bridge: {line}", file=sys.stderr)  # noqa: T201 - what a command has to say
 
 
 def duration(seconds: float) -> str:

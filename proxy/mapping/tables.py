@@ -5,12 +5,13 @@ uids.py holds the uids and how others are computed.
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.uids import REMEMBERED, Uid, Uids, source_uids
+from proxy.mapping.uids import REMEMBERED, Uid, Uids, UidTarget, source_uids
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
@@ -62,15 +63,21 @@ class Tables(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, listed={**self.listed, name: ids})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
-        """Return the upstream ids of all objects of a kind with exactly this name. Raises UnlistedError if the list
-        is needed."""
-        id_ = self.uids[kind].named(name)
-        # The tables first: v3 may have had another name for it, and a list may not have been fetched.
-        return (id_,) if id_ is not None else self._list(kind).get(name, ())
+        """Return the upstream ids of all objects of a kind with exactly this name, or with another name of the table's
+        entry that has it. Raises UnlistedError if the list is needed."""
+        entry = self.uids[kind].named(name)
+        return self._list(kind).get(name, ()) if entry is None else self.ids_of(kind, entry)
+
+    def ids_of(self, kind: str, target: UidTarget) -> tuple[str, ...]:
+        """Return the upstream ids of what a uid or a table's entry refers to. Raises UnlistedError."""
+        if target.id is not None:  # a list may not have been fetched
+            return (target.id,)
+        return self.ids_like(kind, lambda each: each.casefold() in target.names)
 
     def ids_like(self, kind: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind whose names match. Raises UnlistedError."""
-        return tuple(id_ for name, ids in self._list(kind).items() if matches(name) for id_ in ids)
+        matching = (ids for name, ids in self._list(kind).items() if matches(name))
+        return tuple(dict.fromkeys(chain.from_iterable(matching)))
 
     def is_v3(self, field: str) -> bool:
         """Return whether v3's part search had this field, whether or not upstream supports it."""
@@ -120,8 +127,9 @@ class Tables(msgspec.Struct, frozen=True):
 
     def _source_name(self, name: str) -> str:
         """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
-        recorded = self.uids["Source"].name("", name)
-        return recorded if recorded != name else self.uids["Seller"].name(self.uids["Seller"].named(name) or "", name)
+        recorded, sellers = self.uids["Source"].name("", name), self.uids["Seller"]
+        entry = sellers.named(name)
+        return recorded if recorded != name else sellers.name((entry and entry.id) or "", name)
 
     def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
         """Return the uid of the last ancestor; None for the root category."""

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Annotated, Literal, NamedTuple, get_args
 
 import msgspec
@@ -39,6 +40,11 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     year: int | None = None
     source: str = "recorded"
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names of the object."""
+        return self.name, *self.also
+
     def mistake(self) -> tuple[str, str] | None:
         """Return the invalid field and the error message; None for a valid entry."""
         if not re.fullmatch(r"[0-9a-f]{16}", self.uid):
@@ -51,10 +57,11 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UidTarget(NamedTuple):
-    """Object that a uid refers to: by numeric id, or by name where the id is not known."""
+    """Object that a uid or a name refers to: by numeric id, or by all names, in small letters, where the id is not
+    known."""
 
     id: str | None
-    name: str | None
+    names: tuple[str, ...] = ()
 
 
 class Uids:
@@ -67,15 +74,18 @@ class Uids:
         self._renamed = kind in RENAMED
         self._by_id: dict[str, str] = {}
         self._by_name: dict[str, str] = {}
-        self._ids: dict[str, str] = {}
-        self._names: dict[str, str] = {}
+        self._v3_names: dict[str, str] = {}
+        self._named: dict[str, UidTarget] = {}
         self._targets: dict[str, UidTarget] = {}
-        self._accepted: dict[str, list[str]] = {}
+        self._entries: dict[str, list[KnownUid]] = {}
         self._computed = re.compile(rf"{self._tag}[0-9a-f]{{10}}")
-        for entry in _oldest_first(shipped):
+        tables = _oldest_first(shipped), _oldest_first(own)
+        # An entry may have names only, and another one with one of them the id.
+        self._ids = {name.casefold(): entry.id for entry in chain(*tables) if entry.id for name in entry.names}
+        for entry in tables[0]:
             self._add(entry)
         # A site knows the uids of its own data, so its table is added last.
-        for entry in _oldest_first(own):
+        for entry in tables[1]:
             self._displace(entry)
             self._add(entry)
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
@@ -83,27 +93,24 @@ class Uids:
 
     def _add(self, entry: KnownUid) -> None:
         """Add an entry, which takes precedence over all earlier ones."""
-        # An old entry may have a name only; a newer one with the same name has told its id.
-        id_ = entry.id or self._ids.get(entry.name)
-        names = (entry.name, *entry.also)
-        self._targets[entry.uid] = UidTarget(id_, entry.name)
-        if id_:
-            self._by_id[id_] = entry.uid
-            self._ids |= dict.fromkeys(names, id_)
-        else:
-            self._by_name |= dict.fromkeys(map(str.casefold, names), entry.uid)
-        for key in (id_,) if id_ else map(str.casefold, names):
-            self._accepted.setdefault(key, []).append(entry.uid)
+        names = tuple(map(str.casefold, entry.names))
+        id_ = entry.id or next((self._ids[name] for name in names if name in self._ids), None)
+        target = self._targets[entry.uid] = UidTarget(id_, names)
+        self._named |= dict.fromkeys(entry.names, target)
+        keys = (id_,) if id_ else names
+        (self._by_id if id_ else self._by_name).update(dict.fromkeys(keys, entry.uid))
+        for key in keys:
+            self._entries.setdefault(key, []).append(entry)
         if self._renamed:
-            self._names |= dict.fromkeys((id_,) if id_ else names, entry.name)
+            self._v3_names |= dict.fromkeys(keys, entry.name)
 
     def _displace(self, entry: KnownUid) -> None:
         """Remove the uid of a site's own entry from the object that the shipped table gives it to: a uid stands for
         one object."""
         self._by_id = {id_: uid for id_, uid in self._by_id.items() if uid != entry.uid}
         self._by_name = {name: uid for name, uid in self._by_name.items() if uid != entry.uid}
-        for uids in self._accepted.values():
-            uids[:] = [uid for uid in uids if uid != entry.uid]
+        for entries in self._entries.values():
+            entries[:] = [each for each in entries if each.uid != entry.uid]
 
     def _uid(self, numeric_id: str, name: str) -> Uid:
         """Return 16 hex digits. Raises ValueError if the upstream id is not a number below 2^40."""
@@ -119,11 +126,15 @@ class Uids:
 
     def name(self, numeric_id: str, name: str) -> str:
         """Return v3's name of an object that upstream calls `name`."""
-        return self._names.get(numeric_id) or self._names.get(name, name)
+        return self._v3_names.get(numeric_id) or self._v3_names.get(name.casefold(), name)
 
-    def named(self, name: str) -> str | None:
-        """Return the upstream id of the object that v3 or upstream calls exactly this; None if it is unknown."""
-        return self._ids.get(name)
+    def named(self, name: str) -> UidTarget | None:
+        """Return the object that v3 or upstream calls exactly this; None if it is in no table."""
+        return self._named.get(name)
+
+    def names(self, numeric_id: str, name: str) -> list[str]:
+        """Return the names on record of an object that upstream calls `name`."""
+        return [each for entry in self._recorded(numeric_id, name) for each in entry.names]
 
     def digest(self, v3_name: str) -> Uid:
         """Return 16 hex digits for a source without a recorded uid: upstream has no id of sources, only names."""
@@ -131,13 +142,16 @@ class Uids:
 
     def by_any_name(self) -> dict[str, str]:
         """Return the uids on record by name in small letters."""
-        with_id = {name.casefold(): self._by_id[id_] for name, id_ in self._ids.items() if id_ in self._by_id}
-        return {**with_id, **self._by_name}
+        found = ((name.casefold(), target.id or "") for name, target in self._named.items())
+        return {name: uid for name, id_ in found if (uid := self._by_id.get(id_) or self._by_name.get(name))}
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
-        recorded = self._accepted.get(numeric_id, []) + self._accepted.get(name.casefold(), [])
+        recorded = [entry.uid for entry in self._recorded(numeric_id, name)]
         return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
+
+    def _recorded(self, numeric_id: str, name: str) -> list[KnownUid]:
+        return self._entries.get(numeric_id, []) + self._entries.get(name.casefold(), [])
 
     def is_computed(self, uid: str) -> bool:
         """Return whether this uid has the format of a computed one."""
@@ -146,7 +160,7 @@ class Uids:
     def target(self, uid: str) -> UidTarget | None:
         """Return the object that a uid refers to; None if it is neither in a table nor computed."""
         number = int(uid[len(self._tag) :], 16) if self.is_computed(uid) else None
-        return self._targets.get(uid) or (None if number is None else UidTarget(str(number), None))
+        return self._targets.get(uid) or (None if number is None else UidTarget(str(number)))
 
 
 def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:

@@ -7,9 +7,11 @@ aliases count too, `*` stands for anything (contract v3-rest.md §1.1).
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Set
+from itertools import chain
 from typing import Any, NamedTuple
 
 from proxy import errors, model
+from proxy.mapping.uids import Uids
 from proxy.planning import list_index, lucene, wildcards
 from proxy.planning.list_index import WORD, WordIndex
 from proxy.planning.lucene import Condition
@@ -43,16 +45,14 @@ class ListSearchResult(NamedTuple):
 class Listing:
     """All objects of one kind, by uid and by word."""
 
-    def __init__(
-        self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
-    ) -> None:
+    def __init__(self, records: list[Any], to_v3: Callable[[Any], dict[str, Any]], table: Uids) -> None:
         """Build from upstream records. Those that cannot be translated are skipped and counted in `skipped`. Raises
         ValueError if none can be.
 
-        `accepted` returns the uids that refer to a numeric id and name: those of earlier years, and the computed one.
-        `ids` are the upstream ids by exact name, v3's and upstream's.
+        `table` has the names and uids on record. `ids` are the upstream ids by exact name: v3's, upstream's and those
+        on record.
         """
-        self._entries = list(_entries(records, to_v3, accepted))
+        self._entries = list(_entries(records, to_v3, table))
         self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
@@ -60,9 +60,12 @@ class Listing:
         # Last, so that a current uid wins over an old one of another object.
         self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
+        shown = {uid: (str(entry.v3["uid"]),) for uid, entry in self._by_uid.items()}
+        self._shown: dict[str, tuple[str, ...]] = defaultdict(tuple, shown)
         for entry in self._entries:
-            for name in {entry.v3["name"], entry.record.name}:
+            for name in {entry.v3["name"], entry.record.name, *table.names(entry.record.id, entry.record.name)}:
                 self.ids[name] += (entry.record.id,)
+                self._shown[name] += (entry.v3["name"],)
         names = [entry.names for entry in self._entries]
         self._words, self._own_words = WordIndex(names), WordIndex([object_names[:1] for object_names in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
@@ -129,7 +132,7 @@ class Listing:
         """Return the field of each condition with the objects that meet it; of a list one element must."""
         sets: list[tuple[str, Set[int]]] = []
         for each in conditions:
-            meets = list_index.meeting(self._with_current_uids(each))
+            meets = list_index.meeting(self._as_shown(each))
             values = zip(numbers, self._values(each.field, numbers), strict=True)
             sets.append((each.field, {number for number, value in values if any(map(meets, list_index.listed(value)))}))
         return sets
@@ -160,12 +163,12 @@ class Listing:
                 values = (value for value in each.condition.values if wildcards.ANY not in value)
                 yield from (each.named(value) for value in values if value not in self._by_uid)
 
-    def _with_current_uids(self, condition: Condition) -> Condition:
-        """Return the condition with old uids replaced by the current ones, which the values are."""
-        if condition.field not in UIDS:
+    def _as_shown(self, condition: Condition) -> Condition:
+        """Return the condition with old uids and names replaced by the current ones, which the values are."""
+        if condition.field not in UIDS | {"name"}:
             return condition
-        current = (str(self._by_uid[uid].v3["uid"]) if uid in self._by_uid else uid for uid in condition.values)
-        return condition._replace(values=tuple(current))
+        shown = (self._shown.get(value, (value,)) for value in condition.values)
+        return condition._replace(values=tuple(chain.from_iterable(shown)))
 
     def _check(self, fields: Iterable[str]) -> None:
         """Raise BadRequest for a field that the objects do not have, listing those they have."""
@@ -175,15 +178,14 @@ class Listing:
                 raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {', '.join(known)}")
 
 
-def _entries(
-    records: list[Any], to_v3: Callable[[Any], dict[str, Any]], accepted: Callable[[str, str], list[str]]
-) -> Iterator[ListEntry]:
+def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]], table: Uids) -> Iterator[ListEntry]:
     for record in records:
         try:
             v3 = to_v3(record)
-            names = (v3["name"], record.name, *getattr(record, "aliases", ()))
+            on_record = table.names(record.id, record.name)
+            names = (v3["name"], record.name, *getattr(record, "aliases", ()), *on_record)
             folded = tuple(dict.fromkeys(name.casefold() for name in names))
-            yield ListEntry(record, v3, folded, accepted(record.id, record.name))
+            yield ListEntry(record, v3, folded, table.accepted(record.id, record.name))
         except (ValueError, OverflowError):  # an invalid id or time
             # Skipped and counted: one bad record must not take the whole list from all clients.
             continue

@@ -138,4 +138,4 @@ class ProjectionCache:
             return fields
 
         document = documents.listing(root, whole)
-        return ListDefinition(document, lambda data: Listing(getattr(data, root), to_v3, uids.accepted))
+        return ListDefinition(document, lambda data: Listing(getattr(data, root), to_v3, uids))

@@ -148,9 +148,7 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     unknown."""
     if field.uid:
         target = tables.uids[field.uid].target(value)
-        if target is None or target.id:
-            return (target.id,) if target and target.id else ()
-        return tables.ids(field.uid, target.name or "")  # of some objects only the name is known
+        return tables.ids_of(field.uid, target) if target else ()
     kind = field.name or ""
     if wildcards.ANY not in value:
         return tables.ids(kind, value)

@@ -46,7 +46,8 @@ def _candidates(rows: Transaction, scope: str, want: Want) -> Iterator[ResultRow
 def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair], limits: dict[Pair, int]) -> Outcome:
     want, busy_key = begin.want, f"busy {begin.scope} {begin.want.key}"
     stored = _stored(rows, begin, want)
-    missing = want.end - (0 if stored is None else stored.asked)
+    start = 0 if stored is None else stored.asked
+    missing = want.end - start
     parts = missing * want.parts
     id = rows.text(busy_key)
     other = None if id is None else rows.get(Reservation, id)
@@ -62,7 +63,11 @@ def _begin(rows: Transaction, begin: Begin, worker: str, reserved: Counter[Pair]
     if rows.get(Reservation, begin.id) is not None or rows.text(f"done {begin.id}") is not None:
         return Busy()  # sent again, and ended meanwhile
     accounts = json_text(account[:2] for account in begin.accounts)
-    rows.put(Reservation(begin.id, worker, accounts, parts, rows.now + begin.seconds))
+    before = rows.valid_text(busy_key)
+    if before is not None and other is None:
+        before = rows.valid_text(f"done {before}")
+    ends = rows.now + begin.seconds
+    rows.put(Reservation(begin.id, worker, accounts, parts, ends, start=start, before=before or ""))
     # As long as a late finish may store the key.
     rows.put_value(busy_key, begin.id, begin.seconds + protocol.STORED_SECONDS)
     reserved.update({account[:2]: parts for account in begin.accounts if parts})

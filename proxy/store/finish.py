@@ -35,7 +35,11 @@ def _finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
         begun = Reservation(finish.id, "", "[]", 0, rows.now, is_expired=True)
     _book(rows, finish, begun)
     rows.drop(Reservation, finish.id)
-    rows.put_value(f"done {finish.id}", "", max(DONE_SECONDS, begun.deadline - rows.now))
+    before, seconds = begun.before, max(DONE_SECONDS, begun.deadline - rows.now)
+    if before and (finish.results or finish.used):
+        _lower(rows, begun, finish)
+        before = ""
+    rows.put_value(f"done {finish.id}", before, protocol.STORED_SECONDS if before else seconds)
     for result in finish.results:
         busy_key = f"busy {finish.scope} {result.key}"
         is_own = rows.text(busy_key) == finish.id
@@ -57,6 +61,20 @@ def _book(rows: Transaction, finish: Finish, begun: Reservation) -> None:
             rows.add(pair, used, uncertain - parts, 0)
         else:
             rows.add(pair, used, uncertain, -parts)
+
+
+def _lower(rows: Transaction, begun: Reservation, finish: Finish) -> None:
+    """Lower uncertain parts to what has come of the same query: reservations before this one, which have expired, may
+    have cost no more than this one if it began where they did, and was as long or has the end of the list."""
+    came = finish.used + finish.uncertain
+    has_end = any(result.hits <= result.asked for result in finish.results)
+    id = begun.before
+    while row := rows.get(Reservation, id):
+        if came < row.parts and begun.start <= row.start and (has_end or begun.parts >= row.parts):
+            for pair in _pairs.decode(row.accounts):
+                rows.add(pair, 0, came - row.parts, 0)
+            rows.put(row._replace(parts=came))
+        id = row.before
 
 
 def _store(rows: Transaction, finish: Finish, result: Result) -> None:

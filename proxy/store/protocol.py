@@ -18,6 +18,7 @@ LIFETIME = "lifetime"  # the period of an account that never renews
 EMPTY_SECONDS = 300.0  # for which a result without parts or details is fresh
 FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh, and is stored at all
 DAYS_KEPT = 400  # of usage by day; months and lifetimes are kept for ever
+CLIENT_DAYS = 30  # for which it is known who called
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
 SEEN_MAX = {CLIENT: 10**9, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
 

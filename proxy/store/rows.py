@@ -17,7 +17,8 @@ Key = tuple[Any, ...]
 
 class Reservation(NamedTuple):
     """Parts that are reserved in accounts and periods (in JSON); expired, they are uncertain usage. A reservation that
-    was finished is gone, and the value `done ID` says so."""
+    was finished is gone, and the value `done ID` says so. They are for the list of a query from its element `start` on;
+    `before` is the reservation that took the query key before, and expired."""
 
     id: str
     worker: str
@@ -25,6 +26,8 @@ class Reservation(NamedTuple):
     parts: int
     deadline: float
     is_expired: bool = False
+    start: int = 0
+    before: str = ""
 
 
 class ResultRow(NamedTuple):
@@ -47,8 +50,8 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Small value: of a caller, or `done ID` → nothing, or `busy SCOPE KEY` → the reservation that took the query key
-    last: it is busy while that is open."""
+    """Small value: of a caller, or `done ID` → the `before` of a reservation that brought nothing, or `busy SCOPE KEY`
+    → the reservation that took the query key last: it is busy while that is open."""
 
     key: str
     text: str
@@ -118,6 +121,11 @@ class Transaction(ABC):
         """Return a value, also one that has ended but is still stored."""
         value = self.get(Value, key)
         return value.text if value else None
+
+    def valid_text(self, key: str) -> str | None:
+        """Return a value that has not ended. One that begins later was written before the clock was set back."""
+        value = self.get(Value, key)
+        return value.text if value and value.since <= self.now < value.until else None
 
     def put_value(self, key: str, text: str, seconds: float) -> None:
         self.put(Value(key, text, self.now, self.now + seconds))

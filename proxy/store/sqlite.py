@@ -26,8 +26,10 @@ INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLIC
 _OLDEST = "SELECT n FROM part ORDER BY n LIMIT ?"
 _DELETE_OLDER_RESULTS = "DELETE FROM result WHERE n < ifnull((SELECT min(n) FROM part), 9e18)"
 _IN_SCOPES = "substr(scope, 1, ?) = ?"  # that begin so
-_DELETE = {PartRow: ("DELETE FROM part WHERE n = ?", "DELETE FROM body WHERE n = ?")}
-_DELETE[ResultRow] = ("DELETE FROM result WHERE n = ?",)
+_DELETE: dict[Kind, tuple[str, ...]] = {
+    PartRow: ("DELETE FROM part WHERE n = ?", "DELETE FROM body WHERE n = ?"),
+    ResultRow: ("DELETE FROM result WHERE n = ?",),
+}
 _KEYED = {kind: table for kind, table in TABLES.items() if kind not in APPENDED}
 _KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in _KEYED.items()}
 _PUT = {

@@ -85,6 +85,7 @@ class Store(ABC):
         """Return accounts and periods with usage, by both: these, or all."""
         if pairs is None:
             return sorted(row for row in rows.all(Usage) if any(row[2:]))
+        rows.load(Usage, pairs)
         return sorted(row for pair in pairs if (row := rows.get(Usage, *pair)) and any(row[2:]))
 
     @_transaction
@@ -118,13 +119,13 @@ class Store(ABC):
     @_transaction
     def values(self, rows: Transaction, keys: Sequence[str]) -> list[str | None]:
         """Return small values."""
-        return _values(rows, keys)
+        return [rows.valid_text(key) for key in keys]
 
     @_transaction
     def put_value(self, rows: Transaction, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
         """Keep a value for so long. With `absent` only where there is none, or where the same value is there (a lease
         that its owner extends); return whether it is kept."""
-        is_kept = _values(rows, [key])[0] in (None, value) or not absent
+        is_kept = rows.valid_text(key) in (None, value) or not absent
         if is_kept:
             rows.put_value(key, value, seconds)
         return is_kept
@@ -132,7 +133,7 @@ class Store(ABC):
     @_transaction
     def drop_value(self, rows: Transaction, key: str, value: str | None = None) -> None:
         """Delete a value; with `value` only if it is that one."""
-        if value in (None, _values(rows, [key])[0]):
+        if value in (None, rows.valid_text(key)):
             rows.drop(Value, key)
 
     @_transaction
@@ -148,6 +149,12 @@ class Store(ABC):
         newest = [*times, now][-max(window.count for window in windows) :]
         rows.put_value(f"taken {key}", " ".join(map(str, newest)), max(window.seconds for window in windows))
         return 0.0
+
+    @_transaction
+    def take_again(self, rows: Transaction, key: str, windows: Sequence[Window]) -> None:
+        """Count the newest request from now on: it has arrived at some moment since it was counted."""
+        times = [*(rows.text(f"taken {key}") or "").split()[:-1], str(rows.now)]
+        rows.put_value(f"taken {key}", " ".join(times), max(window.seconds for window in windows))
 
     @_transaction
     def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen], first_day: int = 0) -> None:
@@ -171,9 +178,3 @@ class Store(ABC):
         """Return what was seen of a kind on this day and later ones, the last one first."""
         found = [row for row in rows.all(Seen) if row.kind == kind and row.day >= first_day]
         return sorted(found, key=lambda row: -row.last)
-
-
-def _values(rows: Transaction, keys: Sequence[str]) -> list[str | None]:
-    """Return values that have not ended. One that begins later was written before the clock was set back."""
-    found = [rows.get(Value, key) for key in keys]
-    return [row.text if row and row.since <= rows.now < row.until else None for row in found]

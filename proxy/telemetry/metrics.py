@@ -1,134 +1,99 @@
 """Metrics of the service for Prometheus. There is one Metrics object in a process, passed to constructors.
 
-Values are plain numbers, which are summed when they are read. Each process of a service writes its own once a second
-to a file, so that any of them shows the metrics of all. Label values are fixed words and names of applications and
-keys: never an API key, a uid or text of a client.
+Counters and gauges are plain numbers, which go once a second, and when they are read, to the library's metrics; where
+the service has set the library's variable for a folder, these are in files of it, so that each process shows the
+metrics of all. Label values are fixed words and names of applications and keys: never an API key, a uid or text of a
+client.
 """
 
 import asyncio
 import contextlib
-from bisect import bisect_left
+import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from itertools import accumulate
-from pathlib import Path
-from typing import Literal, NamedTuple
 
-import msgspec
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.core import Metric as MetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 
 from proxy.kit import clock as clocks
 from proxy.telemetry.log import Output
 
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's variable, which it reads when it is imported
 # Up to 30 s, the default time limit of a request.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-BUCKETS = (*map(str, SECONDS), "+Inf")
 LAG_SECONDS = 0.1  # slept to measure the lag of the event loop
-
-# How the values of all processes become one; a gauge has those of the processes that run.
-Kind = Literal["counter", "histogram", "sum gauge", "max gauge"]
 
 
 class Value:
-    """A counter or a gauge; or a histogram: the sum of what was observed, and how often in each bucket."""
+    """A counter or gauge as a plain number."""
 
-    __slots__ = ("numbers",)
+    __slots__ = ("_number", "_shown")
 
-    def __init__(self, length: int) -> None:
-        self.numbers = [0.0] * length
+    def __init__(self, shown: Counter | Gauge) -> None:
+        self._number, self._shown = 0.0, shown
 
     def inc(self, amount: float = 1.0) -> None:
-        self.numbers[0] += amount
+        self._number += amount
 
     def set(self, value: float) -> None:
-        self.numbers[0] = float(value)  # also of a bool, which others could not read
+        self._number = value
 
-    def observe(self, seconds: float) -> None:
-        self.numbers[0] += seconds
-        self.numbers[1 + bisect_left(SECONDS, seconds)] += 1
+    def flush(self) -> None:
+        """Hand the number to the library."""
+        if isinstance(self._shown, Gauge):
+            self._shown.set(self._number)
+        else:
+            self._shown.inc(self._number)
+            self._number = 0.0
 
 
-class Metric:
+class Values:
     """Values of a metric by its labels."""
 
-    def __init__(self, name: str, kind: Kind, meaning: str, *labels: str) -> None:
-        self.name, self.kind, self.meaning, self.label_names = name, kind, meaning, labels
-        self.values: dict[tuple[str, ...], Value] = {}
+    def __init__(self, metric: Counter | Gauge) -> None:
+        self._metric, self._values = metric, dict[tuple[str, ...], Value]()
 
     def labels(self, *labels: str) -> Value:
-        value = self.values.get(labels)
+        value = self._values.get(labels)
         if value is None:
-            value = self.values[labels] = Value(1 + len(BUCKETS) if self.kind == "histogram" else 1)
+            value = self._values[labels] = Value(self._metric.labels(*labels) if labels else self._metric)
         return value
 
-    def family(self, written: Iterable["Written"]) -> MetricFamily:
-        """Return the metric as Prometheus shows it: of this process, and of those that have written theirs."""
-        merged = {labels: list(value.numbers) for labels, value in self.values.items()}
-        merge = max if self.kind == "max gauge" else lambda own, other: own + other
-        for each in written:
-            if each.metric == self.name:
-                own = merged.get(each.labels)
-                merged[each.labels] = [*map(merge, own, each.numbers)] if own else each.numbers
-        if self.kind == "histogram":
-            histogram = HistogramMetricFamily(self.name, self.meaning, labels=self.label_names)
-            for labels, (total, *counts) in merged.items():
-                histogram.add_metric(labels, [*zip(BUCKETS, accumulate(counts), strict=True)], total)
-            return histogram
-        plain = CounterMetricFamily if self.kind == "counter" else GaugeMetricFamily
-        family = plain(self.name, self.meaning, labels=self.label_names)
-        for labels, numbers in merged.items():
-            family.add_metric(labels, numbers[0])
-        return family
-
-
-class Written(NamedTuple):
-    """A value as another process has written it."""
-
-    metric: str
-    is_gauge: bool
-    labels: tuple[str, ...]
-    numbers: list[float]
-
-
-_read = msgspec.json.Decoder(list[Written]).decode
+    def flush(self) -> None:
+        for value in self._values.values():
+            value.flush()
 
 
 class Metrics(Collector):
-    """All metrics of a process.
+    """All metrics of a process. `stored` returns those of what all processes read from the store, `cached` the number
+    of responses in memory and their bytes."""
 
-    `caches` has a function for each cache in memory that returns the number of its entries and their bytes. `stored`
-    returns the metrics of what every process reads from the store: those of one process are those of all. `file` is
-    where this process writes its values, in a folder that all processes of the service share; a process that replaces
-    another one goes on with its counters.
-    """
-
-    def __init__(self, clock: clocks.Clock | None = None, file: Path | None = None) -> None:
+    def __init__(self, clock: clocks.Clock | None = None) -> None:
         self.clock = clock or clocks.SystemClock()
-        self.registry = CollectorRegistry()
+        self.registry, self._own = CollectorRegistry(), CollectorRegistry()
         self.registry.register(self)
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
-        self.caches: dict[str, Callable[[], tuple[int, int]]] = {}
-        self._file = file
+        self.cached: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        self._values: list[Values] = []
         self._lines_dropped = 0
-        self._metrics: dict[str, Metric] = {}
         self._add_request_metrics()
         self._add_upstream_metrics()
         self._add_gauges()
-        for each in _written(file) if file is not None else ():
-            self._metrics[each.metric].labels(*each.labels).numbers = each.numbers
 
-    def _add(self, kind: Kind, name: str, meaning: str, *labels: str) -> Metric:
-        metric = self._metrics[f"v3bridge_{name}"] = Metric(f"v3bridge_{name}", kind, meaning, *labels)
-        return metric
+    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Values:
+        values = Values(kind(f"v3bridge_{name}", meaning, labels, registry=self._own))
+        self._values.append(values)
+        return values
+
+    def _add_seconds(self, name: str, meaning: str, label: str) -> Histogram:
+        return Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
 
     def _add_request_metrics(self) -> None:
-        counter = partial(self._add, "counter")
-        seconds = partial(self._add, "histogram")
+        counter = partial(self._add, Counter)
         self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
-        self.request_seconds = seconds("request_duration_seconds", "Duration of HTTP requests", "route")
+        self.request_seconds = self._add_seconds("request_duration_seconds", "Duration of HTTP requests", "route")
         self.parts = counter("parts_returned", "Parts returned by the upstream, and billed", "application")
         unmatched = "Parts returned that are in no response: of other numbers, or behind the page"
         self.parts_unmatched = counter("parts_unmatched", unmatched, "application")
@@ -137,15 +102,15 @@ class Metrics(Collector):
         self.wrong_api_keys = counter("wrong_api_keys", wrong, "outcome")
         shared = "Requests that shared a GraphQL operation with others"
         self.batched_requests = counter("batched_requests", shared).labels()
-        self.log_lines_dropped = counter("log_lines_dropped", "Log lines that could not be written").labels()
+        self._log_lines_dropped = counter("log_lines_dropped", "Log lines that could not be written").labels()
         reloads = "Reloads of the configuration: reloaded or failed"
         self.configuration_reloads = counter("configuration_reloads", reloads, "outcome")
 
     def _add_upstream_metrics(self) -> None:
-        counter = partial(self._add, "counter")
+        counter = partial(self._add, Counter)
         self.upstream_requests = counter("upstream_requests", "GraphQL requests by outcome", "operation", "outcome")
         duration = "Duration of GraphQL requests"
-        self.upstream_seconds = self._add("histogram", "upstream_request_duration_seconds", duration, "operation")
+        self.upstream_seconds = self._add_seconds("upstream_request_duration_seconds", duration, "operation")
         self.upstream_errors = counter("upstream_errors", "GraphQL errors in responses with usable data", "operation")
         self.retries = counter("upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         openings = "Times that a circuit breaker has opened"
@@ -153,17 +118,18 @@ class Metrics(Collector):
         self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
 
     def _add_gauges(self) -> None:
-        total, highest = partial(self._add, "sum gauge"), partial(self._add, "max gauge")
+        total = partial(self._add, partial(Gauge, multiprocess_mode="livesum"))
+        highest = partial(self._add, partial(Gauge, multiprocess_mode="livemax"))
         waiting = "GraphQL requests that wait for their response"
         self.upstream_in_flight = total("upstream_requests_in_flight", waiting).labels()
         queued = "Batches that wait for an upstream connection"
         self.upstream_waiting = total("upstream_batches_waiting", queued).labels()
-        self.event_loop_tasks = total("event_loop_tasks", "Unfinished tasks of the event loop").labels()
-        self.cache_entries = total("cache_entries", "Entries of the caches in memory: encoded responses", "cache")
-        self.cache_bytes = total("cache_bytes", "Memory that these entries take", "cache")
+        self._event_loop_tasks = total("event_loop_tasks", "Unfinished tasks of the event loop").labels()
+        self._cache_entries = total("cache_entries", "Entries of the caches in memory: encoded responses", "cache")
+        self._cache_bytes = total("cache_bytes", "Memory that these entries take", "cache")
         states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
         self.circuit_breaker_state = highest("circuit_breaker_state", states, "service")
-        self.event_loop_lag = highest("event_loop_lag_seconds", "Lag of the event loop").labels()
+        self._event_loop_lag = highest("event_loop_lag_seconds", "Lag of the event loop").labels()
         unavailable = "Whether the store cannot be used: 1, else 0"
         self.store_unavailable = highest("store_unavailable", unavailable).labels()
         succeeded = "1 if the last reload succeeded, else 0"
@@ -176,27 +142,26 @@ class Metrics(Collector):
         self.last_reload_successful.set(float(is_loaded))
         if is_loaded:
             self.last_reload_success.set(self.clock.now())
-        self.write()
+        self.flush()
 
     async def measure(self) -> None:
-        """Set the gauges that nothing else sets, and that of the lag by which the event loop is late; write all."""
+        """Set the gauges that nothing else sets, and that of the lag by which the event loop is late; flush all."""
         due = asyncio.get_running_loop().time() + LAG_SECONDS
         await asyncio.sleep(LAG_SECONDS)
-        self.event_loop_lag.set(max(0.0, asyncio.get_running_loop().time() - due))
-        self.write()
+        self._event_loop_lag.set(max(0.0, asyncio.get_running_loop().time() - due))
+        self.flush()
 
-    def write(self) -> None:
-        """Let other processes see the values of this one."""
-        self._sample()
-        if self._file is not None:
-            _write(
-                self._file,
-                [
-                    Written(name, metric.kind.endswith("gauge"), labels, value.numbers)
-                    for name, metric in self._metrics.items()
-                    for labels, value in metric.values.items()
-                ],
-            )
+    def flush(self) -> None:
+        """Hand all numbers to the library, which shows them in every process."""
+        number, size = self.cached()
+        self._cache_entries.labels("responses").set(number)
+        self._cache_bytes.labels("responses").set(size)
+        self._log_lines_dropped.inc(Output.dropped - self._lines_dropped)
+        self._lines_dropped = Output.dropped
+        with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
+            self._event_loop_tasks.set(len(asyncio.all_tasks()))
+        for each in self._values:
+            each.flush()
 
     def text(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
@@ -204,40 +169,17 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[MetricFamily]:
         """Yield the metrics of all processes, also those that have no values yet: rules and dashboards name them."""
-        self._sample()
-        files = self._file.parent.glob("*.json") if self._file is not None else ()
-        written = [each for file in files if file != self._file for each in _written(file)]
-        for metric in self._metrics.values():
-            yield metric.family(written)
+        self.flush()
+        written: dict[str, MetricFamily] = {}
+        if FOLDER in os.environ:
+            families = MultiProcessCollector(None).collect()  # type: ignore[no-untyped-call]
+            written = {family.name: family for family in families}
+        for own in self._own.collect():
+            yield written.get(own.name, own)
         yield from self.stored()
 
-    def _sample(self) -> None:
-        for name, usage in self.caches.items():
-            number, size = usage()
-            self.cache_entries.labels(name).set(number)
-            self.cache_bytes.labels(name).set(size)
-        self.log_lines_dropped.inc(Output.dropped - self._lines_dropped)
-        self._lines_dropped = Output.dropped
-        with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
-            self.event_loop_tasks.set(len(asyncio.all_tasks()))
 
-
-def forget_gauges(file: Path) -> None:
-    """Leave the counters only of the process that wrote to a file, and has ended."""
-    if rows := _written(file):
-        _write(file, [each for each in rows if not each.is_gauge])
-
-
-def _written(file: Path) -> list[Written]:
-    try:
-        return _read(file.read_bytes())
-    except (OSError, msgspec.MsgspecError):  # not yet there
-        return []
-
-
-def _write(file: Path, rows: list[Written]) -> None:
-    """Replace a file as a whole: others read it at any time. On a full disk it stays as it was."""
-    with contextlib.suppress(OSError):
-        new = file.with_suffix(".new")
-        new.write_bytes(msgspec.json.encode(rows))
-        new.replace(file)
+def forget_gauges(pid: int) -> None:
+    """Leave the counters only of a process that has ended."""
+    if FOLDER in os.environ:
+        mark_process_dead(pid)  # type: ignore[no-untyped-call]

@@ -6,7 +6,7 @@ sends a new User-Agent with each request fills neither the memory nor the store.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import cachetools
 import msgspec
@@ -22,6 +22,7 @@ CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a request
+MESSAGE_MAX, TARGET_MAX = 1_000, 4_000  # characters of the message and of the target of a failed request
 REPEATED_MAX = 1_000  # kinds of requests that are counted without looking at their texts again
 FAILURES_MAX = 50  # that wait; the oldest go
 # Of API keys that no application has. Anybody can send any number of them.
@@ -40,13 +41,16 @@ _ENDPOINTS = {
 
 
 class FailureDetail(msgspec.Struct, frozen=True):
-    """What a person needs of a failed request: its id in the log, and fields of its line."""
+    """What a person needs of a failed request: its id in the log, fields of its line, the message of the response, and
+    the request target without API keys: no target where the request was none of v3's, and neither where it is long."""
 
     request: str
     method: str
     status: int
     ms: float
     error: str
+    message: str = ""
+    target: str = ""
 
 
 class _Count:
@@ -57,14 +61,16 @@ class _Count:
 
 
 class SeenRequests:
-    """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients."""
+    """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients; `shown` returns
+    the target of a failed request for display, which may hold any secret before."""
 
-    def __init__(self, keys: Redaction | None = None) -> None:
+    def __init__(self, keys: Redaction | None = None, shown: Callable[[str, Redaction], str] = lambda *_: "") -> None:
         self._redaction = keys or Redaction()
+        self._shown_target = shown
         self._clients: dict[Seen, _Count] = {}
         self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
         self._unknown: dict[str, Seen] = {}
-        self._failures: deque[Seen] = deque(maxlen=FAILURES_MAX)
+        self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
         self._day = 0
         self._callers: dict[tuple[str, str], set[Seen]] = defaultdict(set)  # of the day
         self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
@@ -118,9 +124,11 @@ class SeenRequests:
     def add_failure(
         self, at: float, route: str, application: str | None, key: str | None, detail: FailureDetail
     ) -> None:
-        """Keep a failed request."""
-        text = msgspec.json.encode(detail).decode()
-        self._failures.append(Seen("failure", self._begin(at), application or "", key or "", route, "", text, 1, at))
+        """Keep a failed request. API keys are hidden when it is taken: of most failures of a flood nothing is kept."""
+        if len(detail.target) > TARGET_MAX:  # to hide keys in it would take too long
+            detail = msgspec.structs.replace(detail, message="", target="")
+        seen = Seen("failure", self._begin(at), application or "", key or "", route, "", "", 1, at)
+        self._failures.append((seen, detail))
 
     def take(self) -> Iterator[Seen]:
         """Yield all that was seen, and begin again with nothing."""
@@ -128,7 +136,11 @@ class SeenRequests:
         self._clients, self._repeated, self._unknown, self._failures = {}, {}, {}, deque(maxlen=FAILURES_MAX)
         yield from (seen._replace(requests=count.requests, last=count.last) for seen, count in clients.items())
         yield from unknown.values()
-        yield from failures
+        for failure, detail in failures:
+            redaction = self._redaction.including(detail.target)
+            message = printable(redaction.text(detail.message))[:MESSAGE_MAX]
+            kept = msgspec.structs.replace(detail, message=message, target=self._shown_target(detail.target, redaction))
+            yield failure._replace(detail=msgspec.json.encode(kept).decode())
 
     def _begin(self, at: float) -> int:
         """Return the day of a time; forget the callers of the one before."""

@@ -23,9 +23,10 @@ RESPONSE_BYTES = 65_536  # limit of a token response
 
 _HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 # The scope of supply data, and where an application gets it (contract graphql.md §4.1, §8).
+SCOPE = "supply.domain"
 SCOPE_ADVICE = (
-    "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
-    "Supply domain in the portal, or use the client id and secret of one that has"
+    f"supply data needs the scope {SCOPE}: check that the application has the Supply domain in the portal, or use the "
+    "client id and secret of one that has"
 )
 _SERVER_ERRORS = {"server_error", "temporarily_unavailable"}
 
@@ -63,7 +64,6 @@ class _ErrorResponse(msgspec.Struct, frozen=True):
 async def request_token(
     session: aiohttp.ClientSession,
     token_url: str,
-    scope: str,
     credentials: Credentials,
     seconds: float | None = None,
 ) -> http_post.HttpResponse:
@@ -77,8 +77,7 @@ async def request_token(
         "grant_type": "client_credentials",
         "client_id": credentials.client_id,
         "client_secret": credentials.client_secret.reveal(),
-        # Optional in practice (contract graphql.md §4.1); some identity servers refuse an empty one.
-        **({"scope": scope} if scope else {}),
+        "scope": SCOPE,
     }
     body = urlencode(form).encode()
     request = http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, seconds, RESPONSE_BYTES)

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 WAIT_SECONDS = 0.1  # at most, before an operation is sent once more; and its Retry-After
 
-_SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url, and does upstream.scope allow it?"
+_SETTINGS_HINT = "; is upstream.token_url that of upstream.graphql_url?"
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
 

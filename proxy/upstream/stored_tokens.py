@@ -48,13 +48,12 @@ class Backoff(msgspec.Struct, frozen=True):
 class StoredTokens:
     """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
 
-    Keys are made of digests: they reveal nothing, and a changed secret or scope never finds an old token. That of the
+    Keys are made of digests: they reveal nothing, and a changed secret never finds an old token. That of the
     windows does not depend on the secret, because the identity service counts requests by client id.
     """
 
     store: Store
     token_url: str
-    scope: str
     clock: Clock
 
     async def token(self, credentials: Credentials) -> AccessToken | None:
@@ -79,7 +78,14 @@ class StoredTokens:
     async def take(self, credentials: Credentials) -> float:
         """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
         allowed."""
-        return await self.store.take(f"token requests {_digest(self.token_url, credentials.client_id)}", RATE_LIMITS)
+        return await self.store.take(self._window(credentials), RATE_LIMITS)
+
+    async def arrived(self, credentials: Credentials) -> None:
+        """Count the token request from its response on: the identity service counts it from when it arrives."""
+        await self.store.take_again(self._window(credentials), RATE_LIMITS)
+
+    def _window(self, credentials: Credentials) -> str:
+        return f"token requests {_digest(self.token_url, credentials.client_id)}"
 
     async def lease(self, credentials: Credentials, owner: str) -> bool:
         """Take the token lease; return False if another process has it."""
@@ -101,7 +107,7 @@ class StoredTokens:
 
     def _key(self, kind: str, credentials: Credentials) -> str:
         secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        return f"{kind} {_digest(self.token_url, self.scope, credentials.client_id, secret)}"
+        return f"{kind} {_digest(self.token_url, credentials.client_id, secret)}"
 
 
 def _digest(*parts: str | None) -> str:

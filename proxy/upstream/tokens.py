@@ -53,7 +53,6 @@ class Tokens:
         self,
         session: aiohttp.ClientSession,
         token_url: str,
-        scope: str,
         *,
         store: Store,
         clock: Clock,
@@ -63,8 +62,7 @@ class Tokens:
     ) -> None:
         self._session = session
         self._token_url = token_url
-        self._scope = scope
-        self._stored = StoredTokens(store, token_url, scope, clock)
+        self._stored = StoredTokens(store, token_url, clock)
         self._clock = clock
         self._rng = rng
         self._metrics = metrics
@@ -81,6 +79,12 @@ class Tokens:
     def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
         """Return the error if the credentials or a new token were refused, and none has been accepted since."""
         return self._of(credentials).refusal
+
+    async def stored(self, credentials: Credentials) -> tuple[float | None, str | None]:
+        """Return until when the token is valid that all processes use, in seconds since 1970, and why the last request
+        for one failed; None without a token, or a failure since the last one. Raises StoreUnavailable."""
+        token, backoff = await self._stored.token(credentials), await self._stored.backoff(credentials)
+        return token.expires if token else None, backoff.message if backoff else None
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.
@@ -184,9 +188,11 @@ class Tokens:
         try:
             await self._wait_for_rate_limit(credentials)
             sent = self._clock.now()
-            reply = await identity.request_token(
-                self._session, self._token_url, self._scope, credentials, REQUEST_SECONDS
-            )
+            try:
+                reply = await identity.request_token(self._session, self._token_url, credentials, REQUEST_SECONDS)
+            finally:
+                with contextlib.suppress(errors.StoreUnavailable):
+                    await self._stored.arrived(credentials)
             token = identity.parse(reply, credentials.name, sent)
             outcome = "ok"
         except errors.ServerError as error:

@@ -29,9 +29,9 @@ log = structlog.get_logger()
 
 class Authenticator:
     """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `seen` counts
-    API keys that no application has; None: nobody is recorded."""
+    API keys that no application has."""
 
-    def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests | None) -> None:
+    def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests) -> None:
         self._applications, self._limit, self._metrics, self._seen = applications, limit, metrics, seen
         self._clock = metrics.clock
         self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
@@ -56,7 +56,7 @@ class Authenticator:
                 raise self._throttled(wait) from None
             if self._limit:
                 self._add_wrong_key(origin)
-            if self._seen is not None and apikey:
+            if apikey:
                 agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
                 self._seen.add_unknown(apikey, digest, origin.address, agent, self._clock.now())
             raise

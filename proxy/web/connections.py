@@ -21,7 +21,7 @@ class Limits(NamedTuple):
     that wait to be read, over all connections."""
 
     connections: int = 1000
-    stop_seconds: float = 10.0
+    stop_seconds: float = config.STOP_SECONDS
     drain_seconds: float = 2.0
     header_seconds: float = 20.0
     # Longer than proxies in front keep connections (nginx: 60 s), so that none sends a request as this side closes.

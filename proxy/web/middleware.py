@@ -10,6 +10,7 @@ from itertools import count
 import structlog
 from aiohttp import hdrs, web
 from multidict import istr
+from prometheus_client import Histogram
 
 from proxy import errors, redaction
 from proxy.kit.clock import Clock
@@ -77,7 +78,7 @@ class RequestMiddleware:
         metrics: Metrics,
         clock: Clock,
         ids: RequestIds,
-        seen: SeenRequests | None,
+        seen: SeenRequests,
     ) -> None:
         self._routes = routes
         self._v3 = v3
@@ -87,7 +88,7 @@ class RequestMiddleware:
         self._clock = clock
         self._ids = ids
         self._seen = seen
-        self._counted: dict[tuple[str, int], tuple[Value, Value]] = {}
+        self._counted: dict[tuple[str, int], tuple[Value, Histogram]] = {}
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -97,7 +98,8 @@ class RequestMiddleware:
         REQUEST_ID.set(request_id)  # the task of this request ends with it
         REDACTION.set(self._ids.redaction)
         request[STATE] = state = RequestState(self._addresses.from_request(request))
-        path, kind = routing.UNKNOWN, None
+        path = routing.UNKNOWN
+        failure: errors.BridgeError | None = None
         response: web.StreamResponse
         self.in_flight += 1
         try:
@@ -111,26 +113,31 @@ class RequestMiddleware:
                 path = route.path
                 response = await route.handler(request.method)(request)
             if state.failure is not None:
-                kind = type(self._client_error(state.failure)).__name__
+                failure = self._client_error(state.failure)
         except Exception as error:
-            client_error = self._client_error(error)
-            response, kind = error_response(client_error, request), type(client_error).__name__
-            if isinstance(client_error, errors.BadRequest) and client_error.refused and state.metadata is not None:
-                state.metadata.unsupported += (f"{client_error.refused} (refused)",)
+            failure = self._client_error(error)
+            response = error_response(failure, request)
+            if isinstance(failure, errors.BadRequest) and failure.refused and state.metadata is not None:
+                state.metadata.unsupported += (f"{failure.refused} (refused)",)
         finally:
             self.in_flight -= 1
         if state.client is not None and state.client.sunset is not None and state.render is None:  # that of v3
             response.headers.update(state.client.sunset.headers)
         response.headers[X_REQUEST_ID] = request_id
-        self._record(request, state, (request_id, path, response.status, kind), self._clock.monotonic() - started)
+        self._record(request, state, (request_id, path, response.status, failure), self._clock.monotonic() - started)
         return response
 
     def _record(
-        self, request: web.BaseRequest, state: RequestState, result: tuple[str, str, int, str | None], seconds: float
+        self,
+        request: web.BaseRequest,
+        state: RequestState,
+        result: tuple[str, str, int, errors.BridgeError | None],
+        seconds: float,
     ) -> None:
         """Count the request, log it, and keep it for the record. Failures without a valid API key are kept only if the
         service itself failed: anybody can send any number of them."""
-        request_id, route, status, kind = result
+        request_id, route, status, failure = result
+        kind = None if failure is None else type(failure).__name__
         requests, durations = self._counted.get((route, status)) or self._count(route, status)
         requests.inc()
         durations.observe(seconds)
@@ -144,10 +151,10 @@ class RequestMiddleware:
         values = (state.origin.address, application, cache, kind, key, method, milliseconds, parts)
         # Checks are polled by balancers.
         logging.request_completed("debug" if is_check else "info", now, (*values, request_id, route, status))
-        if self._seen is None or is_check:
+        if is_check:
             return
-        if kind is not None and (key is not None or status >= 500):
-            detail = FailureDetail(request_id, method, status, milliseconds, kind)
+        if failure is not None and kind is not None and (key is not None or status >= 500):
+            detail = FailureDetail(request_id, method, status, milliseconds, kind, failure.message, request.raw_path)
             self._seen.add_failure(now, route, application, key, detail)
         self._seen.add_client(
             now,
@@ -160,7 +167,7 @@ class RequestMiddleware:
             error=kind,
         )
 
-    def _count(self, route: str, status: int) -> tuple[Value, Value]:
+    def _count(self, route: str, status: int) -> tuple[Value, Histogram]:
         """Return the metrics of requests to a route that had a status."""
         made = self._metrics.requests.labels(route, str(status)), self._metrics.request_seconds.labels(route)
         return self._counted.setdefault((route, status), made)

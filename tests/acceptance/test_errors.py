@@ -116,7 +116,9 @@ def scripted(module_processes: Processes, sandbox: Sandbox) -> ScriptedUpstream:
     return upstream
 
 
-def test_answers_of_the_upstream(processes: Processes, scripted: ScriptedUpstream, pytestconfig: pytest.Config) -> None:
+def test_answers_of_the_upstream(
+    processes: Processes, scripted: ScriptedUpstream, request: pytest.FixtureRequest
+) -> None:
     """Each in an application of its own. The file is written anew by `pytest --renew-responses`."""
     applications = "".join(
         f"  a{each}: {{client_id: '{each}', client_secret: s, plan: enterprise, apikeys: [KEY-{each}]}}\n"
@@ -135,6 +137,7 @@ def test_answers_of_the_upstream(processes: Processes, scripted: ScriptedUpstrea
         assert (used + uncertain >= billed, reserved) == (True, 0), (body, status)
         assert sent == 1 or used + uncertain == 0, "what may be billed is not sent again"
         lines.append(f"{body:16} {status}: {statuses[number]}, billed {billed}, used {used}, uncertain {uncertain}")
-    if pytestconfig.getoption("--renew-responses"):
+    if request.config.getoption("--renew-responses"):
         ANSWERS.write_text("\n".join(lines) + "\n", "utf-8")
-    assert lines == ANSWERS.read_text("utf-8").splitlines()
+    renewal = f"renew it with: pytest --renew-responses {request.node.nodeid}"
+    assert lines == ANSWERS.read_text("utf-8").splitlines(), renewal

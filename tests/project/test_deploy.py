@@ -95,12 +95,11 @@ def test_units_start_reload_and_check_the_service(
             text = text.replace(old, new)
         return [shlex.split(line) for line in re.findall(f"^{setting}=(.*)$", text, re.MULTILINE)]
 
-    ((name,),) = lines("v3bridge.socket", "FileDescriptorName")
-    socket = [needs_program("systemd-socket-activate"), f"--listen=127.0.0.1:{port}", f"--fdname={name}"]
+    socket = [needs_program("systemd-socket-activate"), f"--listen=127.0.0.1:{port}"]
     (serve,) = lines("v3bridge.service", "ExecStart")
     pid = _start(processes, folder, [*socket, *(f"-E{each}={value}" for each, value in variables.items()), *serve])
     running.until(lambda: _status(url + MATCH) == 200, "the unit serves")
-    file.write_text(file.read_text() + "clients: {days: 90}\n")
+    file.write_text(file.read_text() + "cache: {bytes: 1000000}\n")
     for words in lines("v3bridge.service", "ExecReload", **{"$MAINPID": str(pid)}):
         assert running.run(words, folder, variables=variables).returncode == 0
     running.until(lambda: "configuration reloaded" in (folder / "log").read_text(), "the service is reloaded")

@@ -87,6 +87,7 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = [request["program"], *request["arguments"]]  # run_module replaces the first
+    sys.orig_argv = [sys.executable, "-m", *sys.argv]
     sys.path[0] = request["cwd"]
     tempfile.tempdir = None  # read from the environment again
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]

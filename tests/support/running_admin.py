@@ -33,9 +33,9 @@ class AdminClient:
             await response.read()
             return response
 
-    async def status(self) -> Any:
-        """Return the status, requested with the token."""
-        response = await self.send("GET", "/status", headers={"Authorization": f"Bearer {TOKEN}"})
+    async def status(self, more: str = "") -> Any:
+        """Return the status, requested with the token, with `more` behind its path."""
+        response = await self.send("GET", f"/status{more}", headers={"Authorization": f"Bearer {TOKEN}"})
         assert response.status == 200, await response.text()
         return await response.json()
 

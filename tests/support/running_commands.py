@@ -101,13 +101,15 @@ def start_command(tmp_path: Path) -> Iterator[Start]:
 
 @pytest.fixture(scope="session")
 def run_command() -> Run:
-    """Runs `v3bridge` to its end, in this process; as a process of its own, if `python` is its command line."""
+    """Runs `v3bridge` to its end, in this process; as a process of its own, if `python` is its command line, and where
+    the program begins anew as another (`serve`)."""
 
     def run(*arguments: str, python: tuple[str, ...] | None = None) -> "subprocess.CompletedProcess[str]":
-        if python is None:
+        serves = arguments[:1] == ("serve",) and arguments[-1] not in ("-h", "--help")
+        if python is None and not serves:
             return run_in_this_process(*arguments)
         return subprocess.run(
-            [sys.executable, *python, *arguments],
+            [sys.executable, *(python or PROCESS), *arguments],
             cwd=ROOT,
             env=environment(),
             capture_output=True,

@@ -41,7 +41,6 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         # On the same port as v3, so that a test needs no second listener to read them.
         listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
         admin=False,
-        clients=changes.pop("clients", config.ClientSettings()),
     )
 
 

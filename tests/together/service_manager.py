@@ -5,7 +5,7 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -74,7 +74,7 @@ class Program:
 class ServiceManager:
     """Starts programs with its `sockets`. State is kept in the folder."""
 
-    def __init__(self, sockets: Mapping[str, socket.socket], folder: Path) -> None:
+    def __init__(self, sockets: dict[str, socket.socket], folder: Path) -> None:
         self.sockets = sockets
         self.programs: list[Program] = []
         self._folder = folder

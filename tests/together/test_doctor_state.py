@@ -72,7 +72,7 @@ async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, **changes: Any
 
 
 def tokens(state: Store, sandbox: nexar_sandbox.Sandbox) -> StoredTokens:
-    return StoredTokens(state, sandbox.token_url, "supply.domain", TIME)
+    return StoredTokens(state, sandbox.token_url, TIME)
 
 
 def credentials_of(sandbox: nexar_sandbox.Sandbox) -> identity.Credentials:

@@ -1,10 +1,12 @@
 """`/status` on the operators' port: what it holds, and who may read it."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import aiohttp
 import pytest
 from support import running_admin, running_proxy, scripted_upstream
 from support.running_admin import AdminClient
@@ -14,7 +16,7 @@ from together.environment import target
 from proxy import config
 from proxy.kit import clock
 from proxy.model import Seen
-from proxy.store.protocol import UNKNOWN_KEY
+from proxy.store.protocol import UNKNOWN_KEY, Account
 from proxy.telemetry.seen import FAILURES_MAX
 
 TOKEN = config.Secret(running_admin.TOKEN)
@@ -57,7 +59,7 @@ async def test_status_has_usage_token_and_readiness(serve: Start, time: clock.Ma
     assert (shown["ready"], shown["reasons"], shown["store_failure"]) == (True, [], None)
     rows = [(row["application"], row["key"], row["limit"]) for row in shown["usage"]]
     assert rows == [("demo", None, 1000), ("demo", "1", None)]
-    assert shown["tokens"] == [{"application": "demo", "age_seconds": 60.0, "refusal": None}]
+    assert shown["tokens"] == [{"application": "demo", "expires_at": "2023-11-15T22:13:20Z", "refusal": None}]
     assert shown["breakers"] == {"graphql": "closed"}
     assert (shown["uptime_seconds"], shown["failures"], shown["unknown_keys"]) == (60.0, [], [])
 
@@ -68,7 +70,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
         await admin.recorder.write()
         shown = await admin.status()
-    clients = {(each["application"], each["key"], each["endpoint"], each["user_agent"]) for each in shown["clients"]}
+    clients = {(each["application"], each["key"], *each["endpoints"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
     (unknown,) = shown["unknown_keys"]
     assert unknown["fingerprint"] == config.digest("A_KEY_OF_NOBODY").reveal()[:4]
@@ -98,6 +100,88 @@ async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) 
     assert running_proxy.KEY not in json.dumps(failures)
 
 
+async def test_failure_is_explained_without_its_api_key(serve: Start) -> None:
+    more = "&show[]=offers&password=hunter2&slice[offers]=x"
+    async with serve() as admin:
+        await admin.proxy.get(target({"mpn": "X", "limit": 2}, more=more), headers={"X-Request-Id": "the-one"})
+        await admin.recorder.write()
+        [plain] = (await admin.status())["failures"]
+        [explained] = (await admin.status("?explain=the-one"))["failures"]
+    assert plain["message"] == "slice[offers] must be a range like [0:5], not 'x'"
+    assert plain["target"].startswith("/v3/parts/match?queries=[{%22mpn%22:")
+    assert not {running_proxy.KEY, "hunter2"} & set(re.split("[=&]", plain["target"]))
+    assert "explanation" not in plain
+    assert (explained["explanation"]["status"], explained["explanation"]["error"]) == (400, plain["message"])
+
+
+async def test_failure_of_the_upstream_is_explained_by_what_it_was_asked(
+    serve: Start, upstream: ScriptedUpstream
+) -> None:
+    upstream.respond_with(ScriptedResponse(b"broken", 500))
+    async with serve() as admin:
+        await ask(admin, X_Request_Id="the-one")
+        await admin.recorder.write()
+        [failure] = (await admin.status("?explain=the-one"))["failures"]
+    found = failure["explanation"]
+    assert (found["client"], found["parts_max"]) == ("demo/1", 3)
+    assert [each["variables"]["queries"] for each in found["operations"]] == [[{"mpn": "X", "limit": 3, "start": 0}]]
+
+
+async def test_failure_that_is_no_v3_request_has_its_message_only(serve: Start, upstream: ScriptedUpstream) -> None:
+    upstream.respond_with(ScriptedResponse(b"broken", 500))
+    async with serve() as admin:
+        url = f"{admin.proxy.url}/graphql?query=%7BsupManufacturers%7Bname%7D%7D"
+        headers = {"token": running_proxy.KEY, "X-Request-Id": "the-one"}
+        await (await admin.proxy.session.get(url, headers=headers)).read()
+        await admin.recorder.write()
+        [failure] = (await admin.status("?explain=the-one"))["failures"]
+    assert "HTTP 500" in failure["message"]
+    assert (failure["target"], failure["explanation"]) == ("", {})
+
+
+@pytest.mark.parametrize(
+    "limit, period, used, rate, ends_on",
+    [
+        # 14 November, 22:13: in the last seven days 6.93 have passed, in today 0.93.
+        (1000, "month", {14: 100}, 100.0, "2023-11-23"),
+        (1000, "month", {8: 100, 14: 100}, 28.9, None),  # 27 days: December begins before
+        (1000, "lifetime", {8: 100, 14: 100}, 28.9, "2023-12-12"),
+        (1000, "month", {7: 900}, 0.0, None),  # eight days ago
+        (1000, "month", {14: 1000}, 1000.0, "2023-11-14"),
+        (None, "month", {14: 100}, 100.0, None),
+    ],
+)
+async def test_usage_has_its_days_and_the_day_on_which_the_rest_ends(
+    serve: Start, limit: int | None, period: str, used: dict[int, int], rate: float, ends_on: str | None
+) -> None:
+    parts = "unlimited" if limit is None else limit
+    async with serve(application={"parts": parts, "period": period}) as admin:
+        [whole, _] = admin.gateway.applications.charged
+        for day, number in used.items():
+            await admin.gateway.process.store.set_usage(Account(whole.id, f"2023-11-{day:02}"), number)
+        present = "2023-11" if period == "month" else "lifetime"
+        await admin.gateway.process.store.set_usage(Account(whole.id, present), sum(used.values()))
+        [row, key] = (await admin.status())["usage"]
+    assert row["days"] == {f"2023-11-{day:02}": number for day, number in used.items()}
+    assert (row["parts_a_day"], row["ends_on"]) == (rate, ends_on)
+    assert (key["days"], key["parts_a_day"], key["ends_on"]) == ({}, 0.0, None)
+
+
+@pytest.mark.parametrize(
+    "accept, kind",
+    [
+        (None, "application/json"),
+        ("*/*", "application/json"),
+        ("application/json, text/html;q=0.5", "application/json"),
+        ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", "text/html"),
+    ],
+)
+async def test_browsers_get_a_page_at_the_same_address(serve: Start, accept: str | None, kind: str) -> None:
+    async with serve(config.AdminSettings()) as admin:
+        response = await admin.send("GET", "/status", headers={} if accept is None else {"Accept": accept})
+        assert (response.status, response.content_type, response.headers["Vary"]) == (200, kind, "Accept")
+
+
 async def test_service_that_is_not_ready_says_why(serve: Start, upstream: ScriptedUpstream) -> None:
     upstream.respond_with(ScriptedResponse(b"<html>", 404, "text/html"))
     async with serve() as admin:
@@ -121,6 +205,9 @@ async def test_service_that_is_not_ready_says_why(serve: Start, upstream: Script
         ({"token": TOKEN}, {"Authorization": f"Bearer {running_admin.TOKEN}x"}, 401, "Authorization: Bearer"),
         ({"token": TOKEN}, {"Authorization": "Bearer \udcff"}, 401, "Authorization: Bearer"),
         ({"token": TOKEN}, BEARER, 200, ""),
+        ({"token": TOKEN}, {"Authorization": aiohttp.encode_basic_auth("ada", running_admin.TOKEN)}, 200, ""),
+        ({"token": TOKEN}, {"Authorization": aiohttp.encode_basic_auth(running_admin.TOKEN, "x")}, 401, "password"),
+        ({"token": TOKEN}, {"Authorization": f"Basic {running_admin.TOKEN}"}, 401, "password"),
         ({"token": TOKEN, "host": "0.0.0.0"}, {**BEARER, "Host": "v3.example"}, 200, ""),
     ],
 )
@@ -130,6 +217,7 @@ async def test_token_is_needed_unless_the_port_is_on_loopback(
     async with serve(config.AdminSettings(**settings)) as admin:
         response = await admin.send("GET", "/status", headers=headers)
         assert response.status == code
+        assert ("Basic" in response.headers.get("WWW-Authenticate", "")) == (code == 401)
         assert message in (await response.json()).get("message", "")
         assert (await admin.send("GET", "/healthz")).status == 200
         assert (await admin.send("GET", "/metrics")).status == 200

@@ -71,9 +71,14 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
             return None
         today = datetime.fromtimestamp(started, UTC).date()
         standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
-        why = causes.Causes(fields.load(_site(service)))
-        judged = judge.Judge(standing, why, redaction.text, _uids(service)) if opened.candidate else None
-        tally, budget = result.Tally(), run.Budget(chosen.budget)
+        upstream = service.upstream if service else None
+        site = upstream.site if isinstance(upstream, config.UpstreamSettings) else None
+        why = causes.Causes(fields.load(site or fields.SITE))
+        uids = frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset[str]()
+        judged = judge.Judge(standing, why, redaction.text, uids) if opened.candidate else None
+        # What has been said and confirmed is the most, also where nothing else limits it.
+        limit = source.plan.parts if chosen.budget is None else chosen.budget
+        tally, budget = result.Tally(), run.Budget(limit)
         running = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
         with spending.progress_bar("comparing", len(source.plan.requests)) as update:
             stop = event_loop.stop_on_signal()
@@ -125,15 +130,6 @@ def _show(source: Source, budget: int | None, *, free: bool) -> None:
     spending.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
     for note in source.notes:
         spending.say(f"note: {note}")
-
-
-def _site(service: config.Config | None) -> str:
-    upstream = service.upstream if service else None
-    return (upstream.site if isinstance(upstream, config.UpstreamSettings) else None) or fields.SITE
-
-
-def _uids(service: config.Config | None) -> frozenset[str]:
-    return frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset()
 
 
 def _is_key_of(service: config.Config | None) -> IsKey | None:

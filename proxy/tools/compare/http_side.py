@@ -5,11 +5,12 @@ equal for all requests with that reason, name no address, and hold no key except
 """
 
 import asyncio
+import json
 import os
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 
 import aiohttp
 import msgspec
@@ -30,6 +31,7 @@ RETRY_DELAY, RETRY_DELAY_MAX = 2.0, 30.0  # seconds without Retry-After, and the
 REDIRECTED = (301, 302, 303, 307, 308)
 KEY_STATUSES = (401, 403)
 KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name
+LINKS = "{ supParts(ids: UIDS) { v3uid sellers { company { id } offers { sku clickUrl } } } }"
 MESSAGE_MAX = 200  # characters of a side's own message
 
 # The first that an exception of the HTTP library is; its own messages have addresses.
@@ -111,7 +113,15 @@ class HttpSide:
 
     async def fetch(self, request: V3Request) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
-        url = yarl.URL(request.url(self._base, self._key(request.client)), encoded=True)
+        return await self._fetch(request.url(self._base, self._key(request.client)))
+
+    async def fetch_links(self, uids: list[str], client: str) -> SideResponse:
+        """Ask the GraphQL endpoint beside v3, which v3bridge has, for the links of all offers of parts."""
+        query = urlencode({"query": LINKS.replace("UIDS", json.dumps(uids)), "apikey": self._key(client) or ""})
+        return await self._fetch(f"{self._base.removesuffix('/v3').removesuffix('/api')}/graphql?{query}")
+
+    async def _fetch(self, address: str) -> SideResponse:
+        url = yarl.URL(address, encoded=True)
         try:
             async with self._slots:
                 for _ in range(ATTEMPTS):
@@ -146,7 +156,10 @@ class HttpSide:
                 if response.status in REDIRECTED:
                     raise SideError(f"redirects to another address (HTTP {response.status})", free=True)
                 delay = _number(response.headers.get("Retry-After", ""))
-                return _response(response, body), RETRY_DELAY if delay is None else delay
+                names = tuple(map(unquote, filter(None, response.headers.get(X_V3_UNSUPPORTED, "").split(", "))))
+                cost = _number(response.headers.get("X-Parts-Cost", ""))
+                made = SideResponse(response.status, body, cost, unsupported=names)
+                return made, RETRY_DELAY if delay is None else delay
         except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is a subclass of OSError
             raise _translated(error) from error
 
@@ -158,11 +171,6 @@ def _translated(error: Exception) -> SideError:
         if isinstance(error, kinds):
             return SideError(words.format(reason=reason), free=isinstance(error, _UNSENT))
     return SideError("sent bytes that are not HTTP")
-
-
-def _response(response: aiohttp.ClientResponse, body: bytes) -> SideResponse:
-    names = tuple(map(unquote, filter(None, response.headers.get(X_V3_UNSUPPORTED, "").split(", "))))
-    return SideResponse(response.status, body, _number(response.headers.get("X-Parts-Cost", "")), unsupported=names)
 
 
 def _number(text: str) -> int | None:

@@ -7,7 +7,7 @@ is not sent again. A run stops on request, and after repeated failures of one si
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,9 +18,9 @@ from proxy import errors
 from proxy.kit.wording import counted
 from proxy.redaction import Redaction
 from proxy.tools.compare import http_side
-from proxy.tools.compare.judging import json_body, unknown_uids
+from proxy.tools.compare.judging import json_body, known, relations, unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.judging.judge import Judge
+from proxy.tools.compare.judging.judge import Judge, LookedUp
 from proxy.tools.compare.judging.result import Tally
 from proxy.tools.compare.sides import Sides
 from proxy.traffic import estimate
@@ -30,14 +30,15 @@ from proxy.traffic.v3_request import V3Request, redact_request
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
 AT_ONCE = 2 * http_side.AT_ONCE  # requests
+LINKED = 100  # parts whose links are asked for in one request
 
 log = structlog.get_logger()
 
 
 class Budget:
-    """Budget in parts; `limit` None is unlimited."""
+    """Budget in parts."""
 
-    def __init__(self, limit: int | None) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit = limit
         self.spent = 0
         self._reserved = 0
@@ -48,7 +49,7 @@ class Budget:
 
         Waits while requests in flight may yet cost less than they have reserved.
         """
-        if self.limit is None or not parts:
+        if not parts:
             return True
         async with self._changed:
             while self.spent + self._reserved + parts > self.limit:
@@ -61,7 +62,7 @@ class Budget:
     async def settle(self, reserved: int, cost: int) -> None:
         """Release a reservation and book the actual cost."""
         async with self._changed:
-            self._reserved -= reserved if self.limit is not None else 0
+            self._reserved -= reserved
             self.spent += cost
             self._changed.notify_all()
 
@@ -102,7 +103,8 @@ class ComparisonRun:
     _left_out: int = 0
     _stopped: str | None = None
     _in_a_row: Counter[SideName] = field(default_factory=Counter)
-    _names: dict[str, str] = field(default_factory=dict)
+    _looked_up: LookedUp = field(default_factory=lambda: LookedUp({}, {}))
+    _linked: set[str] = field(default_factory=set)
     _lookups: asyncio.Lock = field(default_factory=asyncio.Lock)  # those in flight look up the same uids
 
     async def run(self, requests: Sequence[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> Outcome:
@@ -146,7 +148,8 @@ class ComparisonRun:
             if not await self.budget.reserve(worst):
                 self._left_out += 1
                 return
-            candidate = self._checked("candidate", request, await self._fetch_candidate(request, worst))
+            sent = await self._fetch_candidate(self.sides.candidate.fetch(request), worst)
+            candidate = self._checked("candidate", request, sent)
         if self.judge and candidate and self.judge.may_have_moved(request, baseline, candidate) and not recorded:
             again = self._redacted(request, await self.sides.baseline.fetch(request))
             again = None if http_side.failure(again, request.client) else again
@@ -155,13 +158,12 @@ class ComparisonRun:
         if self.judge and candidate:
             self.tally.add(await self._judged(self.judge, request, (baseline, candidate), again))
 
-    async def _fetch_candidate(self, request: V3Request, reserved: int) -> SideResponse:
+    async def _fetch_candidate(self, fetched: Awaitable[SideResponse], reserved: int) -> SideResponse:
         """Return the candidate's response. Of one that states no cost, and of one that is cancelled in flight, the
         maximum is booked, because it may have been billed."""
-        assert self.sides.candidate is not None  # noqa: S101 - the callers check it
         cost = reserved
         try:
-            response = await self.sides.candidate.fetch(request)
+            response = await fetched
             is_refused = 400 <= response.status < 500
             cost = response.parts if response.parts is not None else 0 if is_refused else reserved
             return response
@@ -190,16 +192,20 @@ class ComparisonRun:
     ) -> Comparison:
         shown = redact_request(request, self.redaction)
 
-        def compare(names: Mapping[str, str]) -> Comparison:
-            found = judge.compare(request, responses, baseline_again=again, names=names)
+        def compare() -> Comparison:
+            found = judge.compare(request, responses, baseline_again=again, looked_up=self._looked_up)
             return msgspec.structs.replace(found, request=shown)
 
         try:
-            comparison = compare(unknown_uids.NO_NAMES)
-            if not comparison.unknown_uids:
+            comparison = compare()
+            has_links = known.CLICK_LINK in comparison.ignored
+            if not (comparison.unknown_uids or has_links):
                 return comparison
-            await self._look_up(comparison, request.client)
-            return compare(self._names)
+            async with self._lookups:
+                await self._look_up(comparison, request.client)
+                if has_links:
+                    await self._look_up_links(responses[1], request.client)
+            return compare()
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
             reason = f"the two responses cannot be compared ({type(error).__name__})"
@@ -208,22 +214,34 @@ class ComparisonRun:
     async def _look_up(self, comparison: Comparison, client: str) -> None:
         """Look up the names of the objects that unknown uids denote, each once in a run, free of charge, at the service
         that has the uid. An empty name is that of a uid that its service does not know."""
-        async with self._lookups:
-            for pair in unknown_uids.pairs([each.difference for each in comparison.unknown_uids]):
-                await self._look_up_one("candidate", V3Request(pair.path + pair.candidate, client=client))
-                if not pair.name:
-                    await self._look_up_one("baseline", V3Request(pair.path + pair.baseline, client=client))
+        for pair in unknown_uids.pairs([each.difference for each in comparison.unknown_uids]):
+            await self._look_up_one("candidate", V3Request(pair.path + pair.candidate, client=client))
+            if not pair.name:
+                await self._look_up_one("baseline", V3Request(pair.path + pair.baseline, client=client))
+
+    async def _look_up_links(self, shown: SideResponse, client: str) -> None:
+        """Look up which offers the links of parts lead to, of each part once in a run. A part that the candidate has
+        just sent costs nothing more; as it might, its cost is reserved."""
+        offers = relations.offers(json_body.parse(shown).value)
+        uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
+        self._linked.update(uids)
+        for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
+            if isinstance(self.sides.candidate, http_side.HttpSide) and await self.budget.reserve(len(some)):
+                response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
+                for link, offer in relations.owners_of(json_body.parse(response).value):
+                    self._looked_up.owners.setdefault(link, set()).add(offer)
 
     async def _look_up_one(self, side: SideName, request: V3Request) -> None:
         uid = request.path.rpartition("/")[2]
         opened = self.sides.baseline if side == "baseline" else self.sides.candidate
-        if uid in self._names or opened is None:
+        if uid in self._looked_up.names or opened is None:
             return
         response = self._redacted(request, await opened.fetch(request))
-        name = _name(response)
-        if name is None:
+        body = json_body.parse(response).value if response.status == 200 else None
+        name = "" if response.status == 404 else body.get("name") if isinstance(body, dict) else None
+        if not isinstance(name, str):
             return
-        self._names[uid] = name
+        self._looked_up.names[uid] = name
         if self.recorder and side == "baseline":
             self.recorder.keep(request, response)
 
@@ -236,12 +254,3 @@ class ComparisonRun:
             self._in_a_row[side] += 1
             if self._in_a_row[side] >= IN_A_ROW:
                 self._stopped = self._stopped or self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")
-
-
-def _name(response: SideResponse) -> str | None:
-    """Return the name in a response; empty for a 404, None where the response says nothing."""
-    if response.status == 404:
-        return ""
-    body = json_body.parse(response).value if response.status == 200 else None
-    name = body.get("name") if isinstance(body, dict) else None
-    return name if isinstance(name, str) else None

@@ -5,7 +5,7 @@ import dataclasses
 import secrets
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -16,9 +16,6 @@ from proxy.tools.compare.options import SANDBOX
 from proxy.traffic.clients import SideName
 from proxy.traffic.recordings import Recording, SideResponse
 from proxy.traffic.v3_request import V3Request
-
-if TYPE_CHECKING:
-    import nexar_sandbox
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 OWN_KEY = "v3bridge-compare"  # name of an application's additional key, where keys are counted
@@ -61,7 +58,12 @@ async def open_sides(
         elif candidate is not None:
             free = candidate.upstream == "sandbox"
             if free:
-                candidate, upstream = await embedded.with_sandbox(candidate, stack, _sandbox())
+                import nexar_sandbox
+
+                # Its old service is without a rate limit, and the quota of the other practically unlimited.
+                unlimited = nexar_sandbox.LegacySettings(requests_per_second=None)
+                settings = dataclasses.replace(embedded.endless_sandbox(), legacy=unlimited)
+                candidate, upstream = await embedded.with_sandbox(candidate, stack, settings)
                 legacy = upstream.legacy_url
             url, own = await _serve(candidate, stack)
             # With one application, its key serves clients that have none; with several, a guess may bill another.
@@ -98,17 +100,8 @@ async def _serve(settings: config.Config, stack: AsyncExitStack) -> tuple[str, d
     local = msgspec.structs.replace(
         settings,
         applications=applications,
-        # The run has received all of its responses when it ends, so there is nothing to wait for.
-        listen=config.ListenSettings(port=0, stop_seconds=0.0),
+        listen=config.ListenSettings(port=0),
         admin=False,
     )
     service = await stack.enter_async_context(app.serving(local))
     return service.url, keys
-
-
-def _sandbox() -> "nexar_sandbox.SandboxSettings":
-    """Return settings of a sandbox with a practically unlimited quota, and an old service without a rate limit."""
-    import nexar_sandbox
-
-    legacy = nexar_sandbox.LegacySettings(requests_per_second=None)
-    return dataclasses.replace(embedded.endless_sandbox(), legacy=legacy)

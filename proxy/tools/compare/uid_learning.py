@@ -37,11 +37,6 @@ class LearnedUids(NamedTuple):
     known: int
     conflicts: list[str]
 
-    @property
-    def learnt(self) -> int:
-        """Number of new uids."""
-        return sum(map(len, self.lines.values()))
-
 
 def learn(recording: Path, config_file: Path | None) -> None:
     """Print a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses; counts
@@ -59,14 +54,15 @@ def learn(recording: Path, config_file: Path | None) -> None:
             bodies.append(body.value)
     recorded.close()
     learned = learned_uids(bodies, known)
-    if learned.learnt:
+    if learned.lines:
         typer.echo(_table(learned, recording.name), nl=False)
     if skipped:
         lines = counted(skipped, "line is", "lines are")
         typer.echo(f"{lines} skipped: no response, an error, or no JSON", err=True)
     for conflict in learned.conflicts[:SHOWN]:
         typer.echo(printable(conflict), err=True)
-    counts = f"{learned.learnt} learnt, {learned.known} already known, {len(learned.conflicts)} conflicting"
+    new = sum(map(len, learned.lines.values()))
+    counts = f"{new} learnt, {learned.known} already known, {len(learned.conflicts)} conflicting"
     typer.echo(f"uids: {counts}.", err=True)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -46,10 +46,10 @@ async def _run(options: FillOptions) -> int:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
         data = files.read(options.file)
-        table, job = _opened(options, wanted, data, folder)
+        table, job = opened(options, wanted, data, folder)
         files.check_folder(options.file)
         source, login, free = await _source(options, job, stack, clock)
-        await _check_names(source, job, wanted)
+        await check_names(source, job, wanted)
         _say_opened(options, table, job)
         empty = columns.note_without(wanted.specs, source.client.application.allowed_features)
         summary.say_some("note", [*(() if free else source.notes), *filter(None, (empty,))])
@@ -76,7 +76,8 @@ async def _run(options: FillOptions) -> int:
         return _exit_code(counts)
 
 
-def _opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> tuple[Table, Job]:
+def opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> tuple[Table, Job]:
+    """Return the file, and the job that fills it; `folder` is for a copy. Raises SheetError."""
     path, (reading, sheet) = options.file, options.reading()
     table: Table = WorkbookFile(path, data, folder) if options.is_workbook else CsvFile(path, data)
     if isinstance(table, WorkbookFile) and options.columns is None:
@@ -125,7 +126,7 @@ async def _source(
     return await stack.enter_async_context(opened), login, free
 
 
-async def _check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
+async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
     """Refuse specs and distributors that nobody knows: what asks for them alone would be paid for, and stay empty."""
     named = {*wanted.rules.distributors, *(spec.distributor for spec in wanted.specs if spec.distributor)}
     specs = {spec.spec for spec in wanted.specs if spec.spec is not None}
@@ -174,16 +175,9 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str | None) -
         written["backup"] = files.back_up(path)
         return path
 
+    written["output"] = files.write(path, saving(table, job), choose)
     if isinstance(job, FormulaJob):
-        assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas
-        written["output"] = files.write(path, partial(table.save, cells=job.cells()), choose)
         return written
-    cells = job.fill()
-    if isinstance(table, CsvFile):
-        save = partial(table.save_list, changes=cells)
-    else:
-        save = partial(table.save_list, cells=cells, new=job.new_columns, formats=job.formats)
-    written["output"] = files.write(path, save, choose)
     if options.offers != "none":
         manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
         rows = job.offer_rows()
@@ -191,6 +185,17 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str | None) -
             path, partial(manner.save_rows, rows=rows), lambda: files.free_copy(path, "offers", ".csv")
         )
     return written
+
+
+def saving(table: Table, job: Job) -> Callable[[Path], object]:
+    """Return the function that writes the filled file to a path."""
+    if isinstance(job, FormulaJob):
+        assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas
+        return partial(table.save, cells=job.cells())
+    cells = job.fill()
+    if isinstance(table, CsvFile):
+        return partial(table.save_list, changes=cells)
+    return partial(table.save_list, cells=cells, new=job.new_columns, formats=job.formats)
 
 
 def _exit_code(counts: Mapping[str, int]) -> int:

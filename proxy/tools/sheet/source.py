@@ -58,7 +58,8 @@ class PartSource:
     @property
     def upstream_requests(self) -> int:
         """Upstream requests sent so far, without requests for tokens."""
-        return round(sum(value.numbers[0] for value in self.gateway.metrics.upstream_requests.values.values()))
+        samples = (sample for family in self.gateway.metrics.registry.collect() for sample in family.samples)
+        return round(sum(each.value for each in samples if each.name == "v3bridge_upstream_requests_total"))
 
     async def estimate(self, queries: Sequence[PartQuery], *, anew: bool = False) -> CostEstimate:
         """Estimate the cost of queries, without any upstream request."""

@@ -48,8 +48,9 @@ class ReadTask(msgspec.Struct, tag=True):
 
 
 class WorkbookContent(msgspec.Struct):
-    """Rows of one sheet, or calls of all. `formulas`: number of the workbook's own ones."""
+    """Rows of one of the sheets, or calls of all. `formulas`: number of the workbook's own ones."""
 
+    sheets: list[str] = []
     sheet: str = ""
     rows: list[tuple[int, list[Cell]]] = []
     formulas: int = 0
@@ -85,6 +86,7 @@ class WorkbookFile:
         if importlib.util.find_spec("openpyxl") is None:
             raise ModuleNotFoundError("openpyxl", name="openpyxl")
         self.path = path
+        self.sheets: list[str] = []
         self.sheet = ""
         self.formulas = 0
         self._snapshot = folder / f"list{path.suffix}"
@@ -116,7 +118,7 @@ class WorkbookFile:
 
     def _read(self, task: ReadTask) -> WorkbookContent:
         content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
-        self.sheet, self.formulas = content.sheet, content.formulas
+        self.sheets, self.sheet, self.formulas = content.sheets, content.sheet, content.formulas
         return content
 
     def save(self, target: Path, cells: Sequence[NewCell]) -> None:

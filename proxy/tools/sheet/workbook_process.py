@@ -63,7 +63,7 @@ def main() -> int:
 def _read(task: ReadTask) -> WorkbookContent:
     written = openpyxl.load_workbook(task.path, read_only=True)
     values = openpyxl.load_workbook(task.path, read_only=True, data_only=True)
-    found = WorkbookContent()
+    found = WorkbookContent([sheet.title for sheet in written.worksheets])
     cells = 0
     texts: dict[formulas.Place, str] = {}
     others = set[formulas.Place]()

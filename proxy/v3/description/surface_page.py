@@ -1,6 +1,6 @@
 """Page docs/reference/v3-surface.md: paths, parameters, fields with their sources, what searches support, and errors.
 
-`python -m docs.v3_surface` prints it. Its words and tables are in surface.md.j2.
+`python -m docs` writes it. Its words and tables are in surface.md.j2.
 """
 
 import json

@@ -11,7 +11,8 @@ operations.json  the upstream operations: the variables, and words that document
 settings.json    changes of the proxy's configuration
 
 expected.json is compared by value, and may leave out fields. The bytes of every response are on record in responses.txt
-beside this file, which `pytest tests/service/cases --renew-responses` renews, for a new case, too.
+beside this file, which `pytest tests/service/cases --renew-responses` renews, for a new case, too: those that ran, and
+none if one fails.
 """
 
 import json
@@ -57,9 +58,8 @@ def _one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def recording(pytestconfig: pytest.Config) -> Iterator[recorded_responses.RecordedResponses]:
-    renewed = pytestconfig.getoption("--renew-responses")
-    with recorded_responses.opened(HERE / "responses.txt", renewed=renewed) as opened:
+def recording(request: pytest.FixtureRequest) -> Iterator[recorded_responses.RecordedResponses]:
+    with recorded_responses.opened(HERE / "responses.txt", request) as opened:
         yield opened
 
 
@@ -75,12 +75,16 @@ async def test_response_and_operations_match_the_case(
     request: pytest.FixtureRequest,
 ) -> None:
     response = await run_case(case, method, target)
-    difference = recording.difference(request.node.callspec.id, response, await response.text())
+    name, test = request.node.callspec.id, request.node.nodeid
+    difference = recording.difference(name, test, response, await response.text())
     assert not difference, difference
 
 
-def test_recorded_responses_are_those_of_the_cases(recording: recorded_responses.RecordedResponses) -> None:
-    assert recording.names == {str(target.id) for target in TARGETS}
+def test_recorded_responses_are_of_cases(
+    recording: recorded_responses.RecordedResponses, request: pytest.FixtureRequest
+) -> None:
+    gone = recording.keep_only({str(target.id) for target in TARGETS}, request.node.nodeid)
+    assert not gone, gone
 
 
 async def run_case(case: Path, method: str, target: str) -> aiohttp.ClientResponse:

@@ -47,10 +47,10 @@ async def store(time: clock.ManualClock) -> AsyncIterator[UnreliableStore]:
 class Counting:
     """Counts, and the recorder that writes them."""
 
-    def __init__(self, store: Any, time: clock.ManualClock, days: int = 396) -> None:
+    def __init__(self, store: Any, time: clock.ManualClock) -> None:
         self._time = time
         self.counts = SeenRequests()
-        self.recorder = recording.Recorder(self.counts, store, days, time)
+        self.recorder = recording.Recorder(self.counts, store, time)
 
     def request(self, number: int = 1) -> None:
         """Count some requests, now."""
@@ -92,19 +92,11 @@ async def test_counts_that_cannot_be_written_at_the_end_are_logged(
     assert (line["event"], line["level"], line["requests"]) == ("caller counts lost", "warning", 4)
 
 
-async def test_counts_are_kept_for_so_many_days(store: UnreliableStore, time: clock.ManualClock) -> None:
-    counting = Counting(store, time, days=30)
+async def test_counts_are_kept_for_30_days(store: UnreliableStore, time: clock.ManualClock) -> None:
+    counting = Counting(store, time)
     first = int(time.now() // DAY_SECONDS)
     for _ in range(40):
         counting.request()
         await counting.recorder.write()
         time.advance(DAY_SECONDS)
     assert sorted(await requests(store)) == list(range(first + 10, first + 40))
-
-
-async def test_zero_days_delete_what_is_stored(store: UnreliableStore, time: clock.ManualClock) -> None:
-    counting = Counting(store, time)
-    counting.request()
-    await counting.recorder.write()
-    await Counting(store, time, days=0).recorder.write()
-    assert await requests(store) == {}

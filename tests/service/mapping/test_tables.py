@@ -1,12 +1,15 @@
 """Tests of v3's spec keys (contract graphql.md §10.5), and of tables that mapping files use."""
 
+import itertools
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
+import yaml
 from support import cases
 
 from proxy import errors
+from proxy.kit import shipped
 from proxy.mapping import loader, tables
 from proxy.mapping.specs import SpecNames, SpecSource
 
@@ -89,6 +92,20 @@ def test_sellers_and_sources_have_their_v3_names(book: tables.Tables) -> None:
     assert [made["seller_name"](*each) for each in sellers.items()] == named
     assert [made["source_name"](name) for name in sellers.values()][:2] == named[:2]
     assert [book.ids("Seller", name) for name in ("RS", "RS Components")] == [("3261",), ("3261",)]
+
+
+@pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
+def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: tables.Tables) -> None:
+    """Whichever of them the service has, in any case of letters."""
+    entries = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))[kind]
+    for entry in entries:
+        every = [entry["name"], *entry.get("also", [])]
+        for upstream, asked in itertools.product([*every, every[-1].upper()], every):
+            listed = book.with_list(tables.LISTS.get(kind, kind), {upstream: ("4711",)})
+            target = book.uids[kind].target(entry["uid"])
+            assert target is not None
+            assert listed.ids_of(kind, target) == (target.id or "4711",), (entry, upstream)
+            assert listed.ids(kind, asked) == (target.id or "4711",), (entry, upstream, asked)
 
 
 @pytest.mark.parametrize("quantity", ["Resistance", "Capacitance", "Inductance"])

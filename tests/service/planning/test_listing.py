@@ -8,6 +8,7 @@ from support import cases
 
 from proxy import errors
 from proxy.kit import slices
+from proxy.mapping.uids import KnownUid, Uids
 from proxy.model import Drilldown, FacetField, SearchRequest
 from proxy.planning import search_support
 from proxy.planning.listing import Listing, ListSearchResult
@@ -22,6 +23,7 @@ NAMES = {
     "3M": [],
     "C&K": [],
 }
+COMPUTED = f"b4a2d0{1:010x}"
 
 
 def a_listing(names: dict[str, list[str]] = NAMES) -> Listing:
@@ -29,7 +31,8 @@ def a_listing(names: dict[str, list[str]] = NAMES) -> Listing:
         SimpleNamespace(id=str(n), name=name, aliases=aliases, number=n)
         for n, (name, aliases) in enumerate(names.items())
     ]
-    return Listing(records, to_v3, lambda id_, _: [f"computed-{id_}", f"{int(id_):015x}a"])
+    entries = [KnownUid(f"{n:015x}a", f"{name} in 2015", str(n)) for n, name in enumerate(names)]
+    return Listing(records, to_v3, Uids("Brand", entries))
 
 
 def to_v3(record: Any) -> dict[str, Any]:
@@ -123,23 +126,29 @@ def test_object_is_found_by_uid() -> None:
     listing = a_listing()
     found = listing.get(f"{1:016x}")
     assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
-    assert listing.get("computed-1") is found  # given out while no other was known
+    assert listing.get(COMPUTED) is found  # given out while no other was known
     assert listing.get(f"{1:015x}a") is found  # of an earlier year
 
 
 def test_filter_accepts_older_uids() -> None:
-    found = search(filters=(("uid", (f"{1:015x}a", "f" * 16)),), filter_queries=(f"uid:({1:016x} or computed-1)",))
+    found = search(filters=(("uid", (f"{1:015x}a", "f" * 16)),), filter_queries=(f"uid:({1:016x} or {COMPUTED})",))
     assert (names(found), found.hits) == (["TAOS"], 1)
     counted = search(facet_queries=(f"uid:{1:015x}a",))
     assert counted.facet_results["queries"] == {f"uid:{1:015x}a": {"count": 1}}
 
 
 def test_ids_of_a_name_are_of_the_exact_name() -> None:
-    ids = a_listing().ids
+    ids, on_record = a_listing().ids, {f"{name} in 2015" for name in NAMES}
     for name, aliases in NAMES.items():
-        assert len(ids[name]) == 1
+        assert len(ids[name]) == len(ids[f"{name} in 2015"]) == 1
         assert not {name.upper() + ".", *aliases} & (ids.keys() - NAMES.keys())
-    assert ids.keys() == NAMES.keys()
+    assert ids.keys() == NAMES.keys() | on_record
+
+
+def test_object_is_found_by_its_name_on_record() -> None:
+    assert names(search(q="TAOS in 2015")) == ["TAOS"]
+    found = search(filters=(("name", ("TAOS in 2015", "taos in 2015", "3M")),))
+    assert sorted(names(found)) == ["3M", "TAOS"]
 
 
 EVERYTHING = SearchRequest(

@@ -30,7 +30,7 @@ KINDS = ("used", "uncertain", "reserved")
 @dataclasses.dataclass
 class Reservation:
     """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`. `key`: while nobody has taken
-    it since."""
+    it since. Its parts are for a list from `start` on; `before` is the reservation that had its key and expired."""
 
     worker: str
     deadline: float
@@ -38,6 +38,8 @@ class Reservation:
     counted: list[Pair]
     key: Pair | None = None
     parts: int = 0
+    start: int = 0
+    before: str = ""
     state: str = "open"
 
 
@@ -50,11 +52,24 @@ class Part:
 
 
 @dataclasses.dataclass
-class Model:
-    """The store's state; its operations are called at a time in the name of a worker."""
+class Link:
+    """The reservation that took a key last, or the one before another that has ended and brought nothing."""
 
+    id: str
+    since: float
+    until: float
+
+
+@dataclasses.dataclass
+class Model:
+    """The store's state; its operations are called at a time in the name of a worker. Redis keeps values by times of
+    its own, so that these stay when the clock has stepped (`keeps_values`)."""
+
+    keeps_values: bool = False
     worker: str = ""
     now: float = 0.0
+    takers: dict[Pair, Link] = dataclasses.field(default_factory=dict)
+    ended: dict[str, Link] = dataclasses.field(default_factory=dict)
     counts: Counter[tuple[Pair, str]] = dataclasses.field(default_factory=Counter)
     reservations: dict[str, Reservation] = dataclasses.field(default_factory=dict)
     results: dict[Pair, Result] = dataclasses.field(default_factory=dict)
@@ -76,7 +91,8 @@ class Model:
         outcome, want, key = self._look_up(begin), begin.want, (begin.scope, begin.want.key)
         if not isinstance(outcome, Reserved) or self._holder(key) == begin.id:
             return outcome
-        parts = want.parts * (want.end - (outcome.stored.asked if outcome.stored else 0))
+        start = outcome.stored.asked if outcome.stored else 0
+        parts = want.parts * (want.end - start)
         if refused := self._refused(begin.accounts, parts):
             return refused
         if begin.id in self.reservations:
@@ -84,9 +100,17 @@ class Model:
         for other in self.reservations.values():
             other.key = None if other.key == key else other.key
         pairs = [(account.account, account.period) for account in begin.accounts]
-        self.reservations[begin.id] = Reservation(self.worker, self.now + begin.seconds, pairs, pairs, key, parts)
+        before = self._valid(self.takers.get(key))
+        if before and self.reservations[before].state == "done":
+            before = self._valid(self.ended.get(before))
+        self.takers[key] = Link(begin.id, self.now, self.now + begin.seconds + STORED)
+        ends = self.now + begin.seconds
+        self.reservations[begin.id] = Reservation(self.worker, ends, pairs, pairs, key, parts, start, before)
         self._add(pairs, "reserved", parts)
         return outcome
+
+    def _valid(self, link: Link | None) -> str:
+        return link.id if link and link.since <= self.now < link.until else ""
 
     def _holder(self, key: Pair) -> str | None:
         """Return the id of the open reservation of a key."""
@@ -116,10 +140,26 @@ class Model:
         self._add(
             [pair for pair in reservation.begun if pair not in present], "uncertain", finish.used + finish.uncertain
         )
+        if finish.results or finish.used:
+            self._lower(reservation, finish)
+        elif reservation.before:
+            self.ended[finish.id] = Link(reservation.before, self.now, self.now + STORED)
         for result in finish.results:
             if (finish.scope, result.key) == reservation.key:
                 self._store(finish.scope, finish.features, result)
+                self.takers.pop(reservation.key, None)
         reservation.state, reservation.key = "done", None
+
+    def _lower(self, reservation: Reservation, finish: Finish) -> None:
+        """What had the key before and has expired may have cost no more than what came now, of no less."""
+        came, end = finish.used + finish.uncertain, [each for each in finish.results if each.hits <= each.asked]
+        before = self.reservations.get(reservation.before)
+        while before and before.state == "expired":
+            is_covered = reservation.start <= before.start and (end or before.parts <= reservation.parts)
+            if is_covered and before.parts > came:
+                self._add(before.counted, "uncertain", came - before.parts)
+                before.parts = came
+            before = self.reservations.get(before.before)
 
     def _store(self, scope: str, features: int, result: Result) -> None:
         """What a beginning has from the future, after the clock was set back, is of now."""
@@ -172,6 +212,9 @@ class Model:
 
     def sweep(self) -> None:
         self._expire(each for each in self.reservations.values() if each.deadline < self.now)
+        if not self.keeps_values:
+            self.takers = {key: each for key, each in self.takers.items() if each.until > self.now}
+            self.ended = {id: each for id, each in self.ended.items() if each.until > self.now}
         self.results = {key: each for key, each in self.results.items() if abs(each.fetched - self.now) < STORED}
         self.parts = {key: each for key, each in self.parts.items() if abs(each.fetched - self.now) < STORED}
 

@@ -170,6 +170,46 @@ async def test_late_finish_stores_no_key_that_another_has_fetched_since(client: 
     assert stored.items[0].uid == "newer"
 
 
+async def test_uncertain_parts_fall_to_what_comes_when_their_key_is_fetched_again(client: Client) -> None:
+    for id in ("killed", "killed again"):
+        await client.begin(id, Want("a", 5))
+        await client.store.end_worker(None)
+    assert await client.counts() == (0, 10, 0)
+    await client.begin("failed", Want("a", 5))
+    await client.finish("failed", used=0)
+    await client.begin("other", "b")
+    await client.finish("other", result("b", "u"))
+    assert await client.counts() == (1, 10, 0)
+    await client.begin("fetched", Want("a", 5))
+    await client.finish("fetched", result("a", "u", "v", asked=5), used=2)
+    assert await client.counts() == (3, 4, 0)
+    # Those that come late after all are booked as they are.
+    await client.finish("killed", used=2)
+    await client.finish("killed again", used=0)
+    assert await client.counts() == (5, 0, 0)
+
+
+@pytest.mark.parametrize("end, hits, uncertain", [(5, 9, 2), (6, 9, 2), (4, 9, 5), (4, 3, 2)])
+async def test_uncertain_parts_fall_only_if_no_less_is_fetched(
+    client: Client, end: int, hits: int, uncertain: int
+) -> None:
+    """Less is enough if it has the end of the list."""
+    await client.begin("killed", Want("a", 5))
+    await client.store.end_worker(None)
+    await client.begin("fetched", Want("a", end))
+    await client.finish("fetched", result("a", "u", "v", asked=end, hits=hits), used=2)
+    assert await client.counts() == (2, uncertain, 0)
+
+
+async def test_uncertain_parts_stay_where_only_the_rest_of_their_list_is_fetched(client: Client) -> None:
+    await client.fetch(result("a", "u", asked=1, hits=3))
+    await client.begin("killed", Want("a", 3), features=0b111)
+    await client.store.end_worker(None)
+    assert isinstance(await client.begin("fetched", Want("a", 5)), Reserved)
+    await client.finish("fetched", result("a", "u", "v", "w", asked=5), used=2)
+    assert await client.counts() == (3, 3, 0)
+
+
 async def test_result_may_answer_another_key_than_was_reserved(client: Client) -> None:
     await client.begin("x", "a")
     await client.finish("x", result("a", "u"), result("b", "u"))

@@ -56,6 +56,15 @@ async def test_request_counts_in_every_window_or_in_none(store: Store, time: Man
     assert [await store.take("a", both) for _ in range(2)] == [0.0, 0.0]
 
 
+async def test_newest_request_counts_from_when_it_is_taken_again(store: Store, time: ManualClock) -> None:
+    assert [await store.take("a", (SECOND,)) for _ in range(2)] == [0.0, 0.0]
+    time.advance(0.75)
+    await store.take_again("a", (SECOND,))
+    time.advance(0.25)
+    assert await store.take("a", (SECOND,)) == 0.0
+    assert await store.take("a", (SECOND,)) == pytest.approx(0.75, abs=0.2)
+
+
 async def test_clock_set_back_blocks_nothing_for_longer(store: Store, time: ManualClock) -> None:
     time.advance(86_400)
     await store.take("a", (Window(1, 60.0),))

@@ -35,24 +35,31 @@ STEPS = (1, 20, 20, 20, 290, 400, 6 * HOUR, 18 * HOUR, DAY, 31 * DAY, -30, -400,
 EVENTS = (*["begin"] * 8, *["finish"] * 8, *["expire"] * 3, *["sweep"] * 2, "begin_again", "send", "kill", "close")
 EVENTS += ("end_worker", "forget", *["set_usage"] * 2, "finish_unknown")
 SECONDS = 35.5  # of a reservation; clocks step by whole seconds, so that no time is exactly a deadline
-LISTS = {"a": ("u1", "u2", "u3", "u4"), "b": ("u2", "u3", "u1"), "none": (), "by uid": ("u1",), "by id": ("u2",)}
+LISTS = {
+    "a": ("u1", "u2", "u3", "u4"),
+    "b": ("u2", "u3", "u1"),
+    "none": (),
+    "free": ("u4",),
+    "by uid": ("u1",),
+    "by id": ("u2",),
+}
+PARTS = {"a": 1, "b": 2, "none": 1, "free": 0, "by uid": 1, "by id": 1}  # that an element costs
 SCOPES = ("erp", "shop")
 
 
-def want(key: str, end: int, parts: int) -> Want:
+def want(key: str, end: int) -> Want:
     """Return a want; two of the keys name a part."""
     if key not in ("by uid", "by id"):
-        return Want(key, end, parts)
-    return Want(key, 1, parts, part="u1") if key == "by uid" else Want(key, 1, parts, part="id of u2")
+        return Want(key, end, PARTS[key])
+    return Want(key, 1, PARTS[key], part="u1" if key == "by uid" else "id of u2")
 
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 processes, scopes = st.integers(0, 1), st.sampled_from(("erp", "erp", "erp", "shop"))
 limits = st.sampled_from((None, None, 8, 20))
-wants = st.builds(want, st.sampled_from([*LISTS]), st.integers(1, 4), st.sampled_from((1, 1, 1, 2, 0)))
+wants = st.builds(want, st.sampled_from([*LISTS]), st.integers(1, 4))
 asked = st.lists(st.tuples(scopes, st.integers(0, 3), wants), min_size=1, max_size=4)
 mostly = st.sampled_from((True, True, True, True, False))
-bills = st.integers(0, 8)  # parts that the upstream bills, if so many are reserved
 deaths = st.sampled_from((*[0] * 90, *range(1, 19)))  # before which statement of an operation
 
 
@@ -69,7 +76,16 @@ class Request:
 
     @property
     def parts(self) -> int:
-        return self.begin.want.parts * (self.begin.want.end - (self.stored.asked if self.stored else 0))
+        return self.begin.want.parts * (self.begin.want.end - self.start)
+
+    @property
+    def start(self) -> int:
+        return self.stored.asked if self.stored else 0
+
+    @property
+    def cost(self) -> int:
+        """What the upstream bills: the elements that its list has."""
+        return self.begin.want.parts * len(LISTS[self.begin.want.key][self.start : self.begin.want.end])
 
 
 class MoneyMachine(RuleBasedStateMachine):
@@ -83,7 +99,7 @@ class MoneyMachine(RuleBasedStateMachine):
         if self.redis:
             self.redis.empty()
         self.now = START
-        self.models, self.is_changed = [Model()], True
+        self.models, self.is_changed = [Model(keeps_values=self.redis is not None)], True
         self.processes: list[StoreProcess | None] = [None, None]
         self.workers = ["", ""]
         self.dead: list[str] = []
@@ -171,7 +187,7 @@ class MoneyMachine(RuleBasedStateMachine):
                 assert limit is None or counts[account, period] <= limit
             self.requests.append(request)
             if draw(mostly):
-                self.send_request(request, draw(bills))
+                self.send_request(request)
             if not draw(mostly):
                 self.finish_request(request, draw)
 
@@ -183,15 +199,15 @@ class MoneyMachine(RuleBasedStateMachine):
 
     def send(self, number: int, draw: Draw) -> None:
         if request := self.chosen(draw):
-            self.send_request(request, draw(bills))
+            self.send_request(request)
 
-    def send_request(self, request: Request, billed: int) -> None:
+    def send_request(self, request: Request) -> None:
         """Who sends looks at its deadline, and whether the periods are still those of the reservation."""
         periods = [account.period for account in request.begin.accounts]
         if request.billed is not None or request.finish or self.now > request.deadline:
             return
         if periods == [account.period for account in self.accounts(request.begin.scope)]:
-            request.billed = min(billed, request.parts)
+            request.billed = request.cost
             self.bill(request.begin.scope, request.billed)
 
     def finish(self, number: int, draw: Draw) -> None:
@@ -274,7 +290,7 @@ class MoneyMachine(RuleBasedStateMachine):
         number = next((number for number in (1, 0) if self.processes[number]), 0)
         features = 3 * (next(self.numbers) % 2)
         probes = [
-            Begin(f"{scope} {key}", scope, features, want(key, 3, 1), (), self.now - DAY, SECONDS)
+            Begin(f"{scope} {key}", scope, features, want(key, 3), (), self.now - DAY, SECONDS)
             for scope in SCOPES
             for key in LISTS
         ]

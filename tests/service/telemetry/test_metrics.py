@@ -1,37 +1,83 @@
-"""Metrics of several processes that write theirs into one folder."""
+"""Metrics of several processes, each of which writes its values into one folder."""
 
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+ROOT = Path(__file__).parents[3]
+PROCESS = """
+import sys
 from proxy.telemetry import metrics
+counted = metrics.Metrics()
+for line in sys.stdin:
+    word, number = line.split()
+    if word == "count":
+        counted.parts.labels("demo").inc(int(number))
+        counted.upstream_in_flight.inc(int(number))
+        counted.store_unavailable.set(int(number) == 3)
+        counted.request_seconds.labels("/v3").observe(0.04)
+        counted.flush()
+    elif word == "forget":
+        metrics.forget_gauges(int(number))
+    print(counted.text().decode().replace("\\n", "|"), flush=True)
+"""
+NAMES = (
+    'v3bridge_parts_returned_total{application="demo"}',
+    "v3bridge_upstream_requests_in_flight",
+    'v3bridge_request_duration_seconds_bucket{le="0.05",route="/v3"}',
+    "v3bridge_store_unavailable",
+)
 
 
-def shown(counted: metrics.Metrics) -> list[float]:
-    lines = dict(line.rsplit(" ", 1) for line in counted.text().decode().splitlines() if line[0] != "#")
-    names = 'v3bridge_parts_returned_total{application="demo"}', "v3bridge_upstream_requests_in_flight"
-    return [float(lines[each]) for each in (*names, 'v3bridge_request_duration_seconds_bucket{le="0.05",route="/v3"}')]
+class Process:
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
+        command = [sys.executable, "-c", PROCESS]
+        self._process: Any = stack.enter_context(
+            subprocess.Popen(command, cwd=ROOT, env=environment, stdin=-1, stdout=-1, text=True)
+        )
+        self.pid = self._process.pid
+
+    def tell(self, word: str, number: int = 0) -> str:
+        """Let it do something; return its metrics."""
+        self._process.stdin.write(f"{word} {number}\n")
+        self._process.stdin.flush()
+        return str(self._process.stdout.readline()).replace("|", "\n")
+
+    def shown(self, word: str = "show", number: int = 0) -> list[float]:
+        lines = dict(re.findall(r"^([^#\n].*) (\S+)$", self.tell(word, number), re.MULTILINE))
+        return [float(lines[each]) for each in NAMES]
+
+    def end(self) -> None:
+        self._process.communicate()
 
 
-def worker(folder: Path, name: str, parts: int) -> metrics.Metrics:
-    counted = metrics.Metrics(file=folder / f"{name}.json")
-    counted.parts.labels("demo").inc(parts)
-    counted.upstream_in_flight.inc(parts)
-    counted.store_unavailable.set(False)
-    counted.request_seconds.labels("/v3").observe(0.04)
-    counted.write()
-    return counted
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
 
 
-def test_any_worker_shows_the_counts_of_all_and_the_gauges_of_those_that_live(tmp_path: Path) -> None:
-    worker(tmp_path, "1", 3)
-    other = worker(tmp_path, "2", 4)
-    assert shown(other) == [7, 7, 2]
-    metrics.forget_gauges(tmp_path / "1.json")
-    assert shown(other) == [7, 4, 2]
-    assert shown(worker(tmp_path, "1", 1)) == shown(other) == [8, 5, 3]
-    assert len(list(tmp_path.iterdir())) == 2
+def test_any_process_shows_the_counts_of_all_and_the_gauges_of_those_that_live(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    one, other = Process(tmp_path, stack), Process(tmp_path, stack)
+    assert one.shown("count", 3) == [3, 3, 1, 1]
+    assert other.shown("count", 4) == one.shown() == [7, 7, 2, 1]
+    one.end()
+    assert other.shown("forget", one.pid) == [7, 4, 2, 0]
+    assert Process(tmp_path, stack).shown("count", 1) == other.shown() == [8, 5, 3, 0]
 
 
-def test_file_that_is_broken_or_gone_is_left_out(tmp_path: Path) -> None:
-    metrics.forget_gauges(tmp_path / "3.json")
-    (tmp_path / "4.json").write_text("[[")
-    assert shown(worker(tmp_path, "1", 3)) == [3, 3, 1]
+def test_every_metric_is_named_once_before_it_has_values(tmp_path: Path, stack: ExitStack) -> None:
+    process = Process(tmp_path, stack)
+    before, after = (re.findall(r"^# TYPE (\w+)", process.tell(word, 1), re.MULTILINE) for word in ("show", "count"))
+    assert before == after
+    assert len(set(before)) == len(before) > 20

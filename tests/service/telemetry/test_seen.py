@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import msgspec
+
 from proxy.model import Seen
+from proxy.redaction import Redaction
 from proxy.telemetry.seen import (
     ADDRESS_KEYS_MAX,
     CALLERS_MAX,
@@ -95,6 +98,18 @@ def test_memory_is_bounded_while_nothing_is_taken() -> None:
     assert len(kinds["unknown key"]) == KEYS_MAX
     assert len(kinds["failure"]) == FAILURES_MAX
     assert f'"{2 * KEYS_MAX - 1}"' in kinds["failure"][-1].detail
+
+
+def test_failure_shows_no_key_and_of_a_long_request_no_text() -> None:
+    counts = SeenRequests(Redaction(), lambda target, keys: keys.text(target))
+    for target in ("/v3/parts/match?apikey=THE_KEY&q=x+THE_KEY", f"/v3/parts/match?apikey=THE_KEY&q={'x' * 4_000}"):
+        detail = FailureDetail("1", "GET", 400, 1.0, "X", "THE_KEY is no number", target)
+        counts.add_failure(MIDNIGHT, "/v3/parts/match", None, None, detail)
+    shown = [msgspec.json.decode(each.detail) for each in taken(counts)]
+    assert [(each["message"], each["target"]) for each in shown] == [
+        ("… is no number", "/v3/parts/match?apikey=…&q=x+…"),
+        ("", ""),
+    ]
 
 
 def test_keys_of_one_address_and_day_are_bounded() -> None:

@@ -30,7 +30,7 @@ class Tokens(tokens_.Tokens):
 
     def __init__(self, clock: Any) -> None:
         settings: Any = {"store": None, "clock": clock, "rng": random.Random(1), "metrics": None}
-        super().__init__(None, "", "", **settings)  # type: ignore[arg-type]
+        super().__init__(None, "", **settings)  # type: ignore[arg-type]
         self._manual = clock
         self.seconds = 0.0
         self.number = 0
@@ -173,8 +173,8 @@ async def test_missing_scope_is_explained_and_no_other_token_tried(
         await send(upstream.respond)
     assert found.value.message == (
         "the GraphQL service refuses supSearchMpn to application demo: its token lacks a scope (AUTH_NOT_AUTHORIZED); "
-        "supply data needs the scope supply.domain: check that upstream.scope has it and that the application has the "
-        "Supply domain in the portal, or use the client id and secret of one that has"
+        "supply data needs the scope supply.domain: check that the application has the Supply domain in the portal, or "
+        "use the client id and secret of one that has"
     )
     assert not found.value.may_be_billed
     assert len(upstream.requests) == 1

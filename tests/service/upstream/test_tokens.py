@@ -27,11 +27,9 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_sto
     processes: list[tokens.Tokens] = []
     async with aiohttp.ClientSession() as session:
 
-        def started(scope: str = "supply.domain") -> tokens.Tokens:
+        def started() -> tokens.Tokens:
             rng = random.Random(len(processes) + 1)
-            known = tokens.Tokens(
-                session, URL, scope, store=shared_store, clock=clock, rng=rng, metrics=metrics, sleep=sleep
-            )
+            known = tokens.Tokens(session, URL, store=shared_store, clock=clock, rng=rng, metrics=metrics, sleep=sleep)
             processes.append(known)
             return known
 
@@ -211,6 +209,27 @@ async def test_third_token_request_within_a_second_waits(store: Any, service: An
     assert service.clock.now() - started == pytest.approx(1.0)
 
 
+async def test_requests_count_when_they_arrive(start: Any, service: Any) -> None:
+    """The first takes 0.9 s on its way. Two processes share the window."""
+    arrived: list[float] = []
+
+    def arrive(seconds: float) -> None:
+        def make() -> Any:
+            service.clock.advance(seconds)
+            arrived.append(service.clock.now())
+            return {"payload": {"access_token": f"token{len(arrived)}", "expires_in": DAY}}
+
+        service.respond(make)
+
+    workers = start(), start()
+    for number, seconds in enumerate((0.9, 0.0, 0.0, 0.5, 0.0, 0.0)):
+        arrive(seconds)
+        worker = workers[number % 2]
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
+    assert len(arrived) == 6
+    assert all(later - first >= 1.0 for first, later in zip(arrived, arrived[2:], strict=False))
+
+
 async def test_long_wait_for_the_rate_limit_is_an_error(store: Any, service: Any) -> None:
     service.grant(times=200)
     for _ in range(200):
@@ -273,12 +292,6 @@ async def test_other_credentials_find_no_stored_token(start: Any, service: Any, 
     service.grant(times=2)
     token = await start().get(CREDENTIALS)
     assert await start().get(replace(CREDENTIALS, **change)) != token
-
-
-async def test_other_scope_finds_no_stored_token(start: Any, service: Any) -> None:
-    service.grant(times=2)
-    token = await start().get(CREDENTIALS)
-    assert await start(scope="design.domain").get(CREDENTIALS) != token
 
 
 async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
@@ -466,7 +479,7 @@ async def test_token_that_the_store_does_not_take_is_used(start: Any, service: A
 
 
 async def test_another_process_requests_the_token_when_one_died(start: Any, service: Any, shared_store: Any) -> None:
-    stored = stored_tokens.StoredTokens(shared_store, URL, "supply.domain", service.clock)
+    stored = stored_tokens.StoredTokens(shared_store, URL, service.clock)
     assert await stored.lease(CREDENTIALS, "a process that was killed")
     service.grant()
     started = service.clock.now()

@@ -9,6 +9,7 @@ from proxy import config, errors
 from proxy.gateway.core import Applications
 from proxy.kit.clock import ManualClock
 from proxy.telemetry.metrics import Metrics
+from proxy.telemetry.seen import SeenRequests
 from proxy.web import authentication, routing
 
 KEY = "the-right-key"
@@ -18,7 +19,7 @@ KEY = "the-right-key"
 def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
     clock = ManualClock()
-    return authentication.Authenticator(served, 1, Metrics(clock), None), clock
+    return authentication.Authenticator(served, 1, Metrics(clock), SeenRequests()), clock
 
 
 @pytest.fixture

@@ -70,32 +70,12 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
     assert await status_line(port) == b"HTTP/1.1 200 OK"
     assert await program.stop() == 0
     (line,) = lines(program, "socket inherited")
-    assert (line["name"], line["address"]) == ("http", f"127.0.0.1:{port}")
+    assert line["address"] == f"127.0.0.1:{port}"
     ready, stopping = (message.splitlines() for message in program.notified)
     assert ready == ["READY=1", f"STATUS=serving at http://127.0.0.1:{port}"]
     assert stopping == ["STOPPING=1", "STATUS=finishing requests"]
     with socket.create_connection(("127.0.0.1", port), timeout=1):
         pass  # the manager's socket goes on listening
-
-
-async def test_admin_interface_serves_a_socket_of_its_own(
-    tmp_path: Path, serve: Callable[..., tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("V3BRIDGE_ADMIN_PORT", raising=False)  # of all tests: it would contradict the socket
-    command = serve()
-    file = tmp_path / "config.yaml"
-    file.write_text(file.read_text().replace("admin: false", "admin: {token: the-token-of-the-operators}"))
-    async with service_manager.managing(tmp_path, "http", "admin") as manager:
-        program = await manager.start(*command)
-        public, admin = (manager.sockets[name].getsockname()[1] for name in ("http", "admin"))
-        for path, on_public, on_admin in (("/healthz", b"200", b"200"), ("/status", b"404", b"401")):
-            assert (await status_line(public, path)).split()[1] == on_public
-            assert (await status_line(admin, path)).split()[1] == on_admin
-        assert await program.stop() == 0
-        assert {(line["name"], line["address"]) for line in lines(program, "socket inherited")} == {
-            ("http", f"127.0.0.1:{public}"),
-            ("admin", f"127.0.0.1:{admin}"),
-        }
 
 
 async def test_reload_is_reported_and_leaves_the_socket(
@@ -119,10 +99,11 @@ async def test_reload_is_reported_and_leaves_the_socket(
 async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
     tmp_path: Path, serve: Callable[..., tuple[str, ...]]
 ) -> None:
-    async with service_manager.managing(tmp_path, "http", "admin") as manager:
-        program = await manager.launch(*serve(1))
+    async with service_manager.managing(tmp_path) as manager:
+        with socket.socket() as manager.sockets["http"]:
+            program = await manager.launch(*serve(1))
         assert await program.process.wait() == 2
-    assert program.errors.startswith("v3bridge: admin: false, but the service manager passes a socket named admin")
+    assert program.errors.startswith("v3bridge: socket activation: file descriptor 3 is no listening TCP socket")
     assert program.errors.count("\n") == 1
     assert program.notified == []
 

@@ -29,7 +29,7 @@ SECONDS = 60.0  # that a condition may take before its test fails
 KEY = "a-key-of-our-own"
 TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")
 CONFIG = """
-listen: {{port: 0, metrics: true, stop_seconds: {stop_seconds}}}
+listen: {{port: 0, metrics: true}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
 applications: {{shop: {{apikeys: ["{key}"], features: all, client_id: an-id, client_secret: a-secret}}}}
 log: {{format: json}}
@@ -144,9 +144,9 @@ def start_service(start_command: Start, tmp_path: Path, upstream: SlowUpstream, 
     (tmp_path / "tmp").mkdir()
     monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
 
-    async def serve(workers: int, stop_seconds: float = SECONDS) -> Service:
+    async def serve(workers: int) -> Service:
         file = tmp_path / "own.yaml"
-        file.write_text(CONFIG.format(url=upstream.url, key=KEY, stop_seconds=stop_seconds))
+        file.write_text(CONFIG.format(url=upstream.url, key=KEY))
         process = start_command("serve", "--config", str(file), "--workers", str(workers))
         (line, *_) = await asyncio.to_thread(process.until, "curl")
         found = re.search(r"http://[^/]+", line)
@@ -194,7 +194,7 @@ async def test_sigterm_finishes_requests_in_flight_and_accepts_no_more(
 
 
 async def test_requests_beyond_the_shutdown_limit_are_cancelled(start_service: Any, upstream: SlowUpstream) -> None:
-    service = await start_service(2, stop_seconds=0.2)
+    service = await start_service(2)
     asking = asyncio.create_task(service.match(1))
     await until(lambda: upstream.asked == 1)
     assert await asyncio.to_thread(service.process.stop, signal.SIGTERM) == 0
@@ -248,8 +248,8 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run,
     part = tmp_path / "mappings" / "part.yaml"
     part.write_text(part.read_text().replace("    mpn: mpn\n", "    mpn: mpnn\n"))
     (tmp_path / "own.yaml").touch(0o600)  # it holds a secret
-    (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=KEY, stop_seconds=1))
-    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.cli.main import main; main()"
+    (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=KEY))
+    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.__main__ import main; main()"
     options = ("--config", str(tmp_path / "own.yaml"), "--workers", "2")
     done = run_command("serve", *options, python=("-c", start))
     assert (done.returncode, done.stdout) == (2, "")

@@ -47,7 +47,7 @@ class Ran(Tally):
 @pytest.fixture
 def run(causes: Any) -> Any:
     async def go(baseline: Any, candidate: Any, limit: int | None = None, recorder: Any = None, **more: Any) -> Ran:
-        tally, budget, redaction = Ran(), Budget(limit), Redaction(more.get("secrets", ()))
+        tally, budget, redaction = Ran(), Budget(1_000 if limit is None else limit), Redaction(more.get("secrets", ()))
         judge = Judge((), causes, redaction.text) if candidate else None
         running = ComparisonRun(Sides(baseline, candidate), budget, tally, redaction, judge=judge, recorder=recorder)
         stop = more.get("stop") or asyncio.Event()

@@ -44,7 +44,7 @@ def test_sources_share_uids_and_are_matched_by_name() -> None:
 )
 def test_uids_sent_already_are_known(seller: dict[str, Any], known: bool) -> None:
     found = learned_uids([seller], KNOWN)
-    assert (found.known, found.learnt) == ((1, 0) if known else (0, 1))
+    assert (found.known, len(found.lines)) == ((1, 0) if known else (0, 1))
 
 
 @pytest.mark.parametrize(

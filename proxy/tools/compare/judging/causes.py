@@ -5,7 +5,6 @@ field `id` of the object Seller, because the list says that `Part.offers` holds 
 Seller. Fields outside v3's objects (hits, facets, the echo of the request) are not in the list and have no entry.
 """
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -109,8 +108,10 @@ class Causes:
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """Determine the cause. `refused` is true where both sides respond with an error."""
-        if difference.kind in _OF_KIND:
-            return _OF_KIND[difference.kind](endpoint, difference)
+        if difference.kind == "status":
+            return _of_status(endpoint, difference)
+        if difference.kind == unknown_uids.KIND:
+            return "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
         if refused:
             return "error shape"
         if paths.is_whole(difference.path):
@@ -183,10 +184,6 @@ def is_refused_query(difference: Difference) -> bool:
     return difference.path == QUERY_ERROR and errors == {str, type(None)}
 
 
-def _of_uid(_: str, difference: Difference) -> Cause:
-    return "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
-
-
 def _of_status(endpoint: str, difference: Difference) -> Cause:
     """Classify a status difference: 200 against 404 for one part means a missing or an extra part."""
     found = endpoints.of(endpoint)
@@ -211,9 +208,3 @@ def _inside(value: Any, steps: tuple[str, ...]) -> Any:
 
 def _same(one: Any, other: Any) -> bool:
     return one is other or (one is not ABSENT and other is not ABSENT and type(one) is type(other) and one == other)
-
-
-_OF_KIND: dict[Kind, Callable[[str, Difference], Cause]] = {
-    "uid not known": _of_uid,
-    "status": _of_status,
-}

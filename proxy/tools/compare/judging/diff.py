@@ -17,9 +17,7 @@ OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes wh
 NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
 JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
 
-ElementLabel = tuple[
-    str | None, int
-]  # identifying text of an element, and its ordinal among elements with the same text
+ElementLabel = tuple[str | None, int]  # identifying text of an element, and its ordinal among those with the same
 
 
 class ValuePair(NamedTuple):
@@ -37,10 +35,8 @@ class ValuePair(NamedTuple):
 def diff(baseline: Any, candidate: Any) -> list[Difference]:
     """Diff two JSON values as `json_body.read` returns them; differences are in the order of the baseline."""
     found: list[Difference] = []
-    whole = type(baseline) is type(candidate) and type(baseline) in (
-        dict,
-        list,
-    )  # two containers are compared element by element, so comparing them as a whole first would only repeat the work
+    # Two containers are compared element by element: comparing them as a whole first would only repeat the work.
+    whole = type(baseline) is type(candidate) and type(baseline) in (dict, list)
     # A list of pending pairs instead of recursion: responses may be nested deeper than Python's stack.
     pending = [ValuePair(baseline, candidate)] if whole or not equality.same(baseline, candidate) else []
     while pending:

@@ -32,6 +32,16 @@ class ParsedResponse(NamedTuple):
         return self.response.status >= 400
 
 
+class LookedUp(NamedTuple):
+    """What was asked about the responses: names of objects by their uids, and offers by the links that lead to them."""
+
+    names: dict[str, str]
+    owners: dict[str, set[relations.Offer]]
+
+
+NOTHING = LookedUp({}, {})
+
+
 class Judge:
     """Judge of response pairs, stateless between requests. `uids` are those of a site's own table, in addition to the
     recorded ones; `standing` are rules that have not expired."""
@@ -59,7 +69,7 @@ class Judge:
         """Return true if a price or stock differs: the caller repeats the request, to detect one that changed
         meanwhile."""
         sides = _parsed(baseline), _parsed(candidate)
-        return any(paths.is_changing(each.path) for each in self._unknown(request, *sides, unknown_uids.NO_NAMES)[0])
+        return any(paths.is_changing(each.path) for each in self._unknown(request, *sides, NOTHING)[0])
 
     def compare(
         self,
@@ -67,18 +77,17 @@ class Judge:
         responses: tuple[SideResponse, SideResponse],
         *,
         baseline_again: SideResponse | None = None,
-        names: Mapping[str, str] = unknown_uids.NO_NAMES,
+        looked_up: LookedUp = NOTHING,
     ) -> Comparison:
-        """Judge one request; the baseline's response to a repetition may be given, and the names of the objects that
-        uids denote."""
+        """Judge one request; the baseline's response to a repetition may be given."""
         baseline, candidate = map(_parsed, responses)
-        left, ignored = self._unknown(request, baseline, candidate, names)
+        left, ignored = self._unknown(request, baseline, candidate, looked_up)
         moved: set[tuple[str, str, str]] = set()
         again = _parsed(baseline_again) if baseline_again else None
         if again and again.body.problem is None and again.status == baseline.status:
             # What the repeated baseline does not differ in has changed, and the candidate shows it as it is now.
             changing = {_key(each) for each in left if paths.is_changing(each.path)}
-            moved = changing - {_key(each) for each in self._found(request, again, candidate, names)}
+            moved = changing - {_key(each) for each in self._found(request, again, candidate, looked_up.names)}
         used = UnsupportedUses(
             request,
             self._causes,
@@ -93,8 +102,8 @@ class Judge:
             # Changed data is neither side's fault, so it is listed separately and does not count.
             cause = "moved" if _key(each) in moved else self._causes.of(request.endpoint, each, refused=refused)
             cause = used.cause(each, cause)
-            if rule := rules.matching(self._rules, each, cause):
-                ignored[rule] += 1
+            if rule := next((rule for rule in self._rules if rule.matches(each, cause)), None):
+                ignored[rule.name] += 1
             else:
                 finding = Finding(self._trimming.difference(each), cause)
                 found[cause if cause in found else ""].append(finding)
@@ -108,11 +117,11 @@ class Judge:
         )
 
     def _unknown(
-        self, request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse, names: Mapping[str, str]
+        self, request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse, looked_up: LookedUp
     ) -> tuple[list[Difference], Counter[str]]:
         """Return the differences that are not known ones, and the number of these by name."""
-        found = self._found(request, baseline, candidate, names)
-        foreign = relations.foreign(found, baseline.body.value, candidate.body.value)
+        found = self._found(request, baseline, candidate, looked_up.names)
+        foreign = relations.foreign(found, baseline.body.value, candidate.body.value, looked_up.owners)
         left: list[Difference] = []
         ignored: Counter[str] = Counter()
         for each in found:

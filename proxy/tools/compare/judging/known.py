@@ -15,6 +15,7 @@ from proxy.tools.compare.judging.findings import ABSENT, Difference, Kind
 
 NO_SOURCE = "no source"
 NO_SOURCE_REASON = "empty: the Nexar API has none"
+CLICK_LINK = "click link"
 SITE = "octopart.com"  # host of click links in every recorded response (contract graphql.md §2.6)
 _CLICK = re.compile(r"/[^/]+/a1")
 _UID = re.compile(r"[0-9a-f]{16}")
@@ -78,7 +79,7 @@ COUNTS = [("facet", "facet_results.fields.*.missing")]
 COUNTS += [(f"{name} of a field", f"stats_results.*.{name}") for name in ("mean", "stddev", "count", "missing")]
 KNOWN = (
     KnownDifference("msec", "msec", _is_number, "milliseconds that the proxy took"),
-    KnownDifference("click link", f"{OFFERS}.product_url", _is_click_link, LINKS),
+    KnownDifference(CLICK_LINK, f"{OFFERS}.product_url", _is_click_link, LINKS),
     KnownDifference("link of a broker", BROKERS, _is_click_link, BROKER_LINKS),
     KnownDifference("region", f"{OFFERS}.eligible_region", _is_blank, REGION, ("value", "type", "extra")),
     KnownDifference("former uids", "**.redirected_uids[*]", _matching(_UID.pattern), FORMER_UIDS, ("missing",)),

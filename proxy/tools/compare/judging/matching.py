@@ -106,10 +106,8 @@ class _Unmatched:
         if self._identity.by_position:
             places = set(self.candidate_left)
             return self.take([(place, place) for place in self.baseline_left if place in places])
-        left, right = (
-            self._unknown(self._baseline, self.baseline_left),
-            self._unknown(self._candidate, self.candidate_left),
-        )
+        left = self._unknown(self._baseline, self.baseline_left)
+        right = self._unknown(self._candidate, self.candidate_left)
         if len(self._baseline) == 1 == len(self._candidate) and self.baseline_left and (left or right):
             return self.take([(0, 0)])
         # One side lacks the identifying fields in all of its elements.

@@ -39,7 +39,7 @@ def _glob(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
         if at < len(pattern) and pattern[at] == "**":
             again, from_here = at, here
             at += 1
-        elif at < len(pattern) and _fits(pattern[at], path[here]):
+        elif at < len(pattern) and (pattern[at] == path[here] or (pattern[at] == "*" and path[here] != ELEMENT)):
             at, here = at + 1, here + 1
         elif again >= 0:
             from_here += 1
@@ -47,10 +47,6 @@ def _glob(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
         else:
             return False
     return all(step == "**" for step in pattern[at:])
-
-
-def _fits(wanted: str, step: str) -> bool:
-    return wanted == step or (wanted == "*" and step != ELEMENT)
 
 
 ROOT = "$"

@@ -4,7 +4,7 @@ wrong also where the services cannot have its value in common. Pure; used by the
 import html
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from proxy.tools.compare.judging import identity
@@ -16,15 +16,49 @@ _MARK = re.compile(r"<[^>]*>")
 _WORD = re.compile(r"[^\s,;()]+")
 
 Words = frozenset[str]
+Offer = tuple[Any, ...]  # uid of its part, id of its seller (names may differ), SKU
 
 
-def foreign(differences: Sequence[Difference], baseline: Any, candidate: Any) -> frozenset[str]:
+def foreign(
+    differences: Sequence[Difference], baseline: Any, candidate: Any, owners: Mapping[str, set[Offer]]
+) -> frozenset[str]:
     """Return the texts of the candidate's response that belong to another element, given all differences of the two
-    bodies."""
+    bodies, and the offers that links are known to lead to."""
     found = _shared_links(differences)
+    known = ((link, offer) for link, offer in offers(candidate) if None not in offer)
+    found |= {link for link, offer in known if offer not in owners.get(link, (offer,))}
     if any(each.path == SNIPPET for each in differences):
         found |= _foreign_snippets(baseline, candidate)
     return found
+
+
+def offers(body: Any) -> Iterator[tuple[str, Offer]]:
+    """Yield the links of all offers in a v3 response, each with its offer."""
+    for part in _objects(body, "offers"):
+        for offer in _objects(part["offers"], "product_url"):
+            seller = offer.get("seller")
+            number = seller.get("id") if type(seller) is dict else None
+            shown = identity.text(part.get("uid")), identity.text(number), identity.text(offer.get("sku"))
+            yield identity.text(offer["product_url"]) or "", shown
+
+
+def owners_of(body: Any) -> Iterator[tuple[str, Offer]]:
+    """Yield the links of all offers in a response of the GraphQL endpoint, each with its offer."""
+    for part in _objects(body, "v3uid"):
+        for seller in _objects(part, "offers"):
+            for offer in _objects(seller, "clickUrl"):
+                yield offer["clickUrl"], (part["v3uid"], seller["company"]["id"], offer["sku"])
+
+
+def _objects(value: Any, name: str) -> Iterator[Any]:
+    """Yield the outermost objects in a JSON value that have a field."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if type(each) is dict and name in each:
+            yield each
+        elif type(each) in (dict, list):
+            pending += each.values() if type(each) is dict else each
 
 
 def _shared_links(differences: Sequence[Difference]) -> frozenset[str]:
@@ -64,12 +98,9 @@ def _fits(snippet: Words, texts: set[str], own: set[str]) -> bool:
 
 def _results(body: Any) -> Iterator[tuple[str, Any, Words]]:
     """Yield part, snippet and words of the part's own texts of each result of a search."""
-    results = body.get("results") if type(body) is dict else None
-    for result in results if type(results) is list else ():
-        item = result.get("item") if type(result) is dict else None
-        if type(item) is not dict:
-            continue
-        part = identity.text(item.get("uid") or item.get("mpn"))
+    for result in _objects(body, "snippet"):
+        item = result.get("item")
+        part = identity.text(item.get("uid") or item.get("mpn")) if type(item) is dict else None
         if part is not None:
             descriptions = item.get("descriptions")
             values = descriptions if type(descriptions) is list else []

@@ -239,9 +239,7 @@ def _row(endpoint: str, tally: Tally, in_source: Mapping[str, int], is_proof: bo
         verdict = "not ready"
     elif is_proof and row.requests and is_enough and not row.not_compared:  # what failed may differ
         verdict = "ready"
-    return EndpointResult(
-        endpoint, row.requests, row.occurrences, row.equivalent, row.not_compared, row.succeeded, verdict
-    )
+    return EndpointResult(endpoint, verdict=verdict, **vars(row))
 
 
 def _rules(tally: Tally, rules: Sequence[IgnoreRule], today: date) -> Iterator[RuleUse]:

@@ -3,7 +3,6 @@
 A rule has a path, a cause or both. The first rule that matches a difference takes it.
 """
 
-from collections.abc import Sequence
 from datetime import date
 from typing import Annotated
 
@@ -34,8 +33,3 @@ class IgnoreRule(Block, frozen=True):
         """Return true if the rule is about the difference."""
         about = self.path is None or paths.matches(self.path, difference.path)
         return about and self.cause in (None, cause)
-
-
-def matching(rules: Sequence[IgnoreRule], difference: Difference, cause: Cause) -> str | None:
-    """Return the name of the rule that ignores a difference; None where there is none."""
-    return next((rule.name for rule in rules if rule.matches(difference, cause)), None)

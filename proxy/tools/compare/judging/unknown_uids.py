@@ -138,10 +138,8 @@ def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Ma
         return False
     if name in LISTS:
         return baseline.keys() == candidate.keys() and all(computed("Category", uid) for uid in candidate.values())
-    kind = FACETS.get(within) if name == "facets" else None
-    if kind is None or not all(
-        type(each) is dict and "value" in each for each in (*baseline.values(), *candidate.values())
-    ):
+    kind, values = FACETS.get(within) if name == "facets" else None, (*baseline.values(), *candidate.values())
+    if kind is None or not all(type(each) is dict and "value" in each for each in values):
         return False
     # The names of facet values are uids here, so only their counts can be compared.
     counts = (Counter(str(each.get("count")) for each in side.values()) for side in (baseline, candidate))

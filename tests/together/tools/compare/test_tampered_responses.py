@@ -62,22 +62,69 @@ TAMPERED: dict[str, Tamper] = {
 }
 
 
-async def test_tampered_response_is_found_at_its_fields(
-    environment: ProxyEnvironment, compare: CompareRequests
-) -> None:
-    async def handle(request: web.Request) -> web.Response:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.get(environment.proxy.url + str(request.rel_url)) as response,
-        ):
-            body = await response.json()
-            if request.path == "/v3/parts/search":
-                for tamper in TAMPERED.values():
-                    tamper(body["results"], body["facet_results"]["fields"][FACET]["facets"])
-            headers = {"X-Parts-Cost": response.headers.get("X-Parts-Cost", "0")}
-            return web.Response(body=json.dumps(body), status=response.status, headers=headers)
+def _swap_links(body: Any) -> None:
+    """Swap the links of two offers of one part."""
+    items = [item for result in body["results"] for item in result.get("items", [result.get("item")])]
+    offers = next(item["offers"] for item in items if len(item["offers"]) > 1)
+    offers[0]["product_url"], offers[1]["product_url"] = offers[1]["product_url"], offers[0]["product_url"]
 
-    async with serve(handle) as candidate:
+
+def _shift_links(body: Any) -> None:
+    """Give each offer of the response the link of the next one, one to one."""
+    items = [item for result in body["results"] for item in result.get("items", [result.get("item")])]
+    offers = [offer for item in items for offer in item["offers"]]
+    links = [offer["product_url"] for offer in offers]
+    for offer, link in zip(offers, links[1:] + links[:1], strict=True):
+        offer["product_url"] = link
+
+
+@pytest.fixture
+def tampered(environment: ProxyEnvironment) -> Callable[[Callable[[str, Any], None]], Any]:
+    """Serves the proxy with v3 responses changed by a function of path and body."""
+
+    def serving(change: Callable[[str, Any], None]) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            address = environment.proxy.url + str(request.rel_url)
+            async with aiohttp.ClientSession() as session, session.get(address) as response:
+                body = await response.json()
+                change(request.path, body)
+                headers = {"X-Parts-Cost": response.headers.get("X-Parts-Cost", "0")}
+                return web.Response(body=json.dumps(body), status=response.status, headers=headers)
+
+        return serve(handle)
+
+    return serving
+
+
+async def test_tampered_response_is_found_at_its_fields(tampered: Any, compare: CompareRequests) -> None:
+    def change(path: str, body: Any) -> None:
+        for tamper in TAMPERED.values() if path == "/v3/parts/search" else ():
+            tamper(body["results"], body["facet_results"]["fields"][FACET]["facets"])
+
+    async with tampered(change) as candidate:
         result = await compare([request_from_target(SEARCH)], proxy=candidate)
     assert {group["path"] for group in result["groups"] if group["counts"]} == set(TAMPERED)
     assert (result["code"], result["failures"]) == (1, [])
+
+
+MATCH = "/v3/parts/match?queries=[{%22mpn%22:%22SN74S74N%22,%22brand%22:%22Texas Instruments%22}]"
+
+
+@pytest.mark.parametrize("swap", [None, _swap_links, _shift_links])
+@pytest.mark.parametrize("target", ["/v3/parts/search?q=LM324&limit=5", MATCH])
+async def test_swapped_links_of_offers_are_found(
+    tampered: Any, compare: CompareRequests, target: str, swap: Callable[[Any], None] | None
+) -> None:
+    """No two offers of the response have one link then, and the same swap is in each response of the run."""
+
+    def change(path: str, body: Any) -> None:
+        if swap and path.startswith("/v3/parts/"):
+            swap(body)
+
+    requests = [request_from_target(target), request_from_target(target.replace("LM324", "LM358"))]
+    async with tampered(change) as candidate:
+        result = await compare([*requests, request_from_target("/v3/parts/search?q=NE555&limit=3")], proxy=candidate)
+    paths = {group["path"].rpartition(".")[2] for group in result["groups"] if group["counts"]}
+    assert (paths, result["code"]) == (({"product_url"}, 1) if swap else (set(), 0))
+    assert result["failures"] == []
+    assert result["spent"] <= 5 + 5 + 3 + 10 + 10

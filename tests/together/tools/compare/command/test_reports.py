@@ -39,6 +39,36 @@ async def test_single_request_is_inconclusive(run_command: Any, services: Any, t
     assert "Inconclusive: 1 request compared, all equivalent, but too few at 1 of 1 endpoint." in found.err
 
 
+@pytest.mark.parametrize(
+    "number, sample, differing, verdict",
+    [
+        (2, None, (), "ready"),  # all that there are: however few, they are no sample
+        (1, None, (), "inconclusive"),
+        (120, 99, (), "inconclusive"),
+        (120, 100, (), "ready"),
+        (120, 99, ("part-7",), "not ready"),
+        (3, None, ("part-2",), "not ready"),
+    ],
+)
+async def test_one_rule_gives_the_verdict_and_nothing_stands_beside_it(
+    run_command: Any, services: Any, tmp_path: Path, number: int, sample: int | None, differing: Any, verdict: str
+) -> None:
+    """No estimate, interval or share that the rule does not use."""
+    lines = [f"/v3/parts/search?apikey=a-key&q=part-{n % number}\n" for n in range(number + 1)]
+    (tmp_path / "urls.txt").write_text("".join(lines))
+    services.candidate.answer = lambda q: {"hits": 0 if q in differing else len(q)}
+    chosen = () if sample is None else ("--sample", str(sample))
+    options = ("--requests", "urls.txt", "--yes", *chosen, "--html", "r.html", "--json", "r.json")
+    found = await run_command("compare", *services.sides, *options)
+    result, page = json.loads((tmp_path / "r.json").read_text()), (tmp_path / "r.html").read_text()
+    assert (result["verdict"], {row["verdict"] for row in result["rows"]}) == (verdict, {verdict})
+    assert found.code == ["ready", "not ready", "inconclusive"].index(verdict)
+    assert "%" not in found.out + page.rpartition("</style>")[2]
+    assert set(result["rows"][0]) == {
+        *("endpoint", "requests", "occurrences", "equivalent", "not_compared", "succeeded", "verdict")
+    }
+
+
 async def test_refusal_message_is_in_every_report(
     run_command: Any, services: Any, arguments: Any, tmp_path: Path
 ) -> None:

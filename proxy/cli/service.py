@@ -1,0 +1,179 @@
+"""The service that `v3bridge serve` starts: workers, with `upstream: sandbox` beside the embedded sandbox.
+
+It imports nothing that reads options (proxy/__main__.py).
+"""
+
+import importlib.util
+import json
+import os
+import shutil
+import socket
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from proxy import __version__, config, errors, server, sockets, worker
+from proxy.cli import embedded
+from proxy.config import loader
+from proxy.kit import extras, shipped, wording
+from proxy.telemetry import log, metrics
+
+SANDBOX_HOST = "127.0.0.1"
+
+logger = structlog.get_logger()
+
+
+def run(folder: str, options: str) -> int:
+    """Run the service with the options of `serve`, in JSON, to its end; return the exit code. Its processes share the
+    folder."""
+    try:
+        return Service(Path(folder), **json.loads(options)).run()
+    except errors.StartError as error:
+        wording.print_mistake(error.message)
+        return 2
+
+
+class Service:
+    """The service from its options to its end. `listen` are settings that replace those of the file; without
+    `config_file` that is the shipped one. Its processes share `folder`. Raises ConfigError."""
+
+    def __init__(self, folder: Path, config_file: str | None, listen: dict[str, Any], admin_port: int | None) -> None:
+        self._folder, self._config_file, self._listen, self._admin_port = folder, config_file, listen, admin_port
+        self._file = Path(config_file).absolute() if config_file else shipped.path("config.yaml")
+        self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), sockets.take(os.environ)
+        if self._passed:
+            self._listen |= zip(("host", "port"), sockets.address(self._passed[0]), strict=True)
+        self._settings = self._read()
+        self._sandbox: sockets.WorkerSockets | None = None
+        self._sandbox_url = ""
+        self._admin_failure = ""  # why the operators' port cannot be opened: the service runs without it
+        self._workers = self._open()
+        self._url = _url(self._settings.listen.host, self._workers[0].public)
+        self._metrics = metrics.Metrics()
+
+    def run(self) -> int:
+        """Serve until a signal stops it; return the exit code."""
+        settings = self._settings
+        log.configure(settings.log.level, settings.log.format, sys.stderr)
+        if self._admin_failure:
+            logger.warning("admin port unavailable", reason=self._admin_failure)
+        for file in loader.exposed(self._file):
+            logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
+        run_worker = partial(_run_worker, os.getpid(), self._folder)
+        children = [
+            server.Child(worker.Place(number, each), run_worker) for number, each in enumerate(self._workers, 1)
+        ]
+        if self._sandbox is not None:
+            children.append(server.Child(worker.Place(0, self._sandbox), _run_sandbox))
+        return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
+
+    def _read(self) -> config.Config:
+        """Read the configuration. Raises ConfigError."""
+        settings = loader.load(self._file, os.environ)
+        admin = settings.admin
+        if admin and self._admin_port is not None:
+            admin = replace(admin, port=self._admin_port)
+        return replace(settings, listen=replace(settings.listen, **self._listen), admin=admin)
+
+    def _open(self) -> list[sockets.WorkerSockets]:
+        """Open the ports, except that of the service manager, and return those of each worker. Raises ConfigError if
+        the address is in use, or both ports are one."""
+        listen, admin = self._settings.listen, self._settings.admin
+        has_sandbox = self._settings.upstream == "sandbox"
+        if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
+            raise errors.ConfigError(f"upstream: sandbox is not installed; {extras.install_line('sandbox')}")
+        if admin and admin.port and admin.port == listen.port:
+            raise errors.ConfigError(
+                f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"
+            )
+        public = [self._passed] * listen.workers
+        if not self._passed:
+            public = sockets.open_port(listen.host, listen.port, listen.workers)
+        operators: list[sockets.Sockets] = [()] * listen.workers
+        if admin:
+            try:
+                operators = sockets.open_port(admin.host, admin.port, listen.workers, for_operators=True)
+            except errors.ConfigError as error:
+                self._settings, self._admin_failure = replace(self._settings, admin=False), error.message
+        if has_sandbox:
+            self._sandbox = sockets.WorkerSockets(*sockets.open_port(SANDBOX_HOST, 0))
+            self._sandbox_url = _url(SANDBOX_HOST, self._sandbox.public)
+        return [sockets.WorkerSockets(*each) for each in zip(public, operators, strict=True)]
+
+    def _resolved(self, settings: config.Config) -> config.Config:
+        """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
+        if self._sandbox is not None:
+            settings = embedded.connected(settings, self._sandbox_url)
+        if settings.store.reveal() == "memory:" and len(self._workers) > 1:
+            settings = replace(settings, store=config.StoreUrl(f"sqlite:{self._folder / 'state.sqlite'}"))
+        return settings
+
+    def _announce(self, state: str) -> None:
+        """Show the state of the service: to who started it, the service manager, and in the metrics."""
+        if state == "started":
+            self._report_start()
+        elif state == "reloading":
+            sockets.notify(self._manager, "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        elif state == "stopping":
+            sockets.notify(self._manager, "STOPPING=1", "STATUS=finishing requests")
+        else:
+            sockets.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
+            self._metrics.configuration_reloads.labels(state).inc()
+        if state in ("started", "reloaded", "failed"):
+            self._metrics.record_configuration(state != "failed")
+
+    def _report_start(self) -> None:
+        """Print and log where the service listens, and tell the service manager that it is ready."""
+        settings, admin_url, url = self._settings, "", self._url
+        upstream, query = settings.upstream, '[{"mpn":"SN74S74N"}]'
+        if settings.admin:
+            admin_url = _url(settings.admin.host, self._workers[0].operators)
+        # The example's key if it is configured; others may be known only by digest.
+        keys = {key.key for entry in settings.applications.values() for key in entry.apikeys}
+        apikey = loader.EXAMPLE_KEY if config.digest(loader.EXAMPLE_KEY) in keys else "YOUR_APIKEY"
+        lines = [
+            f"v3bridge is listening at {url}/v3{' on the embedded sandbox' if self._sandbox else ''}. Try it:\n",
+            f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n",
+        ]
+        if admin_url:
+            lines.append(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
+        print("\n".join(lines), flush=True)  # noqa: T201 - for who starts it
+        for each in self._passed:
+            logger.info("socket inherited", address=sockets.shown(*sockets.address(each)))
+        logger.info(
+            "service started",
+            version=__version__,
+            config="shipped" if self._config_file is None else str(self._file.resolve()),
+            address=url,
+            admin=admin_url or "off",
+            workers=settings.listen.workers,
+            upstream=upstream if upstream == "sandbox" else config.without_credentials(upstream.graphql_url),
+            store="memory:" if self._sandbox else settings.store.shown,
+        )
+        if not sockets.notify(self._manager, "READY=1", f"STATUS=serving at {url}"):
+            logger.warning("service manager unreachable")
+
+
+def _run_worker(parent: int, folder: Path, place: worker.Place, settings: config.Config, pipe: socket.socket) -> None:
+    """Serve; then remove the folder where the parent has been killed, which does it otherwise."""
+    worker.run(place, settings, pipe)
+    if os.getppid() != parent:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _run_sandbox(place: worker.Place, _: config.Config, pipe: socket.socket) -> None:
+    """Serve the sandbox until the pipe ends."""
+    import nexar_sandbox
+
+    with nexar_sandbox.running(opened=place.opened.public[0]):
+        pipe.sendall(worker.report())
+        pipe.recv(1)
+
+
+def _url(host: str, opened: sockets.Sockets) -> str:
+    return f"http://{sockets.shown(host, sockets.address(opened[0])[1])}"

@@ -1,0 +1,183 @@
+"""State of the service for operators: is it ready, and why not; parts used and left; who calls; failures.
+
+It is read from the store, so that any worker and machine shows the same. Only the checks of readiness, the circuit
+breaker and the process are those of the worker that responds.
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+import proxy
+from proxy import errors
+from proxy.config.secret import FINGERPRINT
+from proxy.explain.request import Explainer
+from proxy.gateway.core import Gateway, StoredState, UsageRow
+from proxy.kit.wording import rfc3339
+from proxy.model import Seen
+from proxy.traffic.v3_request import V3Request, parse_target
+
+CHECK_SECONDS = 5.0  # after which a check of readiness has failed
+REPLACED = "the configuration was replaced meanwhile"
+CLIENTS_MAX = 50  # that called last
+DAYS = 31  # of usage: all of a month
+RATE_DAYS = 7  # whose mean is the present rate, today among them
+FAR_DAYS = 3_650  # nobody plans for longer
+Check = Callable[[], Awaitable[None]]  # raises the BridgeError for which the service is not ready
+Row = dict[str, Any]
+
+
+class ServiceState(NamedTuple):
+    """What operators are shown: the gateway of a configuration, its conditions of readiness, and when this process
+    started."""
+
+    gateway: Gateway
+    checks: Mapping[str, Check]
+    started: float
+
+
+async def failed_checks(checks: Mapping[str, Check]) -> list[dict[str, str]]:
+    """Return `check` and `reason` of each check that fails."""
+
+    async def failure(check: Check) -> str | None:
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await check()
+        except TimeoutError:
+            return f"no result after {CHECK_SECONDS:.0f} seconds"
+        except errors.BridgeError as error:
+            return error.message
+        except asyncio.CancelledError:
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            return REPLACED
+        return None
+
+    failures = await asyncio.gather(*map(failure, checks.values()))
+    return [{"check": name, "reason": each} for name, each in zip(checks, failures, strict=True) if each is not None]
+
+
+async def read(service: ServiceState, explained: str = "") -> Row:
+    """Return the state of the service; the last failure whose request id is `explained` has its explanation.
+    `store_failure` says why nothing is known from the store. Times are RFC 3339 in UTC."""
+    gateway, now = service.gateway, service.gateway.clock.now()
+    reasons, store_failure = await failed_checks(service.checks), None
+    stored: Row = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
+    try:
+        stored = {
+            "tokens": await _tokens(gateway),
+            "usage": await _usage(gateway.state, now),
+            "clients": _clients(await gateway.state.clients()),
+            "unknown_keys": [*map(_unknown_key, await gateway.state.unknown_keys())],
+            "failures": [*map(_failure, await gateway.state.failures())],
+        }
+    except errors.StoreUnavailable as error:
+        store_failure = error.message
+    for failure in stored["failures"]:
+        if failure["request"] == explained:
+            failure["explanation"] = await _explanation(gateway, failure)
+            break
+    return stored | {
+        "ready": not reasons,
+        "reasons": reasons,
+        "version": proxy.__version__,
+        "at": rfc3339(now),
+        "pid": os.getpid(),
+        "uptime_seconds": round(now - service.started, 1),
+        "upstream": urlsplit(gateway.upstream.graphql_url).netloc,
+        "breakers": gateway.breakers(),
+        "store": gateway.settings.store.shown,
+        "store_failure": store_failure,
+    }
+
+
+async def _tokens(gateway: Gateway) -> list[Row]:
+    """Return until when the access token of each application is valid, null without one, and why the last request for
+    one failed."""
+    states = [
+        (name, *await gateway.tokens.stored(application.credentials))
+        for name, application in gateway.applications.by_name.items()
+    ]
+    return [
+        {"application": name, "expires_at": None if expires is None else rfc3339(expires), "refusal": refusal}
+        for name, expires, refusal in states
+    ]
+
+
+async def _usage(state: StoredState, now: float) -> list[Row]:
+    """Return the usage of each application and API key with its parts by day, the present rate, and the day on which
+    the rest ends at that rate, null where it lasts to the reset."""
+    by_day = await state.parts_by_day(DAYS)
+    rows = []
+    for row in await state.usage():
+        days = by_day.get(row.name, {})
+        rate = parts_a_day(days, now)
+        ends_on = end_of_rest(row, rate, now)
+        rows.append(msgspec.to_builtins(row) | {"days": days, "parts_a_day": round(rate, 1), "ends_on": ends_on})
+    return rows
+
+
+def parts_a_day(days: Mapping[str, int], now: float) -> float:
+    """Return the mean of the last days, from the first one with usage on, and of a day at least."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    first = (today - timedelta(RATE_DAYS - 1)).isoformat()
+    recent = {date.fromisoformat(day): parts for day, parts in days.items() if day >= first and parts}
+    if not recent:
+        return 0.0
+    passed = (today - min(recent)).days + now % 86_400 / 86_400
+    return sum(recent.values()) / max(1.0, passed)
+
+
+def end_of_rest(row: UsageRow, rate: float, now: float) -> str | None:
+    """Return the day (UTC) on which the rest of a limit ends at a rate of parts a day; None where nothing is limited,
+    or used, or the rest lasts to the reset."""
+    if row.remaining is None or not rate or row.remaining / rate > FAR_DAYS:
+        return None
+    end = now + row.remaining / rate * 86_400
+    return rfc3339(end)[:10] if row.resets_at is None or rfc3339(end) < row.resets_at else None
+
+
+def _clients(seen: Iterable[Seen]) -> list[Row]:
+    """Return the programs that called, the last one first: endpoints, and what they lost. Names are empty without a
+    valid API key."""
+    clients: dict[tuple[str, ...], Row] = {}
+    for each in seen:
+        names = {"application": each.application, "key": each.key, "user_agent": each.user_agent}
+        first: Row = {"endpoints": [], "unsupported": [], "requests": 0, "last_seen": rfc3339(each.last)}
+        client = clients.setdefault((*names.values(),), names | first)
+        client["requests"] += each.requests
+        uses = each.detail.split(", ") if each.detail else []
+        for name, values in (("endpoints", [each.endpoint]), ("unsupported", uses)):
+            client[name] += [value for value in values if value not in client[name]]
+    return [*clients.values()][:CLIENTS_MAX]
+
+
+def _unknown_key(seen: Seen) -> Row:
+    """Return an API key that no application has, by the first hex digits of its SHA-256."""
+    names = {"fingerprint": seen.key[:FINGERPRINT], "address": seen.endpoint, "user_agent": seen.user_agent}
+    return names | {"last_seen": rfc3339(seen.last), "requests": seen.requests}
+
+
+def _failure(seen: Seen) -> Row:
+    detail: Row = msgspec.json.decode(seen.detail)
+    names = {"at": rfc3339(seen.last), "route": seen.endpoint, "application": seen.application, "key": seen.key}
+    return detail | names
+
+
+async def _explanation(gateway: Gateway, failure: Row) -> Row:
+    """Return what `v3bridge explain` says of a failed request; nothing where its target was not kept, or its key is
+    gone."""
+    names = failure["application"], failure["key"]
+    clients = gateway.applications.clients.values()
+    client = next((each for each in clients if (each.application.name, each.key) == names), None)
+    if not failure["target"] or client is None:
+        return {}
+    path, query, _ = parse_target(failure["target"])
+    explainer = Explainer(gateway.settings, (gateway.mappings, gateway.projections))
+    explained, _ = await explainer.explain(V3Request(path, query), client, None, failure["method"])
+    return msgspec.to_builtins(explained)  # type: ignore[no-any-return]
