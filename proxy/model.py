@@ -4,6 +4,7 @@ status of a quota.
 Parsed once at the border (v3/parsing) and frozen.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -110,11 +111,12 @@ class Projection(msgspec.Struct, frozen=True):
 
 class MappingContext(msgspec.Struct, frozen=True):
     """Values of a request that mapping functions read (in mapping files `$country` …): where the caller's application
-    buys (ISO 3166 alpha-2 country, ISO 4217 currency), and the requested uid."""
+    buys (ISO 3166 alpha-2 country, ISO 4217 currency), the requested uid, and the ids of all sellers by name."""
 
     country: str
     currency: str
     requested_uid: str | None = None
+    sellers: Mapping[str, tuple[str, ...]] = {}
 
 
 class GraphQLError(msgspec.Struct, frozen=True):

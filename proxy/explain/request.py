@@ -11,7 +11,7 @@ import msgspec
 from proxy import config, errors, model
 from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped, slices
-from proxy.mapping import coverage, loader, rules
+from proxy.mapping import loader, rules
 from proxy.planning import exact_match, fetches, match, queries, search, search_support
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.projection_cache import ATTRIBUTES, LISTS, ProjectionCache
@@ -120,6 +120,8 @@ class Explainer:
         whole = self.projections.whole(self.projections.features & application.allowed_features)
         operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
         projection = parameters.projection(application.allowed_features, self.mappings, endpoint.object)
+        if asked.queries and self.projections.part(projection).reads_sellers:
+            asked.free.append(LISTS["Seller"])
         explained = msgspec.structs.replace(
             explained,
             operations=operations,
@@ -251,7 +253,7 @@ def _sourceless(mappings: loader.Mappings, name: str, projection: model.Projecti
         rule, path = mappings.rules[name].rule(field), (*at, field)
         if not rules.shows(projection, rule, path):
             continue
-        if reason := coverage.missing_source(mappings, name, field, projection.features):
+        if reason := mappings.missing_source(name, (field,), projection.features):
             yield f"{'.'.join(path)} ({reason})"
         elif rule.target and len(at) < 2:
             yield from _sourceless(mappings, rule.target, projection, path)

@@ -4,7 +4,7 @@ Every part is decoded and mapped on its own: one that cannot be is left out alon
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,6 +27,8 @@ from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
 from proxy.telemetry.metrics import Metrics
+
+SELLERS_SECONDS = 2.0  # for which a response with sources waits for the list of sellers, once a day
 
 log = structlog.get_logger()
 
@@ -70,14 +72,14 @@ class V3Objects:
         needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if uses_skus else ()))
         planned = match.of_request(parameters, self.single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
-        compiled = self._compiled(request, needs)
+        compiled, context = await self._compiled(request, needs)
         rendered = []
         for (query, asked), answer in zip(planned, answers, strict=True):
             if answer.error is not None:  # a refusal by the upstream is the query's own
                 failure = None if isinstance(answer.error, errors.QueryRefused) else answer.error
                 rendered.append(Rendered((), 0, answer.error.message, failure))
                 continue
-            reader = _Reader(compiled, request.context)
+            reader = _Reader(compiled, context)
             page = await reader.page(asked, answer)
             matches = match.shown(query, exact_only, page.hits, page.elements)
             hits = matches.hits
@@ -101,12 +103,12 @@ class V3Objects:
         valid = queries.valid_uids(uids)
         asked = [queries.part(uid) for uid in valid]
         answers = await self._resolve(request, asked)
-        reader = _Reader(self._compiled(request), request.context)
+        reader = _Reader(*await self._compiled(request))
         found: dict[str, msgspec.Raw] = {}
         for uid, query, answer in zip(valid, asked, answers, strict=True):
             page = await reader.page(query, answer)
             # A mapping reads the uid: a redirected part lists that by which it was requested.
-            reader.context = replace(request.context, requested_uid=uid)
+            reader.context = replace(reader.context, requested_uid=uid)
             found.update((uid, item) for _, item in await reader.mapped(page.elements))
         reader.require_any(found)
         return found
@@ -119,7 +121,7 @@ class V3Objects:
         try:
             answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
             needs = self.projections.number_needs() if plan.reads_numbers else ()
-            reader = _Reader(self._compiled(request, needs), request.context)
+            reader = _Reader(*await self._compiled(request, needs))
             pages = [await reader.page(query, answer) for query, answer in zip(asked, answers, strict=True)]
         except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec
             raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
@@ -194,12 +196,27 @@ class V3Objects:
         data = await self.free.execute(request.client.application, operation, self._deadline(request))
         return data.data if isinstance(data, PartialData) else data
 
-    def _compiled(self, request: GatewayRequest, needs: tuple[str, ...] = ()) -> CompiledObject:
-        """Return the mapping of parts, without features that these were fetched without."""
+    async def _compiled(
+        self, request: GatewayRequest, needs: tuple[str, ...] = ()
+    ) -> tuple[CompiledObject, model.MappingContext]:
+        """Return the mapping of parts, without features that these were fetched without, and its context."""
         projection, lacking = request.projection, request.metadata.lacking
         if lacking:
             projection = replace(projection, features=projection.features - lacking)
-        return self.projections.part(projection, needs)
+        compiled, context = self.projections.part(projection, needs), request.context
+        if compiled.reads_sellers:
+            context = replace(context, sellers=await self._sellers(request))
+        return compiled, context
+
+    async def _sellers(self, request: GatewayRequest) -> Mapping[str, tuple[str, ...]]:
+        """Return the ids of all sellers by name. Without their list sources have the uids on record: it is no reason to
+        leave a client without parts, or to keep it waiting for an upstream that hangs."""
+        deadline = min(self._deadline(request), self.metrics.clock.monotonic() + SELLERS_SECONDS)
+        try:
+            listing: Listing = await self.free.listed("Seller", request.client.application, deadline)
+        except errors.BridgeError:
+            return {}
+        return listing.ids
 
 
 class _Reader:

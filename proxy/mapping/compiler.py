@@ -38,6 +38,11 @@ class CompiledObject:
     source: str
     decode: Callable[[bytes], Any]
 
+    @property
+    def reads_sellers(self) -> bool:
+        """Whether the function reads the sellers of the context."""
+        return "context.sellers" in self.source
+
     def shown_in(self, projection: model.Projection) -> "CompiledObject":
         """Return the mapping for a projection that differs below the fields of the object, or in its slices."""
 

@@ -1,6 +1,6 @@
 """Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,18 @@ class Mappings:
         # A key is data, such as that of a spec: any is accepted, and finds nothing where no part has it.
         below = below[1:] if rule.keyed else below
         return not below or (rule.target is not None and self.knows(rule.target, below))
+
+    def missing_source(self, name: str, path: FieldPath, features: Set[str]) -> str | None:
+        """Return why a field, such as `offers.on_order_eta`, has no source under a plan with `features`; None if it has
+        one."""
+        rules = self.rules[name]
+        if path[0] not in rules.fields:
+            return "v3 has no such field"
+        rule = rules.rule(path[0])
+        if rule.none is not None or (rule.feature and rule.feature not in features):
+            return rule.none or f"the plan lacks {rule.feature}"
+        below = path[2:] if rule.keyed else path[1:]
+        return self.missing_source(rule.target, below, features) if rule.target and below else None
 
     def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
         """Return the paths in a response that a requested path refers to: a spec can have other keys there."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from proxy.mapping import paths, selection
 from proxy.mapping.schema import Schema
 
-CONTEXT = ("country", "currency", "requested_uid")  # of model.MappingContext, what a path can name
+CONTEXT = ("country", "currency", "requested_uid", "sellers")  # of model.MappingContext, what a path can name
 
 
 @dataclass(frozen=True, slots=True)

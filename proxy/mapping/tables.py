@@ -4,14 +4,13 @@ uids.py holds the uids and how others are computed.
 """
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.uids import REMEMBERED, Uid, Uids, UidTarget, source_uids
+from proxy.mapping.uids import Uid, Uids, UidTarget, source_uids
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
@@ -69,10 +68,12 @@ class Tables(msgspec.Struct, frozen=True):
         return self._list(kind).get(name, ()) if entry is None else self.ids_of(kind, entry)
 
     def ids_of(self, kind: str, target: UidTarget) -> tuple[str, ...]:
-        """Return the upstream ids of what a uid or a table's entry refers to. Raises UnlistedError."""
+        """Return the upstream ids of what a uid or a table's entry refers to: by its first name that the list has, else
+        by any, whatever the case of letters. Raises UnlistedError."""
         if target.id is not None:  # a list may not have been fetched
             return (target.id,)
-        return self.ids_like(kind, lambda each: each.casefold() in target.names)
+        exact, folded = map(self._list(kind).get, target.names), set(map(str.casefold, target.names))
+        return next(filter(None, exact), None) or self.ids_like(kind, lambda name: name.casefold() in folded)
 
     def ids_like(self, kind: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind whose names match. Raises UnlistedError."""
@@ -113,12 +114,13 @@ class Tables(msgspec.Struct, frozen=True):
             "spec_display": self.specs.display,
         }
 
-    def _source_uid(self) -> Callable[[str], Uid]:
-        """Return the function that gives the uid of a source, by v3's or upstream's name."""
-        recorded = source_uids(self.uids)
+    def _source_uid(self) -> Callable[[str, Mapping[str, tuple[str, ...]]], Uid]:
+        """Return the function that gives the uid of a source, by its name and the ids of all sellers."""
+        recorded, own = source_uids(self.uids), self.uids["Source"].own
 
-        @lru_cache(REMEMBERED)
-        def source_uid(name: str) -> Uid:
+        def source_uid(name: str, sellers: Mapping[str, tuple[str, ...]]) -> Uid:
+            if name in sellers and name.casefold() not in own:
+                return self.uids["Seller"].uid(sellers[name][0], name)
             v3_name = self._source_name(name)
             known = recorded.get(v3_name.casefold()) or recorded.get(name.casefold())
             return known or self.uids["Source"].digest(v3_name)

@@ -6,6 +6,7 @@ and its numeric id in ten, which can be turned back; a source, of which only the
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -57,8 +58,7 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UidTarget(NamedTuple):
-    """Object that a uid or a name refers to: by numeric id, or by all names, in small letters, where the id is not
-    known."""
+    """Object that a uid or a name refers to: by numeric id, or by all names where the id is not known."""
 
     id: str | None
     names: tuple[str, ...] = ()
@@ -72,49 +72,41 @@ class Uids:
         """Build from the entries of the shipped table and a site's `own`, which take precedence whatever their year."""
         self._tag = TAGS[kind]
         self._renamed = kind in RENAMED
-        self._by_id: dict[str, str] = {}
-        self._by_name: dict[str, str] = {}
-        self._v3_names: dict[str, str] = {}
+        self._entries: dict[str, list[KnownUid]] = defaultdict(list)  # by id, or by each name in small letters
         self._named: dict[str, UidTarget] = {}
         self._targets: dict[str, UidTarget] = {}
-        self._entries: dict[str, list[KnownUid]] = {}
-        self._computed = re.compile(rf"{self._tag}[0-9a-f]{{10}}")
         tables = _oldest_first(shipped), _oldest_first(own)
         # An entry may have names only, and another one with one of them the id.
-        self._ids = {name.casefold(): entry.id for entry in chain(*tables) if entry.id for name in entry.names}
+        ids = {name.casefold(): entry.id for entry in chain(*tables) if entry.id for name in entry.names}
+        self.own = {name.casefold(): entry.uid for entry in tables[1] for name in entry.names}
         for entry in tables[0]:
-            self._add(entry)
+            self._add(entry, ids)
         # A site knows the uids of its own data, so its table is added last.
         for entry in tables[1]:
-            self._displace(entry)
-            self._add(entry)
+            for entries in self._entries.values():  # a uid stands for one object
+                entries[:] = [each for each in entries if each.uid != entry.uid]
+            self._add(entry, ids)
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
         self.uid = lru_cache(REMEMBERED)(self._uid)
 
-    def _add(self, entry: KnownUid) -> None:
+    def _add(self, entry: KnownUid, ids: Mapping[str, str]) -> None:
         """Add an entry, which takes precedence over all earlier ones."""
-        names = tuple(map(str.casefold, entry.names))
-        id_ = entry.id or next((self._ids[name] for name in names if name in self._ids), None)
-        target = self._targets[entry.uid] = UidTarget(id_, names)
-        self._named |= dict.fromkeys(entry.names, target)
-        keys = (id_,) if id_ else names
-        (self._by_id if id_ else self._by_name).update(dict.fromkeys(keys, entry.uid))
-        for key in keys:
-            self._entries.setdefault(key, []).append(entry)
-        if self._renamed:
-            self._v3_names |= dict.fromkeys(keys, entry.name)
+        names = [*map(str.casefold, entry.names)]
+        id_ = entry.id or next((ids[name] for name in names if name in ids), None)
+        self._targets[entry.uid] = UidTarget(id_, entry.names)
+        self._named |= dict.fromkeys(entry.names, self._targets[entry.uid])
+        for key in (id_,) if id_ else names:
+            self._entries[key].append(entry)
 
-    def _displace(self, entry: KnownUid) -> None:
-        """Remove the uid of a site's own entry from the object that the shipped table gives it to: a uid stands for
-        one object."""
-        self._by_id = {id_: uid for id_, uid in self._by_id.items() if uid != entry.uid}
-        self._by_name = {name: uid for name, uid in self._by_name.items() if uid != entry.uid}
-        for entries in self._entries.values():
-            entries[:] = [each for each in entries if each.uid != entry.uid]
+    def _newest(self, numeric_id: str, name: str) -> KnownUid | None:
+        """Return the newest entry of an object; None if it is in no table."""
+        entries = self._entries.get(numeric_id) or self._entries.get(name.casefold())
+        return entries[-1] if entries else None
 
     def _uid(self, numeric_id: str, name: str) -> Uid:
         """Return 16 hex digits. Raises ValueError if the upstream id is not a number below 2^40."""
-        return self._by_id.get(numeric_id) or self._by_name.get(name.casefold()) or self.computed(numeric_id)
+        entry = self._newest(numeric_id, name)
+        return entry.uid if entry else self.computed(numeric_id)
 
     def computed(self, numeric_id: str) -> Uid:
         """Return the computed uid, which can be converted back, whether or not the object also has a recorded one."""
@@ -126,7 +118,8 @@ class Uids:
 
     def name(self, numeric_id: str, name: str) -> str:
         """Return v3's name of an object that upstream calls `name`."""
-        return self._v3_names.get(numeric_id) or self._v3_names.get(name.casefold(), name)
+        entry = self._newest(numeric_id, name) if self._renamed else None
+        return entry.name if entry else name
 
     def named(self, name: str) -> UidTarget | None:
         """Return the object that v3 or upstream calls exactly this; None if it is in no table."""
@@ -142,8 +135,8 @@ class Uids:
 
     def by_any_name(self) -> dict[str, str]:
         """Return the uids on record by name in small letters."""
-        found = ((name.casefold(), target.id or "") for name, target in self._named.items())
-        return {name: uid for name, id_ in found if (uid := self._by_id.get(id_) or self._by_name.get(name))}
+        found = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self._named.items())
+        return {name: entry.uid for name, entry in found if entry}
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
@@ -153,19 +146,16 @@ class Uids:
     def _recorded(self, numeric_id: str, name: str) -> list[KnownUid]:
         return self._entries.get(numeric_id, []) + self._entries.get(name.casefold(), [])
 
-    def is_computed(self, uid: str) -> bool:
-        """Return whether this uid has the format of a computed one."""
-        return self._computed.fullmatch(uid) is not None
-
     def target(self, uid: str) -> UidTarget | None:
         """Return the object that a uid refers to; None if it is neither in a table nor computed."""
-        number = int(uid[len(self._tag) :], 16) if self.is_computed(uid) else None
-        return self._targets.get(uid) or (None if number is None else UidTarget(str(number)))
+        number = re.fullmatch(rf"{self._tag}([0-9a-f]{{10}})", uid)
+        return self._targets.get(uid) or (UidTarget(str(int(number[1], 16))) if number else None)
 
 
 def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:
-    """Return the recorded uids of sources, by name in small letters. Most sources are sellers, and have their uid."""
-    return {**uids["Seller"].by_any_name(), **uids["Source"].by_any_name()}
+    """Return the recorded uids of sources, by name in small letters. Those that are sellers have the seller's uid,
+    unless a site's own table gives them another."""
+    return {**uids["Source"].by_any_name(), **uids["Seller"].by_any_name(), **uids["Source"].own}
 
 
 def _oldest_first(entries: Iterable[KnownUid]) -> list[KnownUid]:

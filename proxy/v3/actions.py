@@ -8,7 +8,6 @@ import msgspec
 from proxy import errors, model
 from proxy.gateway.core import Client, GatewayRequest, Rendered, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
-from proxy.mapping import coverage
 from proxy.mapping.loader import Mappings
 from proxy.v3 import encoding, headers
 from proxy.v3.endpoints import Endpoint
@@ -117,7 +116,7 @@ class V3Actions:
         return {
             parameter: reason
             for parameter, field in received.parameters.named_fields()
-            if (reason := coverage.missing_source(self._mappings, received.endpoint.object, field, features))
+            if (reason := self._mappings.missing_source(received.endpoint.object, tuple(field.split(".")), features))
         }
 
     def _msec(self, received: AuthenticatedRequest) -> int:

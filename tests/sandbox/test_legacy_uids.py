@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import yaml
 
+from nexar_sandbox.catalog import store
 from nexar_sandbox.legacy_v3 import catalog_objects
 from proxy.mapping import loader
 from proxy.mapping import uids as proxys
@@ -40,19 +41,24 @@ def test_other_uids_are_opaque_and_differ_from_those_of_the_proxy(kind: catalog_
     assert [uid for uid in made if theirs.target(uid)] == []
 
 
-def test_an_unrecorded_source_gets_its_own_digest() -> None:
+def test_a_source_that_is_no_seller_is_recorded_or_gets_its_own_digest() -> None:
     known, theirs = catalog_objects.LegacyUids(), proxys.Uids("Source", [])
-    assert known.of_source("Farnell") == "58989d9272cd8b5f"
-    assert known.of_source("Nobody") == known.of_source("Nobody") != known.of_source("Somebody")
-    assert known.of_source("Nobody") != theirs.digest("Nobody")
+    assert known.of("Source", "Ciiva", "Ciiva") == "8c5c4956cfa65f9b"
+    assert known.of("Source", "Nobody", "Nobody") != known.of("Source", "Somebody", "Somebody")
+    assert known.of("Source", "Nobody", "Nobody") != theirs.digest("Nobody")
 
 
-def test_sources_have_the_names_that_v3_had() -> None:
-    names = [
-        catalog_objects.LegacyUids().source_name(name)
-        for name in ("RS", "Chip One Stop", "Arrow Electronics, Inc.", "Zoro")
-    ]
-    assert names == ["RS Components", "Chip One Stop Japan", "Arrow Electronics", "Zoro"]
+def test_a_source_that_is_a_seller_has_its_v3_name_and_uid() -> None:
+    catalog = store.open_catalog()
+    made = catalog_objects.CompanyObjects(catalog, catalog_objects.LegacyUids())
+    sellers = [*catalog.sellers()]
+    credited = [made.credited(each.name)["sources"][0] for each in sellers]
+    shown = [made.seller(each) for each in sellers]
+    assert [(each["uid"], each["name"]) for each in credited] == [(each["uid"], each["name"]) for each in shown]
+    names = [made.credited(name)["sources"][0]["name"] for name in ("RS", "Arrow Electronics, Inc.", "Nobody")]
+    assert names == ["RS Components", "Arrow Electronics", "Nobody"]
+    assert made.credited("")["sources"] == []
+    catalog.close()
 
 
 def test_categories_of_the_sandbox_that_are_on_record_have_their_uids() -> None:

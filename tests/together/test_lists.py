@@ -1,5 +1,7 @@
 """Tests of brands, sellers and categories with the sandbox: local searches, no cost (contract v3-rest.md §1, §1.1)."""
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from support import running_proxy
@@ -40,3 +42,24 @@ async def test_no_pattern_blocks_the_event_loop(environment: ProxyEnvironment) -
     for pattern in patterns:
         assert (await get(environment, f"/v3/brands/search?q={pattern}"))["hits"] == 0
         assert (await get(environment, f"/v3/brands/search?filter[fields][name][]={pattern}"))["hits"] == 0
+
+
+async def test_source_that_is_a_seller_has_the_uid_of_the_seller(environment: ProxyEnvironment) -> None:
+    include = "".join(f"&include[]={name}" for name in ("descriptions", "datasheets", "imagesets"))
+    uids: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for q in ("resistor", "diode", "regulator"):
+        found = await get(environment, f"/v3/parts/search?q={q}&limit=50{include}")
+        for each in objects(found):
+            uids[each["__class__"]][each["name"]].add(each["uid"])
+    named = [name for name in uids["Source"] if name in uids["Seller"]]
+    assert len(named) > 20
+    assert [name for name in named if uids["Source"][name] != uids["Seller"][name]] == []
+    assert environment.sandbox.request_counts.graphql == 4  # three searches, and the list of sellers
+
+
+def objects(value: Any) -> Iterator[Any]:
+    """Yield the sellers and sources in a response."""
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from objects(each)
+    if isinstance(value, dict) and value.get("__class__") in {"Seller", "Source"}:
+        yield value

@@ -8,7 +8,7 @@ import types
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from proxy import errors, model
-from proxy.mapping import coverage, loader, paths
+from proxy.mapping import loader, paths
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.schema import SCALARS
 from proxy.planning import match, mpn_search, search_filters
@@ -78,8 +78,9 @@ def _order(mappings: loader.Mappings) -> list[str]:
 
 
 def _note(rule: FieldRule) -> str:
-    kind, reasons = coverage.kind_of(rule), "; ".join(filter(None, (rule.none, rule.derived, rule.why)))
-    return reasons if kind == "exact" else f"{kind}: {reasons}"
+    lacking = "no source: " if rule.none is not None else "constant: " if rule.constant else ""
+    kind = lacking or ("derived: " if rule.derived else "")
+    return kind + "; ".join(filter(None, (rule.none, rule.derived, rule.why)))
 
 
 def _kind(mappings: loader.Mappings, object_: ObjectRules, rule: FieldRule) -> str:

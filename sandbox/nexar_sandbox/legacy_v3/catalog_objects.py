@@ -47,7 +47,7 @@ class RecordedUid(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class LegacyUids:
-    """Uids of all objects but parts, whose uids are in the catalog, and names of sources."""
+    """Uids of all objects but parts, whose uids are in the catalog."""
 
     def __init__(self, path: Path = RECORDED) -> None:
         decode = msgspec.json.Decoder(RecordedUid).decode
@@ -60,21 +60,6 @@ class LegacyUids:
     def of(self, kind: Kind, number: str, name: str) -> str:
         recorded = self._newest.get((kind, number)) or self._newest.get((kind, name.casefold()))
         return recorded.uid if recorded else _digest(kind, number)
-
-    def of_source(self, name: str) -> str:
-        """Uid of a source; if not recorded, that of the seller with that name."""
-        recorded = self._source(name)
-        return recorded.uid if recorded else _digest("Source", name)
-
-    def source_name(self, name: str) -> str:
-        """v3's name of a source; if not recorded, its name of the seller with that name."""
-        recorded = self._source(name)
-        return recorded.name if recorded else name
-
-    def _source(self, name: str) -> RecordedUid | None:
-        sellers = (line for (kind, _), line in self._newest.items() if kind == "Seller")
-        seller = (line for line in sellers if name in (line.name, *line.also))
-        return self._newest.get(("Source", name.casefold())) or next(seller, None)
 
     def current(self, uid: str) -> str:
         return self._current.get(uid, uid)
@@ -96,7 +81,12 @@ class CompanyObjects:
         self.manufacturer = lru_cache(maxsize=None)(self._manufacturer)
         self.seller = lru_cache(maxsize=None)(self._seller)
         self.category = lru_cache(maxsize=None)(self._category)
-        self.credited = lru_cache(maxsize=1024)(lambda name: self._credited(company_objects.source_name(name)))
+        self.credited = lru_cache(maxsize=1024)(self._credited)
+        self._sellers = {
+            name: seller
+            for seller in catalog.sellers()
+            for name in (*self.other_names(seller), self.seller_name(seller))
+        }
 
     def category_uid(self, category: records.Category) -> str:
         return self.uids.of("Category", category.id, category.name)
@@ -144,8 +134,10 @@ class CompanyObjects:
         }
 
     def _credited(self, name: str) -> Object:
-        """Return an Attribution: one source, or none without a name."""
-        sources = [{"uid": self.uids.of_source(name), "__class__": "Source", "name": name}] if name else []
+        """Return an Attribution: one source, or none without a name. A source that is a seller has its name and uid."""
+        seller = self._seller(self._sellers[name]) if name in self._sellers else None
+        uid = seller["uid"] if seller else self.uids.of("Source", name, name)
+        sources = [{"uid": uid, "__class__": "Source", "name": seller["name"] if seller else name}] if name else []
         return {"sources": sources, "__class__": "Attribution", "first_acquired": None}
 
 

@@ -1,10 +1,12 @@
 """Objects of v3 on the core: each part is read on its own, and metadata say what a request has cost."""
 
 import asyncio
+import dataclasses
 import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from service.gateway.world import ALL, HOUR, SECONDS, Runs, Upstream, World, client, uid
 
 from proxy import errors
@@ -12,6 +14,7 @@ from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.response_metadata import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
+from proxy.planning.operations import EncodedOperation
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream.identity import Credentials
 
@@ -27,6 +30,7 @@ class Parts(Upstream):
             "mpn": 5 if uid in self.faulty else "N1",
             "akaMpns": [],
             "shortDescription": "a part",
+            "descriptions": [{"text": "a part", "creditString": "Acme"}],
             "specs": None,
         }
 
@@ -154,3 +158,24 @@ def test_a_feature_that_turns_out_to_be_lacking_is_named(runs: Runs) -> None:
         assert asked.metadata.lacking == {"TECH_SPECS"}
 
     runs(Parts({"N1": [uid(1)]}, lacking=frozenset({"TECH_SPECS"})), main)
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_response_with_sources_does_not_wait_for_sellers_that_do_not_come(runs: Runs, hangs: bool) -> None:
+    async def main(world: World) -> None:
+        async def send(operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
+            assert operation.name == "supSellers"
+            await asyncio.sleep(seconds if hangs else 0)
+            raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=False)
+
+        free = FreeOperations(send, world.clock, SECONDS, world.projections.list_definitions(), {})
+        served = dataclasses.replace(objects(world), free=free)
+        shown = replace(SHOWN, include=frozenset({"descriptions"}), show=frozenset({("uid",), ("descriptions",)}))
+        for _ in range(2):
+            since = world.clock.monotonic()
+            [result] = await served.match_parts(request(world, shown), matched())
+            assert world.clock.monotonic() - since < 3
+            [description] = json.loads(bytes(result.items[0]))["descriptions"]
+            assert description["attribution"]["sources"][0]["name"] == "Acme"
+
+    runs(Parts({"N1": [uid(1)]}), main)

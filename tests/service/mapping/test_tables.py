@@ -131,4 +131,17 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
 
 @cases.parametrize("name, uid")
 def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
-    assert book.transforms()["source_uid"](name) == uid
+    assert book.transforms()["source_uid"](name, {}) == uid
+
+
+def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: tables.Tables) -> None:
+    sellers = {"Somebody new": ("4711",), "Newark": ("2402",), "Nu Horizons": ("4712",)}
+    made = book.transforms()
+    for name, (id_,) in sellers.items():
+        assert made["source_uid"](name, sellers) == made["seller_uid"](id_, name)
+    assert made["source_uid"]("Somebody else", sellers).startswith("50c4ce")
+
+
+def test_no_shipped_source_is_a_seller(book: tables.Tables) -> None:
+    recorded = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))["Source"]
+    assert [each["name"] for each in recorded if book.uids["Seller"].named(each["name"])] == []
