@@ -40,9 +40,9 @@ def encode_json(body: Any, response_format: ResponseFormat) -> bytes:
 def encode_body(body: bytes, response_format: ResponseFormat, gzip: bool) -> EncodedBody:
     """Wrap JSON for JSONP if requested, and compress it if the client accepts `gzip`."""
     if response_format.callback:
-        # The comment keeps a browser from sniffing another type; U+2028 ends a line in old JavaScript engines.
+        # U+2028 ends a line in old JavaScript engines.
         safe = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
-        body = b"/**/" + response_format.callback.encode() + b"(" + safe + b");"
+        body = response_format.callback.encode() + b"(" + safe + b")"
     return compress(EncodedBody(body, SCRIPT if response_format.callback else JSON), gzip)
 
 

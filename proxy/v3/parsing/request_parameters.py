@@ -12,7 +12,8 @@ from proxy.mapping.loader import Mappings
 from proxy.v3 import bounds, parameters
 
 NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
-CALLBACK = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
+# `?` is what a program sends that writes jQuery's `callback=?` without jQuery.
+CALLBACK = re.compile(r"\?|[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
 SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 

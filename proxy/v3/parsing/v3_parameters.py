@@ -43,7 +43,7 @@ GLOBALS = (
         "callback",
         "string",
         "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
-        f"A name, dotted at will, of at most {bounds.CALLBACK.maximum} letters",
+        f"A name, dotted at will, or `?`, of at most {bounds.CALLBACK.maximum} letters",
     ),
     Parameter("suppress_status_codes", "boolean", "errors come with status 200"),
     Parameter("userkey", "string", "ignored, as every unknown parameter"),

@@ -88,7 +88,7 @@ def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict
     raise query_string.LegacyError(404, "Resource not found")
 
 
-_CALLBACK = re.compile(r"[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
+_CALLBACK = re.compile(r"\?|[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
 _JSON_ESCAPES = "v3bridge-json-escapes"  # name of a codec error handler
 _GZIP_FROM = 512
 
@@ -139,7 +139,7 @@ codecs.register_error(_JSON_ESCAPES, _escaped)
 def _response(body: bytes, status: int, style: ResponseStyle, request: web.Request) -> web.Response:
     kind = "application/json"
     if style.callback:
-        body, kind = b"%s(%s);" % (style.callback.encode(), body), "application/javascript"
+        body, kind = b"%s(%s)" % (style.callback.encode(), body), "application/javascript"
     response = web.Response(body=body, status=status, content_type=kind)
     if len(body) >= _GZIP_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
         response.enable_compression(web.ContentCoding.gzip)
