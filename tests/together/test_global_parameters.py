@@ -55,6 +55,12 @@ async def test_all_response_formats_have_equal_content(environment: ProxyEnviron
     assert (script[:11], script[-1:], both[:2]) == ("app.handle(", ")", "f(")
 
 
+async def test_callback_that_jquery_has_not_replaced_is_a_question_mark(environment: ProxyEnvironment) -> None:
+    wrapped = await get(environment, TARGETS[4], "&callback=?")
+    text = await wrapped.text()
+    assert (wrapped.status, wrapped.content_type, text[:3], text[-2:]) == (200, "application/javascript", "?({", "})")
+
+
 @pytest.mark.parametrize("target", TARGETS)
 async def test_head_returns_the_headers_of_get_without_body(environment: ProxyEnvironment, target: str) -> None:
     found, head = [await get(environment, target, method=method) for method in ("GET", "HEAD")]

@@ -44,6 +44,20 @@ async def test_no_pattern_blocks_the_event_loop(environment: ProxyEnvironment) -
         assert (await get(environment, f"/v3/brands/search?filter[fields][name][]={pattern}"))["hits"] == 0
 
 
+async def test_category_is_found_by_the_name_that_v3_gave_it(environment: ProxyEnvironment) -> None:
+    """v3 wrote Through-Hole Resistors, the service writes Through Hole Resistors; its id is not on record."""
+    [found] = (await get(environment, "/v3/categories/search?q=through-hole+resistors"))["results"]
+    uid = found["item"]["uid"]
+    assert (uid, found["item"]["name"]) == ("91ee5ce4a8204a29", "Through Hole Resistors")
+    by_name = await get(environment, "/v3/categories/search?filter[fields][name][]=Through-Hole+Resistors")
+    assert names(by_name) == ["Through Hole Resistors"]
+    parts = await get(
+        environment, f"/v3/parts/search?q=resistor&filter[fields][category_uids][]={uid}&include[]=category_uids"
+    )
+    assert 0 < parts["hits"] == len(parts["results"]) <= found["item"]["num_parts"]
+    assert all(uid in each["item"]["category_uids"] for each in parts["results"])
+
+
 async def test_source_that_is_a_seller_has_the_uid_of_the_seller(environment: ProxyEnvironment) -> None:
     include = "".join(f"&include[]={name}" for name in ("descriptions", "datasheets", "imagesets"))
     uids: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
