@@ -54,15 +54,7 @@ class _Body(msgspec.Struct):
 Prepare = Callable[[str, str | None, Mapping[str, Any]], DocumentRequest]
 
 
-class _Response(msgspec.Struct):
-    """Response as it is sent."""
-
-    data: msgspec.Raw = msgspec.Raw(b"null")
-    errors: msgspec.Raw = msgspec.Raw()
-
-
 _decode = msgspec.json.Decoder(_Body).decode
-_decode_response = msgspec.json.Decoder(_Response).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
 
 
@@ -126,7 +118,7 @@ class GraphQLRoutes:
         request[STATE].metadata = metadata = ResponseMetadata(self._clock.monotonic())
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
-        redaction = _hide_credentials(sent)
+        _hide_credentials(sent)
         try:
             executed = prepare(sent.query, sent.operation_name, sent.variables or {})
             if executed.document.is_passed_on:
@@ -144,11 +136,10 @@ class GraphQLRoutes:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
             refusal = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
-            return _response(request, refusal if redaction is None else redaction.body(refusal), status)
+            return _response(request, refusal, status)
         status = _status(response.failure)
-        answered = response.body if redaction is None else _without_secrets(response.body, redaction)
         request[STATE].failure = response.failure
-        answer = with_retry(_response(request, answered, status), response.failure if status >= 400 else None)
+        answer = with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
         age = self._clock.monotonic() - metadata.stored
         answer.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
         return answer
@@ -239,22 +230,10 @@ def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.R
     return with_retry(response, error)
 
 
-def _hide_credentials(sent: _Body) -> Redaction | None:
-    """Hide credentials of the caller in what is logged from now on; return what hides them, None without any."""
-    secrets, redaction = _secrets(sent.query or "", sent.variables), REDACTION.get()
-    if not secrets:
-        return None
-    hiding = (redaction or Redaction()).hiding(secrets)
-    REDACTION.set(hiding)
-    return hiding
-
-
-def _without_secrets(body: bytes, redaction: Redaction) -> bytes:
-    """Return a response whose errors are redacted. Its data are those that the caller asked for."""
-    response = _decode_response(body)
-    if not response.errors:
-        return body
-    return b'{"errors":%b,"data":%b}' % (redaction.body(response.errors), response.data)
+def _hide_credentials(sent: _Body) -> None:
+    """Hide credentials of the caller in what is logged from now on."""
+    if secrets := _secrets(sent.query or "", sent.variables):
+        REDACTION.set((REDACTION.get() or Redaction()).hiding(secrets))
 
 
 def _token_error(error: errors.BridgeError, _: web.BaseRequest) -> web.Response:

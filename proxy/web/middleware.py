@@ -29,13 +29,12 @@ log = structlog.get_logger()
 PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 
-X_REQUEST_ID, TRACEPARENT = istr("X-Request-Id"), istr("traceparent")  # no case folding at every look-up
+X_REQUEST_ID = istr("X-Request-Id")  # no case folding at every look-up
 
 # Characters of an id that are percent-encoded although they need not be: only these can hide an id in a target.
 _ESCAPED = re.compile(r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AFaf]|7[0-9Aa])")
 # Ids are written to the log: no line break, nothing long.
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_TRACEPARENT = re.compile(r"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
 
 class RequestIds:
@@ -46,16 +45,13 @@ class RequestIds:
         self._process = secrets.token_hex(4)
         self._numbers = count()
 
-    def resolve(self, client_id: str | None, traceparent: str | None, target: str) -> str:
-        """Return the client's id if it is well-formed, else that of its trace (W3C Trace Context), else a new one.
+    def resolve(self, client_id: str | None, target: str) -> str:
+        """Return the client's id if it is well-formed, else a new one.
 
         An id that is an API key, or begins the one in the request `target`, is not used: ids are written to logs.
         """
         if client_id and _CLIENT_ID.fullmatch(client_id) and not self._is_key(client_id, target):
             return client_id
-        trace = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
-        if trace is not None and not self._is_key(trace[1], target):
-            return trace[1]
         return f"{self._process}{next(self._numbers):08x}"
 
     def _is_key(self, id_: str, target: str) -> bool:
@@ -94,7 +90,7 @@ class RequestMiddleware:
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Return the response to a request, which may be an error."""
         started, headers = self._clock.monotonic(), request.headers
-        request_id = self._ids.resolve(headers.get(X_REQUEST_ID), headers.get(TRACEPARENT), request.raw_path)
+        request_id = self._ids.resolve(headers.get(X_REQUEST_ID), request.raw_path)
         REQUEST_ID.set(request_id)  # the task of this request ends with it
         REDACTION.set(self._ids.redaction)
         request[STATE] = state = RequestState(self._addresses.from_request(request))

@@ -11,7 +11,6 @@ from together.environment import ProxyEnvironment, StartEnvironment, raw, target
 
 ONE = {"mpn": "SN74S74N"}
 MADE = re.compile(r"[0-9a-f]{16}")
-TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 
 
 def lines(log_output: io.StringIO) -> list[dict[str, Any]]:
@@ -33,12 +32,6 @@ async def test_invalid_request_id_is_replaced(environment: ProxyEnvironment, giv
 
 async def test_request_id_equal_to_the_api_key_is_replaced(environment: ProxyEnvironment) -> None:
     assert MADE.fullmatch(await id_for(environment, X_Request_Id=running_proxy.KEY))
-
-
-async def test_trace_id_becomes_the_request_id_where_none_is_sent(environment: ProxyEnvironment) -> None:
-    parent = f"00-{TRACE}-00f067aa0ba902b7-01"
-    assert await id_for(environment, traceparent=parent) == TRACE
-    assert await id_for(environment, traceparent=parent, X_Request_Id="mine") == "mine"
 
 
 async def test_every_log_line_of_a_request_has_its_id(

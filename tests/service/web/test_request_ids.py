@@ -1,4 +1,4 @@
-"""Ids of requests: the client's, its trace's, or a new one; never the API key."""
+"""Ids of requests: the client's, or a new one; never the API key."""
 
 import string
 
@@ -7,26 +7,22 @@ import pytest
 from proxy.redaction import Redaction
 from proxy.web.middleware import RequestIds
 
-KEY = "0af7651916cd43dd8448eb211c80319c"  # which a trace's id could be, too
+KEY = "0af7651916cd43dd8448eb211c80319c"
 REDACTION = Redaction(is_key=lambda text: text == "OURS")
-TRACE = f"00-{KEY}-b7ad6b7169203331-01"
 
 
 @pytest.mark.parametrize(
     "query", [f"apikey={KEY}", f"apikey%5B%5D={KEY}", f"apikey[0]={KEY}", f"%61pikey={KEY}", f"apikey=%30{KEY[1:]}"]
 )
 def test_id_that_is_the_api_key_of_the_request_is_not_used(query: str) -> None:
-    ids = RequestIds(REDACTION)
-    for given, trace in ((KEY, None), (None, TRACE), (KEY, TRACE)):
-        assert ids.resolve(given, trace, f"/v3/parts/match?queries=[]&{query}") != KEY
+    assert RequestIds(REDACTION).resolve(KEY, f"/v3/parts/match?queries=[]&{query}") != KEY
 
 
 def test_other_id_is_used() -> None:
     ids = RequestIds(REDACTION)
     target = "/v3/parts/match?apikey=a-key&queries=[]"
-    assert ids.resolve("an-id", TRACE, target) == "an-id"
-    assert ids.resolve(None, TRACE, target) == KEY
-    assert ids.resolve("OURS", None, target) != "OURS"
+    assert ids.resolve("an-id", target) == "an-id"
+    assert ids.resolve("OURS", target) != "OURS"
 
 
 CHARACTERS = string.ascii_letters + string.digits + "._-"
@@ -37,8 +33,5 @@ CHARACTERS = string.ascii_letters + string.digits + "._-"
 def test_api_key_with_an_encoded_character_is_recognized(character: str, hexadecimal: str) -> None:
     given = f"id{character}id"
     encoded = f"id%{hexadecimal.format(ord(character))}id"
-    assert RequestIds(REDACTION).resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given
-    assert (
-        RequestIds(REDACTION).resolve(given, None, f"/v3/parts/match?queries=%5B%5D&apikey=a-key&mpn={encoded}")
-        == given
-    )
+    assert RequestIds(REDACTION).resolve(given, f"/v3/parts/match?queries=%5B%5D&apikey={encoded}") != given
+    assert RequestIds(REDACTION).resolve(given, f"/v3/parts/match?queries=%5B%5D&apikey=a-key&mpn={encoded}") == given
