@@ -13,11 +13,11 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, TextIO, cast
@@ -41,17 +41,12 @@ CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream, and eac
 _FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
 # Words, hyphens and abbreviations: no digit, nothing longer than a word, so no key and no id.
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
-_PLAIN = re.compile(r"[^\s=\"']*")  # a value that needs no quotes
 # Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
 
 
-# The end of a request: level, time in seconds since 1970, and the values of these fields; None is left out.
-RequestLine = tuple[str, float, tuple[str | float | None, ...]]
-_NAMES = (
-    *("address", "application", "cache", "error", "key", "method", "ms", "parts"),
-    *("request", "route", "status"),
-)
+# Fields of the line of a request, in the order of their values.
+_NAMES = ("address", "application", "cache", "error", "key", "method", "ms", "parts", "request", "route", "status")
 
 
 class Output:
@@ -66,13 +61,12 @@ class Output:
         self._descriptor: int | None = None
         with suppress(OSError):  # a stream in memory has none
             self._descriptor = stream.fileno()
-        self.text: Callable[[RequestLine], str] = repr
         # Garbage collection may run a destructor that logs anywhere, also in `put`, which may be called within itself.
-        self._lines: queue.SimpleQueue[str | RequestLine | None] | None = None
+        self._lines: queue.SimpleQueue[str | None] | None = None
 
-    def write(self, line: str | RequestLine) -> None:
+    def write(self, line: str) -> None:
         if self._lines is None:
-            self._write(line if isinstance(line, str) else self.text(line))
+            self._write(line)
         elif self._lines.qsize() < LINES_MAX:
             self._lines.put(line)
         else:
@@ -107,10 +101,9 @@ class Output:
         except OSError:
             Output.dropped += 1
 
-    def _write_queued(self, queued: "queue.SimpleQueue[str | RequestLine | None]", descriptor: int) -> None:
-        """Write lines, up to the end (None), every BATCH_SECONDS: to wake the thread for each costs more than the line,
-        and to make the texts of many at once takes a third of the time. The thread may be blocked here when the process
-        ends, so it has no lock that is needed then."""
+    def _write_queued(self, queued: "queue.SimpleQueue[str | None]", descriptor: int) -> None:
+        """Write lines, up to the end (None), every BATCH_SECONDS. The thread may be blocked when the process ends, so
+        it has no lock that is needed then."""
         while True:
             gathered = [queued.get()]
             while True:
@@ -119,7 +112,7 @@ class Output:
                 if not gathered:
                     break
                 lines = [line for line in gathered if line is not None]
-                data = _encoded("".join([line if isinstance(line, str) else self.text(line) for line in lines]))
+                data = _encoded("".join(lines))
                 try:
                     while data:
                         data = data[_write_some(descriptor, data) :]
@@ -143,20 +136,17 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-_request_log: tuple[int, Output] | None = None
+_request_log: tuple[int, Output, Processor | None] | None = None  # least level, stream, renderer of all but plain lines
 
 
 def configure(level: str, format_: str, stream: TextIO | Output) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
     global _request_log  # noqa: PLW0603 - like structlog's configuration, which it goes with
     output = stream if isinstance(stream, Output) else Output(stream)
-    renderer: Processor = _line
+    renderer: Processor = structlog.dev.ConsoleRenderer(colors=output.at_terminal, pad_event_to=0)
     if format_ == "json":
         renderer = structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
-    elif output.at_terminal:
-        renderer = structlog.dev.ConsoleRenderer(colors=True, pad_event_to=0)
-    output.text = _request_text if renderer is _line else partial(_rendered, renderer)
-    _request_log = LEVELS[level], output
+    _request_log = LEVELS[level], output, renderer if format_ == "json" or output.at_terminal else None
     structlog.configure(
         processors=[add_context, reduce_exception, hide_keys, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
@@ -181,30 +171,17 @@ def log_uncaught_exceptions() -> None:
 
 
 def request_completed(level: str, time: float, values: tuple[str | float | None, ...]) -> None:
-    """Log the end of a request, with the values of _NAMES, of which none has text of its client."""
-    if _request_log is not None and LEVELS[level] >= _request_log[0]:
-        _request_log[1].write((level, time, values))
-
-
-def _request_text(line: RequestLine) -> str:
-    """Return what _line returns for it, in a fifth of the time."""
-    level, time, (address, application, cache, error, key, method, ms, parts, request, route, status) = line
-    owner = "" if application is None else f" application={application}"
-    cached = "" if cache is None else f" cache={cache}"
-    failure = "" if error is None else f" error={error}"
-    named = "" if key is None else f" key={key}"
-    cost = "" if parts is None else f" parts={parts}"
-    return (
-        f"{_iso(time)} [{level:<9}] request completed address={address}{owner}{cached}{failure}{named} method={method} "
-        f"ms={ms}{cost} request={request} route={route} status={status}\n"
-    )
-
-
-def _rendered(renderer: Processor, line: RequestLine) -> str:
-    level, time, values = line
-    event: EventDict = {name: value for name, value in zip(_NAMES, values, strict=True) if value is not None}
-    event.update(event="request completed", level=level, timestamp=_iso(time))
-    return f"{renderer(None, level, event)!s}\n"
+    """Log the end of a request, with the values of _NAMES, of which none has text of its client; None is left out."""
+    if _request_log is None or LEVELS[level] < _request_log[0]:
+        return
+    _, output, renderer = _request_log
+    named = [(name, value) for name, value in zip(_NAMES, values, strict=True) if value is not None]
+    if renderer is None:  # what structlog's ConsoleRenderer returns, in an eighth of the time
+        fields = " ".join([f"{name}={value}" for name, value in named])
+        output.write(f"{_iso(time)} [{level:<9}] request completed {fields}\n")
+    else:
+        event: EventDict = {**dict(named), "event": "request completed", "level": level, "timestamp": _iso(time)}
+        output.write(f"{renderer(None, level, event)!s}\n")
 
 
 def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
@@ -272,14 +249,6 @@ def _iso(moment: float) -> str:
 @lru_cache(maxsize=2)
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _line(logger: Any, method: str, event: EventDict) -> str:  # noqa: ARG001  (structlog's shape)
-    """Return a line as structlog's ConsoleRenderer has it without colors, which takes four times as long."""
-    words = [f"{event.pop('timestamp')} [{event.pop('level'):<9}] {event.pop('event')}"]
-    for key, value in sorted(event.items()):
-        words.append(f"{key}={value if isinstance(value, str) and _PLAIN.fullmatch(value) else repr(value)}")
-    return " ".join(words)
 
 
 def _chain(exception: BaseException) -> Iterator[BaseException]:
