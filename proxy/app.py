@@ -18,7 +18,7 @@ from proxy.gateway.recording import Recorder
 from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
-from proxy.kit.periodic import PeriodicTask
+from proxy.kit.tasks import PeriodicTask
 from proxy.telemetry import metrics as metering
 from proxy.telemetry.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader

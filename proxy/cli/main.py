@@ -11,7 +11,7 @@ import typer
 from typer import core
 
 from proxy import __version__, errors
-from proxy.kit import extras, shipped, wording
+from proxy.kit import shipped, wording
 
 COMMANDS = {
     "init": "proxy.cli.init.init",
@@ -138,7 +138,7 @@ def main() -> None:
         _end("aborted", not_run or 1)
     except Exception as error:
         if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-            _end(f"{error.name} is not installed; {extras.install_line(EXTRAS[error.name])}", not_run or 2)
+            _end(f"{error.name} is not installed; {wording.install_line(EXTRAS[error.name])}", not_run or 2)
         if not_run is None:
             raise
         traceback.print_exc()

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from proxy import __version__, config, errors, server, sockets, worker
 from proxy.cli import embedded
 from proxy.config import loader
-from proxy.kit import extras, shipped, wording
+from proxy.kit import shipped, wording
 from proxy.telemetry import log, metrics
 
 SANDBOX_HOST = "127.0.0.1"
@@ -86,7 +86,7 @@ class Service:
         listen, admin = self._settings.listen, self._settings.admin
         has_sandbox = self._settings.upstream == "sandbox"
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
-            raise errors.ConfigError(f"upstream: sandbox is not installed; {extras.install_line('sandbox')}")
+            raise errors.ConfigError(f"upstream: sandbox is not installed; {wording.install_line('sandbox')}")
         if admin and admin.port and admin.port == listen.port:
             raise errors.ConfigError(
                 f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"

@@ -26,7 +26,7 @@ from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import V3Objects
 from proxy.kit import shipped
 from proxy.kit.clock import Clock
-from proxy.kit.periodic import PeriodicTask
+from proxy.kit.tasks import PeriodicTask
 from proxy.mapping import loader
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening

@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.gateway.applications import Application
 from proxy.gateway.batches import Send
 from proxy.kit.clock import Clock
-from proxy.kit.single_flight import SingleFlight
+from proxy.kit.tasks import SingleFlight
 from proxy.planning.listing import FRESH_SECONDS, Listing
 from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ListDefinition

@@ -9,8 +9,7 @@ from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
 from proxy.gateway.free_operations import Lists
 from proxy.gateway.quota import ExhaustedQuotas, KnownUsage
-from proxy.kit.clock import Clock
-from proxy.kit.windows import SlidingWindow, Window
+from proxy.kit.clock import Clock, SlidingWindow, Window
 from proxy.kit.wording import counted
 from proxy.mapping import loader
 from proxy.planning.projection_cache import ProjectionCache

@@ -6,7 +6,7 @@ from typing import Any
 
 from proxy import errors
 from proxy.gateway.assembly import Gateway
-from proxy.kit.single_flight import SingleFlight
+from proxy.kit.tasks import SingleFlight
 from proxy.upstream.identity import Credentials
 from proxy.upstream.sending import PROBE
 

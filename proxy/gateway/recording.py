@@ -11,7 +11,7 @@ import structlog
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.periodic import PeriodicTask
+from proxy.kit.tasks import PeriodicTask
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT_DAYS, DAY_SECONDS, FAILURE
 from proxy.store.store import Store

@@ -1,7 +1,9 @@
-"""Clocks, passed to constructors so that tests control the time."""
+"""Clocks, passed to constructors so that tests control the time, and limits of a rate by them."""
 
 import functools
 import time
+from collections import deque
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -40,3 +42,32 @@ class ManualClock:
     def advance(self, seconds: float) -> None:
         """Move the clock forward by `seconds`."""
         self._now += seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Limit of `count` requests within any `seconds`."""
+
+    count: int
+    seconds: float
+
+
+class SlidingWindow:
+    """Rate limit of one process: exact, because it has the times of the last requests, as many as the window allows."""
+
+    def __init__(self, window: Window, clock: Clock) -> None:
+        self._window, self._clock = window, clock
+        self._taken: deque[float] = deque(maxlen=window.count)
+
+    def try_take(self) -> float:
+        """Count a request and return 0.0, or count none and return the seconds until it is allowed."""
+        wait = self.wait()
+        if wait == 0.0:
+            self._taken.append(self._clock.monotonic())
+        return wait
+
+    def wait(self) -> float:
+        """Return the seconds until a request is allowed; counts none."""
+        if len(self._taken) < self._window.count:
+            return 0.0
+        return max(0.0, self._taken[0] + self._window.seconds - self._clock.monotonic())

@@ -42,3 +42,9 @@ def duration(seconds: float) -> str:
 def rfc3339(seconds: float) -> str:
     """Format a time in seconds since 1970 as RFC 3339 in UTC, to whole seconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def install_line(extras: str) -> str:
+    """Return where and how `extras` are installed. Not from an index, which does not have the program."""
+    sandbox = " ./sandbox" if "sandbox" in extras else ""
+    return f"in a copy of the project, run: pip install '.[{extras}]'{sandbox}"

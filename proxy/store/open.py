@@ -2,7 +2,7 @@
 
 from proxy import config, errors
 from proxy.config import store_place
-from proxy.kit import extras
+from proxy.kit import wording
 from proxy.kit.clock import Clock
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
@@ -22,4 +22,4 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error}") from error
     except ImportError as error:
-        raise errors.ConfigError(f"store: Redis needs another package; {extras.install_line('redis')}") from error
+        raise errors.ConfigError(f"store: Redis needs another package; {wording.install_line('redis')}") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from proxy import errors
-from proxy.kit.windows import Window
+from proxy.kit.clock import Window
 from proxy.model import Seen
 from proxy.store import begin, finish, protocol
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Usage

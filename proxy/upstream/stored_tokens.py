@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from proxy import errors
-from proxy.kit.clock import Clock
-from proxy.kit.windows import Window
+from proxy.kit.clock import Clock, Window
 from proxy.store.store import Store
 from proxy.upstream.identity import AccessToken, Credentials
 

@@ -16,7 +16,7 @@ import structlog
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.kit.single_flight import SingleFlight
+from proxy.kit.tasks import SingleFlight
 from proxy.store.store import Store
 from proxy.telemetry.metrics import Metrics
 from proxy.upstream import identity

@@ -13,7 +13,7 @@ from aiohttp import hdrs, web
 
 from proxy import config, errors
 from proxy.gateway.core import Applications, Client
-from proxy.kit.windows import SlidingWindow, Window
+from proxy.kit.clock import SlidingWindow, Window
 from proxy.telemetry.metrics import Metrics
 from proxy.telemetry.seen import SeenRequests
 from proxy.web.routing import STATE, ClientAddress

@@ -6,7 +6,7 @@ import json
 import pytest
 from support import log_lines
 
-from proxy.kit.periodic import PeriodicTask
+from proxy.kit.tasks import PeriodicTask
 
 SECONDS = 20.0  # that a condition may take before its test fails
 

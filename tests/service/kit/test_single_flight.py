@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from proxy.kit import single_flight
+from proxy.kit import tasks
 
 
 class Work:
@@ -25,8 +25,8 @@ class Work:
 
 
 @pytest.fixture
-def flight() -> single_flight.SingleFlight[str, str]:
-    return single_flight.SingleFlight("test flight")
+def flight() -> tasks.SingleFlight[str, str]:
+    return tasks.SingleFlight("test flight")
 
 
 async def callers(flight: Any, work: Any, count: Any, key: str = "key") -> Any:
@@ -36,7 +36,7 @@ async def callers(flight: Any, work: Any, count: Any, key: str = "key") -> Any:
     return tasks
 
 
-async def test_callers_of_one_key_share_one_execution(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_callers_of_one_key_share_one_execution(flight: tasks.SingleFlight[str, str]) -> None:
     work = Work()
     tasks = await callers(flight, work, 5)
     work.go.set()
@@ -44,7 +44,7 @@ async def test_callers_of_one_key_share_one_execution(flight: single_flight.Sing
     assert work.begun == 1
 
 
-async def test_result_is_not_kept_afterwards(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_result_is_not_kept_afterwards(flight: tasks.SingleFlight[str, str]) -> None:
     work = Work()
     work.go.set()
     await flight.run("key", work)
@@ -52,7 +52,7 @@ async def test_result_is_not_kept_afterwards(flight: single_flight.SingleFlight[
     assert work.begun == 2
 
 
-async def test_error_is_shared_and_not_kept(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_error_is_shared_and_not_kept(flight: tasks.SingleFlight[str, str]) -> None:
     work = Work(ValueError("no"))
     tasks = await callers(flight, work, 3)
     work.go.set()
@@ -64,7 +64,7 @@ async def test_error_is_shared_and_not_kept(flight: single_flight.SingleFlight[s
 
 @pytest.mark.parametrize("leaving", [0, 1])
 async def test_cancelled_caller_does_not_cancel_the_execution(
-    flight: single_flight.SingleFlight[str, str], leaving: int
+    flight: tasks.SingleFlight[str, str], leaving: int
 ) -> None:
     work = Work()
     tasks = await callers(flight, work, 2)
@@ -77,7 +77,7 @@ async def test_cancelled_caller_does_not_cancel_the_execution(
 
 
 async def test_error_without_callers_is_not_reported_as_unhandled(
-    flight: single_flight.SingleFlight[str, str], caplog: pytest.LogCaptureFixture
+    flight: tasks.SingleFlight[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     work = Work(ValueError("nobody hears"))
     (task,) = await callers(flight, work, 1)
@@ -90,7 +90,7 @@ async def test_error_without_callers_is_not_reported_as_unhandled(
     assert await flight.run("key", work) == "again"
 
 
-async def test_close_cancels_executions(flight: single_flight.SingleFlight[str, str]) -> None:
+async def test_close_cancels_executions(flight: tasks.SingleFlight[str, str]) -> None:
     running = flight.start("running", Work())
     await asyncio.sleep(0)
     unstarted = flight.start("unstarted", Work())

@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.kit import clock, windows
+from proxy.kit import clock
 
 
 def test_refusal_returns_seconds_until_allowed() -> None:
     turned = clock.ManualClock(100.0)
-    limiter = windows.SlidingWindow(windows.Window(1, 10.0), turned)
+    limiter = clock.SlidingWindow(clock.Window(1, 10.0), turned)
     limiter.try_take()
     turned.advance(4.0)
     assert limiter.try_take() == 6.0
@@ -19,7 +19,7 @@ def test_refusal_returns_seconds_until_allowed() -> None:
 @given(st.integers(1, 4), st.integers(1, 8), st.lists(st.integers(0, 4), max_size=60))
 def test_window_agrees_with_counting_all_requests(count: int, seconds: int, steps: list[int]) -> None:
     turned = clock.ManualClock(0.0)
-    limiter = windows.SlidingWindow(windows.Window(count, seconds), turned)
+    limiter = clock.SlidingWindow(clock.Window(count, seconds), turned)
     log: list[float] = []
     for step in steps:
         turned.advance(step)

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from proxy.kit.clock import ManualClock
-from proxy.kit.windows import Window
+from proxy.kit.clock import ManualClock, Window
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT, FAILURE, SEEN_MAX, UNKNOWN_KEY
 from proxy.store.store import Store
