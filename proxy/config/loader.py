@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from proxy import config, errors
-from proxy.config import base, secret, store_place
+from proxy.config import base, secret
 from proxy.kit import located_yaml
 from proxy.kit.located_yaml import Trail
 
@@ -147,7 +147,7 @@ class _Reader(base.Blocks):
             if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
                 raise
             text = ABSENT
-        return store_place.parse(text, self._file, self._environ) if kind is secret.StoreUrl else kind(text)
+        return secret.StoreUrl.parse(text, self._file, self._environ) if kind is secret.StoreUrl else kind(text)
 
     def _note_secret(self, kind: type[Any], raw: str) -> None:
         """Note the file in which a secret is; an address is one only with a password."""

@@ -6,14 +6,19 @@ Made while the configuration is read; the messages of ValueError never hold the 
 import hashlib
 import ipaddress
 import re
+import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from proxy import errors
 
 FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
 TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
 
 _PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
+_REDIS = re.compile(r"(rediss?|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
 
@@ -58,9 +63,43 @@ class OperatorsToken(Secret):
 
 
 class StoreUrl(Secret):
-    """Address of the store: `memory:`, `sqlite`, `sqlite:PATH` or a Redis URL, which may contain a password."""
+    """Address of the store: `memory:`, `sqlite:PATH` or a Redis URL, which may contain a password."""
 
     __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str, config_file: Path, environ: Mapping[str, str]) -> "StoreUrl":
+        """Parse the setting `store`. A relative path is relative to the configuration file; without a path, the file is
+        in systemd's state directory, else beside the configuration file, and has its name. Raises ValueError."""
+        if text == "memory:" or _REDIS.match(text):
+            return cls(text)
+        scheme, separator, path = text.partition(":")
+        if scheme != "sqlite" or (separator and not path):
+            raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
+        if path:
+            file = config_file.parent / Path(path).expanduser()
+        else:
+            folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
+            file = Path(folder or config_file.parent, config_file.name).with_suffix(".sqlite")
+        return cls(f"sqlite:{file.absolute()}")
+
+    @property
+    def file(self) -> Path | None:
+        """The file of an SQLite store; None for another store."""
+        scheme, _, path = self.reveal().partition(":")
+        return Path(path) if scheme == "sqlite" else None
+
+    def usable_file(self) -> Path | None:
+        """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
+        file = self.file
+        with suppress(PermissionError):  # opening the file says so
+            if file is not None and not file.parent.exists():
+                # A mistyped path, or a disk that is not mounted: usage would begin from zero.
+                raise errors.ConfigError(
+                    f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, "
+                    f"or make the folder: mkdir -p {shlex.quote(str(file.parent))}"
+                )
+        return file
 
     @property
     def shown(self) -> str:

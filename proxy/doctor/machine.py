@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import config, errors, sockets
-from proxy.config import loader, store_place
+from proxy.config import loader
 from proxy.doctor.check import Problem, Subject
 from proxy.gateway.core import Gateway, StoredState
 from proxy.kit.wording import counted
@@ -44,7 +44,7 @@ async def _is_there(settings: config.Config, subject: Subject) -> bool:
     """Return whether the store can be used as it is. One that does not exist is not made: it would belong to whoever
     runs the check."""
     try:
-        file = store_place.usable_file(settings.store)
+        file = settings.store.usable_file()
         if settings.store.reveal() == "memory:" or (file is not None and not file.exists()):
             return False
         state = await StoredState.open(settings, subject.clock)
@@ -58,7 +58,7 @@ async def _is_there(settings: config.Config, subject: Subject) -> bool:
 async def store(subject: Subject, _: str) -> str:
     """Try the store out, and say which client ids have their usage in it."""
     url = subject.settings.store
-    file, clients = store_place.file_of(url), f"usage of {', '.join(_client_ids(subject.settings))}"
+    file, clients = url.file, f"usage of {', '.join(_client_ids(subject.settings))}"
     if url.reveal() == "memory:":
         text = "in memory: usage and tokens are lost when the service stops"
         raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
@@ -107,7 +107,7 @@ async def listening(subject: Subject, _: str) -> str:
 
 async def disk(subject: Subject, _: str) -> str:
     """Compare the free space with what the store may grow by."""
-    file = store_place.file_of(subject.settings.store)
+    file = subject.settings.store.file
     if file is None:
         return "the store is not on this disk"
     return await asyncio.to_thread(_space, file, subject.settings.cache.bytes)

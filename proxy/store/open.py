@@ -1,7 +1,6 @@
 """Opens the store that the setting `store` names: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis."""
 
 from proxy import config, errors
-from proxy.config import store_place
 from proxy.kit import wording
 from proxy.kit.clock import Clock
 from proxy.store.sqlite import SqliteStore
@@ -12,7 +11,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
     """Open a store, to be closed by the caller. `worker`: a name that no other process has at the same time;
     `cache_bytes`: that results and parts may have. Raises ConfigError."""
     try:
-        file = store_place.usable_file(url)
+        file = url.usable_file()
         if file is not None or url.reveal() == "memory:":
             return await SqliteStore.open(file, clock, worker, cache_bytes)
         # Imported here only: the package is an extra (redis).

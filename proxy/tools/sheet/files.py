@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
-from proxy.config import store_place
+from proxy.kit import shipped
 
 SIZE_MAX = 1 << 26  # bytes of a list
 
@@ -30,14 +30,14 @@ class State(msgspec.Struct):
 def state() -> State:
     """Return what runs remember, in the state folder. A file that cannot be read is as good as none."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((store_place.state_folder() / "sheet.json").read_bytes(), type=State)
+        return msgspec.json.decode((shipped.state_folder() / "sheet.json").read_bytes(), type=State)
     return State()
 
 
 @contextlib.contextmanager
 def changed_state() -> Iterator[State]:
     """Yield the state, and save it. Without a saved one copies get other names, and logins begin anew."""
-    found, folder = state(), store_place.state_folder()
+    found, folder = state(), shipped.state_folder()
     yield found
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)

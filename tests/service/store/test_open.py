@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
-from proxy import errors
-from proxy.config import store_place
+from proxy import config, errors
 from proxy.kit.clock import ManualClock
 from proxy.store import open as opening
 
 
 async def open_and_close(url: str, time: ManualClock, config_file: Path, environ: Any = None) -> None:
-    place = store_place.parse(url, config_file, environ or {})
+    place = config.StoreUrl.parse(url, config_file, environ or {})
     store = await opening.open_store(place, time, worker="one", cache_bytes=10**6)
     await store.put_value("a", "", 1)
     await store.aclose()
