@@ -1,4 +1,4 @@
-"""Run all benchmarks, print their rows, and write them to docs/explanation/performance.md: `make bench`.
+"""Run all benchmarks, print their rows, and write them to bench/README.md: `make bench`.
 
 Compare ratios; absolute figures are those of one machine at one time. `python -m bench NAME …` runs some benchmarks and
 only prints them: the page always has one whole run. A goal is the least that a figure must be, or below 0 the most. The
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench import day, parts_list, request_way, service, store
 
-PAGE = Path(__file__).parents[1] / "docs/explanation/performance.md"
+PAGE = Path(__file__).parents[1] / "bench/README.md"
 BENCHES = {"service": service, "list": parts_list, "day": day, "store": store, "way": request_way}
 HEAD = "## Results\n"  # of the end of the page, which a run replaces
 

@@ -1,7 +1,7 @@
 """A team's day: what twelve programs request between two midnights, by the service, by the floor, and by the floor with
 an LRU cache of responses.
 
-The programs are of the kinds in docs/how-to/connect.md, their 13 000 lines drawn from 5 000 part numbers by Zipf's law.
+The programs are of the kinds in docs/connect.md, their 13 000 lines drawn from 5 000 part numbers by Zipf's law.
 The trace is data (team_day.jsonl): second of the day, program, and the part numbers or the word that it names. Requests
 are sent in this order, as fast as they are answered.
 """

@@ -7,16 +7,17 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docs import command_line, compatibility, first_minute, json_schema, man_page, v3_surface
+from docs import columns, command_line, first_minute, json_schema, man_page, nexar, v3_surface
 
 ROOT = Path(__file__).parents[1]
 PAGES: dict[str, Callable[[], str]] = {
-    "docs/reference/command-line.md": command_line.page,
-    "docs/reference/compare.schema.json": json_schema.page,
+    "docs/commands.md": command_line.page,
+    "docs/compare.schema.json": json_schema.page,
     "docs/v3bridge.1": lambda: man_page.page("v3bridge"),
     "sandbox/nexar-sandbox.1": lambda: man_page.page("nexar-sandbox"),
-    "docs/reference/v3-surface.md": v3_surface.page,
-    "docs/reference/compatibility.md": compatibility.page,
+    "docs/v3-today.md": v3_surface.page,
+    "docs/columns.md": columns.page,
+    "docs/nexar.md": nexar.page,
     "docs/images/first-minute.svg": first_minute.page,
 }
 

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-SECTION = re.compile(r"^## (.+)\n((?:(?!^## ).*\n?)*)", re.MULTILINE)
 PAGE = re.compile(r"\]\(([\w./-]+\.md)\)")
 
 project = "v3bridge"
@@ -12,8 +11,8 @@ version = re.search(r'"(.+)"', (ROOT / "proxy/__init__.py").read_text(encoding="
 copyright = "the v3bridge authors, Apache-2.0"
 
 extensions = ["myst_parser"]
-root_doc = "docs/index"
-include_patterns = ["docs/**.md", "*.md", "contract/*.md"]
+root_doc = "README"
+include_patterns = ["docs/*.md", "*.md", "bench/README.md", "contract/*.md"]
 # Headings get the anchors that GitHub gives them, so that a link works in both places.
 myst_heading_anchors = 4
 # Console output and JSON are shown shortened, which no highlighter accepts.
@@ -29,11 +28,10 @@ templates_path = ["templates"]
 
 
 def navigation(_app, docname, source):
-    """Make the site's navigation of the links on the index page: a caption for each of its sections."""
+    """Make the site's navigation of the links in the README's section Documentation."""
     if docname == root_doc:
-        for caption, text in SECTION.findall(source[0]):
-            pages = "\n".join(dict.fromkeys(PAGE.findall(text)))
-            source[0] += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n"
+        pages = "\n".join(dict.fromkeys(PAGE.findall(source[0].partition("## Documentation\n")[2])))
+        source[0] += f"\n```{{toctree}}\n:hidden:\n\n{pages}\n```\n"
 
 
 def setup(app):

@@ -1,6 +1,6 @@
 """JSON Schema (2020-12) of what `v3bridge compare --json` writes.
 
-`python -m docs` writes docs/reference/compare.schema.json; tests/project holds the file to it.
+`python -m docs` writes docs/compare.schema.json; tests/project holds the file to it.
 """
 
 import json

@@ -46,7 +46,7 @@ def page(program: str) -> str:
             ".SH NAME",
             *(_v3bridge() if program == "v3bridge" else _sandbox()),
             ".SH SEE ALSO",
-            "https://github.com/v3bridge/v3bridge/blob/main/docs/index.md",
+            "https://github.com/v3bridge/v3bridge#documentation",
             "",
         )
     )

@@ -10,4 +10,4 @@ from proxy.v3.description import surface_page
 
 def page() -> str:
     text = surface_page.page(loader.load(shipped.path("mappings")))
-    return citations.linked(text, Path(__file__).parent / "reference")
+    return citations.linked(text, Path(__file__).parent)

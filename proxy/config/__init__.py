@@ -1,4 +1,4 @@
-"""Settings of the service: types, defaults and limits; docs/reference/configuration.md says what they are for.
+"""Settings of the service: types, defaults and limits; docs/settings.md says what they are for.
 
 `loader.py` reads the YAML file and checks several settings together. The command line loads them once and passes each
 package the values that it needs. A description completes the words "it accepts" of an error message.

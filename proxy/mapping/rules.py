@@ -25,7 +25,7 @@ class ComputedValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Rule of one v3 field; docs/reference/mappings.md describes every key with an example.
+    """Rule of one v3 field.
 
     `from`     one path into the service's type, or several (then `through` takes them all); `^` starts at the
                object around (its type is the object's `under`), `.` is the value itself, `$name` the request's context

@@ -1,7 +1,7 @@
 """v3's facets, stats and spec_drilldown, made from upstream aggregations (contract v3-rest.md §3.6, graphql.md
 §1.2).
 
-Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/reference/v3-surface.md).
+Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/v3-today.md).
 """
 
 from collections import Counter

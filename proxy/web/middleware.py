@@ -26,7 +26,7 @@ from proxy.web.v3_routes import V3Routes
 
 log = structlog.get_logger()
 
-PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/how-to/deploy.md)"
+PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/run.md)"
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 
 X_REQUEST_ID = istr("X-Request-Id")  # no case folding at every look-up

@@ -138,6 +138,6 @@ def reader(tmp_path: Path, sandbox: running.Sandbox, needs_program: Callable[[st
 
 
 @pytest.mark.filterwarnings("ignore::schematics.deprecated.SchematicsDeprecationWarning")
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/migrate.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/first-ten-minutes.md"])
 def test_page_works_as_printed(reader: Reader, page: str) -> None:
     reader.follow(page)

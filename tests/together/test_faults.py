@@ -1,6 +1,6 @@
 """Faults of upstream and identity service: retries, what is never retried, and the circuit breaker.
 
-The facts of docs/explanation/faults.md. The upstream is scripted; everything goes over sockets.
+The facts of docs/something-is-wrong.md. The upstream is scripted; everything goes over sockets.
 """
 
 import asyncio

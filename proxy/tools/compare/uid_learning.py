@@ -127,7 +127,7 @@ def _objects(value: Any, within: str = "") -> Iterator[tuple[str, str, str, str 
 
 
 def _table(learned: LearnedUids, source: str) -> str:
-    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge compare. Setting `uids`: docs/how-to/connect.md."]
+    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge compare. Setting `uids`: docs/connect.md."]
     for kind, entries in learned.lines.items():
         lines.append(f"{kind}:")
         for entry in entries:

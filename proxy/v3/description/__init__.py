@@ -1,1 +1,1 @@
-"""Generator of docs/reference/v3-surface.md; not used in serving."""
+"""Generator of docs/v3-today.md; not used in serving."""

@@ -1,4 +1,4 @@
-"""Page docs/reference/v3-surface.md: paths, parameters, fields with their sources, what searches support, and errors.
+"""Page docs/v3-today.md: paths, parameters, fields with their sources, what searches support, and errors.
 
 `python -m docs` writes it. Its words and tables are in surface.md.j2.
 """

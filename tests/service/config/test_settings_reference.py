@@ -10,7 +10,7 @@ from proxy import config
 from proxy.config import base, loader
 
 FILE = Path(__file__).parents[3] / "config.yaml"
-PAGE = Path(__file__).parents[3] / "docs/reference/configuration.md"
+PAGE = Path(__file__).parents[3] / "docs/settings.md"
 CREDENTIALS = {"NEXAR_CLIENT_ID": "id", "NEXAR_CLIENT_SECRET": "secret"}
 
 

@@ -1,4 +1,4 @@
-"""Differences that the two services cannot help, in the words of docs/reference/v3-surface.md: they never count.
+"""Differences that the two services cannot help, in the words of docs/v3-today.md: they never count.
 
 Each has the form that the candidate's value must have: an ignored link still has to be a link, and not that of another
 element of the response (relations.py).

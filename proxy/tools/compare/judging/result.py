@@ -1,6 +1,6 @@
 """Result of a comparison: comparisons are added up, and made an immutable value of which reports are functions.
 
-Its JSON form is what `--json` writes; docs/reference/compare.schema.json describes it. Texts may come from client data
+Its JSON form is what `--json` writes; docs/compare.schema.json describes it. Texts may come from client data
 and hold no key. Times are seconds since 1970.
 """
 

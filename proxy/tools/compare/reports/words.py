@@ -137,7 +137,7 @@ def _rules(result: ComparisonResult) -> Iterator[str]:
 
 def _last(result: ComparisonResult) -> Iterator[str]:
     if result.verdict == "ready":
-        yield "Point the clients at the candidate, as docs/how-to/connect.md describes."
+        yield "Point the clients at the candidate, as docs/connect.md describes."
     else:
         yield "Then compare again: a comparison of recorded responses costs no parts."
 

@@ -52,7 +52,7 @@ async def test_facets_and_statistics_are_equal(compare: CompareRequests, q: str)
 
 
 async def test_sort_orders_are_equal(compare: CompareRequests) -> None:
-    """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/reference)."""
+    """Not by the tolerance of one quantity: the service can order by every tolerance only (docs/v3-today.md)."""
     able = [field for field in FIELDS if field not in TOLERANCES[1:]]
     orders = [_search(("sortby", f"{field} {way}")) for field in able for way in ("asc", "desc")]
     await _same(compare, orders)
