@@ -5,10 +5,8 @@ its children, which bring reports and end with them. What is imported before the
 """
 
 import gc
-import json
 import math
 import os
-import secrets
 import selectors
 import signal
 import socket
@@ -25,14 +23,9 @@ from proxy import app, config, errors, worker
 from proxy.telemetry import log as logging
 from proxy.telemetry import metrics
 
-STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off
-BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended early is replaced
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
-SEND_SECONDS = 5.0  # that the parent waits for a child that does not read
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 _STDIN = 0
-
-Main = Callable[[worker.Place, config.Config, socket.socket], None]  # what a process does with its pipe
 
 log = structlog.get_logger()
 
@@ -49,54 +42,11 @@ def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[co
     if admin and wanted.admin:
         admin = replace(wanted.admin, host=admin.host, port=admin.port)
     upstream = running.upstream if "sandbox" in (running.upstream, wanted.upstream) else wanted.upstream
-    merged = replace(wanted, listen=listen, admin=admin, store=running.store, upstream=upstream)
+    kept = {"store": running.store, "listen": listen, "admin": admin, "upstream": upstream}
     # Only the sandbox serves applications without credentials.
     if upstream != "sandbox" and any(each.client_id is None for each in wanted.applications.values()):
         raise errors.ConfigError("upstream: the change to sandbox, which needs no credentials, needs a restart")
-    names = ("store", "listen", "admin", "upstream")
-    return merged, [name for name in names if getattr(merged, name) != getattr(wanted, name)]
-
-
-class Child:
-    """A process in a place, forked when it is `due`; `pid` is 0 until then.
-
-    It has to report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported.
-    """
-
-    def __init__(self, place: worker.Place, main: Main, retry_in: float = 0.0) -> None:
-        self.place, self.main, self.retry_in = place._replace(name=secrets.token_hex(8)), main, retry_in
-        self.kind = "worker" if place.number else "sandbox"
-        self.due, self.deadline = time.monotonic() + retry_in, math.inf
-        self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
-        self._begun = b""  # a report that has not come as a whole
-        self.pipe, self.pipe_of_child = socket.socketpair()
-        self.pipe.settimeout(SEND_SECONDS)
-        self.sockets = {self.pipe, self.pipe_of_child, *place.opened.public, *place.opened.operators}
-
-    def hear(self) -> None:
-        """Read reports, or the end of the process."""
-        report = b""
-        with suppress(ConnectionError):
-            report = self.pipe.recv(65_536)
-        self.deadline = math.inf
-        if not report:
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-            self.exit = reason if self.serves else self.mistake or reason
-            return
-        *reports, self._begun = (self._begun + report).split(b"\n")
-        for each in reports:
-            self.mistake = json.loads(each)
-            if not self.serves and not self.mistake:
-                self.serves = True
-                log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
-
-    def successor(self) -> "Child":
-        """Return the next process of the place. It ends the reservations of those that have died since one served."""
-        is_steady = time.monotonic() - self.due >= STEADY_SECONDS
-        retry_in = 0.0 if is_steady else min(BACKOFF_MAX, self.retry_in * 2.0 or BACKOFF_FIRST)
-        ended = (self.place.name,) if self.serves else (*self.place.ended, self.place.name)
-        return Child(self.place._replace(ended=ended), self.main, retry_in)
+    return replace(wanted, **kept), [name for name, each in kept.items() if each != getattr(wanted, name)]
 
 
 class Server:
@@ -109,7 +59,7 @@ class Server:
     def __init__(
         self,
         settings: config.Config,
-        children: Sequence[Child],
+        children: Sequence[worker.Child],
         *,
         read: Callable[[], config.Config],
         resolve: Callable[[config.Config], config.Config],
@@ -189,7 +139,7 @@ class Server:
             log.error(f"{child.kind} exited", worker=child.place.number, exit=child.exit, retry_in=successor.retry_in)
             self._children.append(successor)
 
-    def _wait(self) -> list[Child]:
+    def _wait(self) -> list[worker.Child]:
         """Start children that are due, kill those that are late, wait, and return those that have ended."""
         for child in self._children:
             if not child.pid and child.due <= time.monotonic():
@@ -210,7 +160,7 @@ class Server:
             metrics.forget_gauges(child.pid)
         return ended
 
-    def _fork(self, child: Child) -> None:
+    def _fork(self, child: worker.Child) -> None:
         self._selector.register(child.pipe, selectors.EVENT_READ, child.hear)
         child.deadline = time.monotonic() + REPORT_SECONDS
         try:
@@ -222,7 +172,7 @@ class Server:
             self._become(child)
         child.pipe_of_child.close()
 
-    def _become(self, child: Child) -> NoReturn:
+    def _become(self, child: worker.Child) -> NoReturn:
         """Be a child, which Ctrl-C at a terminal reaches, too: the parent ends it."""
         code = 1
         try:

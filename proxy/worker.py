@@ -1,4 +1,5 @@
-"""Worker: a process forked by the parent (server.py), which serves until its pipe ends or SIGTERM stops it.
+"""Worker: a process forked by the parent (server.py), which serves until its pipe ends or SIGTERM stops it; and the
+parent's end of the pipe of such a process.
 
 The pipe brings the configurations of reloads, and takes a report after the start and after each of them. It ends when
 the parent closes it, and also when the parent has been killed.
@@ -8,11 +9,14 @@ import asyncio
 import gc
 import json
 import math
+import os
 import pickle
+import secrets
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -22,6 +26,9 @@ from proxy import app, config, errors, sockets
 from proxy.telemetry import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
+STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off
+BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended early is replaced
+SEND_SECONDS = 5.0  # that the parent waits for a child that does not read
 KILL_AFTER = 5.0  # seconds beyond config.STOP_SECONDS after which a worker is killed
 
 log = structlog.get_logger()
@@ -35,6 +42,51 @@ class Place(NamedTuple):
     opened: sockets.WorkerSockets
     name: str = ""
     ended: Sequence[str] = ()
+
+
+Main = Callable[[Place, config.Config, socket.socket], None]  # what a process does with its pipe
+
+
+class Child:
+    """A process in a place, forked when it is `due`; `pid` is 0 until then.
+
+    It has to report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported.
+    """
+
+    def __init__(self, place: Place, main: Main, retry_in: float = 0.0) -> None:
+        self.place, self.main, self.retry_in = place._replace(name=secrets.token_hex(8)), main, retry_in
+        self.kind = "worker" if place.number else "sandbox"
+        self.due, self.deadline = time.monotonic() + retry_in, math.inf
+        self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
+        self._begun = b""  # a report that has not come as a whole
+        self.pipe, self.pipe_of_child = socket.socketpair()
+        self.pipe.settimeout(SEND_SECONDS)
+        self.sockets = {self.pipe, self.pipe_of_child, *place.opened.public, *place.opened.operators}
+
+    def hear(self) -> None:
+        """Read reports, or the end of the process."""
+        report = b""
+        with suppress(ConnectionError):
+            report = self.pipe.recv(65_536)
+        self.deadline = math.inf
+        if not report:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            self.exit = reason if self.serves else self.mistake or reason
+            return
+        *reports, self._begun = (self._begun + report).split(b"\n")
+        for each in reports:
+            self.mistake = json.loads(each)
+            if not self.serves and not self.mistake:
+                self.serves = True
+                log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
+
+    def successor(self) -> "Child":
+        """Return the next process of the place. It ends the reservations of those that have died since one served."""
+        is_steady = time.monotonic() - self.due >= STEADY_SECONDS
+        retry_in = 0.0 if is_steady else min(BACKOFF_MAX, self.retry_in * 2.0 or BACKOFF_FIRST)
+        ended = (self.place.name,) if self.serves else (*self.place.ended, self.place.name)
+        return Child(self.place._replace(ended=ended), self.main, retry_in)
 
 
 def order(settings: config.Config) -> bytes:

@@ -66,10 +66,10 @@ class Service:
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
         children = [
-            server.Child(worker.Place(number, each), run_worker) for number, each in enumerate(self._workers, 1)
+            worker.Child(worker.Place(number, each), run_worker) for number, each in enumerate(self._workers, 1)
         ]
         if self._sandbox is not None:
-            children.append(server.Child(worker.Place(0, self._sandbox), _run_sandbox))
+            children.append(worker.Child(worker.Place(0, self._sandbox), _run_sandbox))
         return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
 
     def _read(self) -> config.Config:

@@ -2,22 +2,22 @@
 
 from contextlib import ExitStack
 
-from proxy import server, sockets, worker
+from proxy import sockets, worker
 
 
 def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves() -> None:
     with ExitStack() as stack:
 
-        def entered(child: server.Child) -> server.Child:
+        def entered(child: worker.Child) -> worker.Child:
             for each in child.sockets:
                 stack.enter_context(each)
             return child
 
-        children = [entered(server.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run))]
+        children = [entered(worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run))]
         for _ in range(9):
             children.append(entered(children[-1].successor()))
         delays = [child.retry_in for child in children]
-        assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[server.BACKOFF_MAX] * 3]
+        assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[worker.BACKOFF_MAX] * 3]
         *dead, last = (child.place for child in children)
         assert last.ended == tuple(place.name for place in dead)
         children[-1].serves = True
@@ -25,7 +25,7 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
 
 
 def test_reports_that_come_together_or_in_pieces_are_read_one_by_one() -> None:
-    child = server.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run)
+    child = worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run)
     with child.pipe, child.pipe_of_child:
         started, refused = worker.report(), worker.report("upstream: is missing")
         for sent in (started + refused[:5], refused[5:]):
