@@ -224,7 +224,7 @@ class _Services:
             client_max_size=MAX_BODY,
             middlewares=[admin.require_valid_host, admin.restrict_admin(settings.admin_hosts)],
         )
-        self._identity = identities.create_service(
+        self._identity = identities.IdentityService(
             settings,
             self._applications,
             self._users,

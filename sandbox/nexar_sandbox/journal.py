@@ -46,11 +46,11 @@ class JournalTotals:
 
 
 class RequestJournal:
-    """The last `max_entries` entries, and totals since the last `clear`."""
+    """The last entries, and totals since the last `clear`."""
 
-    def __init__(self, clock: clocks.Clock, max_entries: int = MAX_ENTRIES) -> None:
+    def __init__(self, clock: clocks.Clock) -> None:
         self._clock = clock
-        self._entries: deque[JournalEntry] = deque(maxlen=max_entries)
+        self._entries: deque[JournalEntry] = deque(maxlen=MAX_ENTRIES)
         self._number = self._cleared = 0
         self.totals = JournalTotals()
 

@@ -20,24 +20,21 @@ EMAIL_ADDRESS = re.compile(r"[^@\s]+@[^@\s]+")
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """Owner of applications and users. `id` is a GUID, `created` in seconds since 1970; None: existed at the start."""
+    """Owner of applications and users. `id` is a GUID."""
 
     id: str
     name: str
-    created: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxUser:
-    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by werkzeug, `organization` an id, `created` as
-    of an organization."""
+    """A user. `id` is a GUID and the `sub` of tokens, `password` a hash by werkzeug, `organization` an id."""
 
     id: str
     email: str
     name: str
     password: str
     organization: str
-    created: float | None = None
 
     def __post_init__(self) -> None:
         if not EMAIL_ADDRESS.fullmatch(self.email):

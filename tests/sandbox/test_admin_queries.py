@@ -17,7 +17,6 @@ LIN = dataclasses.replace(
     email="lin@others.example",
     name="Lin van Others",
     organization=OTHERS.id,
-    created=1_700_000_100.0,
 )
 THEIRS = dataclasses.replace(
     applications.DEFAULT_APPLICATION,
@@ -94,7 +93,7 @@ async def test_a_user_token_shows_the_users_organization_instead_of_the_applicat
             "userName": "lin@others.example",
             "firstName": "Lin",
             "lastName": "van Others",
-            "createdDate": "2023-11-14T22:15:00Z",
+            "createdDate": "2023-11-14T22:13:20Z",
             "id": LIN.id,
         }
     ]

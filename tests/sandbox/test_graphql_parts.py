@@ -201,31 +201,6 @@ async def test_offers_are_found_by_their_references(caller: SandboxClient, catal
     assert found == [{"partId": TI, "sellerId": seller.company.id, "offer": offer}, None, None]
 
 
-async def test_a_cart_link_needs_a_seller_with_carts_and_its_own_offers(
-    caller: SandboxClient, catalog: store.Catalog
-) -> None:
-    part = catalog.part(TI)
-    assert part is not None
-    listed = [one for one in catalog.sellers_of(part) if one.offers and not one.is_broker]
-    able = next(one for one in listed if one.company.is_octocart_supported)
-    other = next(one for one in listed if not one.company.is_octocart_supported)
-    query = "query($i: [SupOctocartPartsBySellerInput!]!) { supOctocart(items: $i) { sellerId cartUrl } }"
-
-    def line(seller: records.SellerOffers) -> dict[str, Any]:
-        return {"partId": TI, "offerId": seller.offers[0].id, "quantity": 5}
-
-    items = [
-        {"sellerId": able.company.id, "items": [line(able)]},
-        {"sellerId": able.company.id, "items": [line(other)]},
-        {"sellerId": other.company.id, "items": [line(other)]},
-        {"sellerId": "none", "items": [line(able)]},
-    ]
-    links = (await caller.ask(query, {"i": items})).data["supOctocart"]
-    assert [link["sellerId"] for link in links] == [one["sellerId"] for one in items]
-    assert f"{able.offers[0].id}:5" in links[0]["cartUrl"]
-    assert [link["cartUrl"] for link in links[1:]] == [None, None, None]
-
-
 def test_an_unknown_country_has_its_code_as_name() -> None:
     assert offers.country_of("GB") == {"name": "United Kingdom", "countryCode": "GB", "continentCode": "EU"}
     assert offers.country_of("QQ") == {"name": "QQ", "countryCode": "QQ", "continentCode": ""}

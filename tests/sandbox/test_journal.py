@@ -39,10 +39,11 @@ async def test_journal_totals_count_requests_parts_and_faults(caller: SandboxCli
 
 
 def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
-    request_journal = journal.RequestJournal(clock.ManualClock(), max_entries=3)
-    for _ in range(5):
+    request_journal = journal.RequestJournal(clock.ManualClock())
+    begun = journal.MAX_ENTRIES + 2
+    for _ in range(begun):
         request_journal.finish(request_journal.begin("graphql"), is_complete=True)
-    assert [entry.number for entry in request_journal.entries] == [3, 4, 5]
-    assert [entry.number for entry in request_journal.last(2)] == [4, 5]
+    assert [entry.number for entry in request_journal.entries] == list(range(3, begun + 1))
+    assert [entry.number for entry in request_journal.last(2)] == [begun - 1, begun]
     assert request_journal.last(0) == []
-    assert request_journal.totals.requests == {"graphql": 5}
+    assert request_journal.totals.requests == {"graphql": begun}

@@ -5,7 +5,7 @@ from typing import Any
 from support import cases
 from support.sandbox_client import SandboxClient
 
-from nexar_sandbox.catalog import store, units
+from nexar_sandbox.catalog import units
 
 PART = "54445"
 OFFERS = (
@@ -55,23 +55,3 @@ async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxCl
     response = await caller.ask(f"{{ {field} }}")
     assert response.messages == [message]
     assert response.body["errors"][0]["path"] == [field.partition("(")[0]]
-
-
-async def test_a_cart_link_has_its_market_and_rejects_empty_lines(
-    caller: SandboxClient, catalog: store.Catalog
-) -> None:
-    part = catalog.part(PART)
-    assert part is not None
-    seller = next(one for one in catalog.sellers_of(part) if one.company.is_octocart_supported and one.offers)
-    query = (
-        "query($i: [SupOctocartPartsBySellerInput!]!) {"
-        ' supOctocart(items: $i, country: "DE", currency: "EUR") { cartUrl } }'
-    )
-
-    def cart(quantity: int) -> dict[str, Any]:
-        line = {"partId": PART, "offerId": seller.offers[0].id, "quantity": quantity}
-        return {"i": [{"sellerId": seller.company.id, "items": [line]}]}
-
-    (link,) = (await caller.ask(query, cart(3))).data["supOctocart"]
-    assert link["cartUrl"].endswith(f"?country=DE&currency=EUR&items={seller.offers[0].id}:3")
-    assert (await caller.ask(query, cart(0))).messages == ["quantity must be at least 1, not 0"]

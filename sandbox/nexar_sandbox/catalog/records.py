@@ -6,7 +6,7 @@ Names are the service's field names in snake case (contract graphql.md §1.2); i
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -293,20 +293,23 @@ class CatalogError(ValueError):
     """A catalog file that cannot be used; the message names the file, the line and the fault."""
 
 
-class PartLine(
-    msgspec.Struct, rename="camel", forbid_unknown_fields=True, omit_defaults=True, kw_only=True, frozen=True
-):
+# "": made when the line is read.
+_Id: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^([1-9][0-9]{0,8})?\Z")]
+_Uid: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
+
+
+class PartLine(_FileRecord, kw_only=True, frozen=True):
     """A part. Numbers in `specs` are in SI base units (temperatures in °C); `sku` and `codes` are by seller id."""
 
     mpn: str
     manufacturer: str
-    id: str = ""
+    id: _Id = ""
     category: str = ""
     description: str = ""
-    v3uid: str = ""
+    v3uid: _Uid = ""
     specs: dict[str, float | str] = {}
     aka: list[str] = []
-    redirected: list[str] = []
+    redirected: list[_Uid] = []
     series: str = ""
     datasheet: bool = True
     cad: bool | None = None

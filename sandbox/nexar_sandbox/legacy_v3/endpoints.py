@@ -1,12 +1,10 @@
 """HTTP endpoints of the legacy v3 service under both prefixes: errors and formats (JSON, JSONP, gzip)."""
 
-import codecs
 import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-import orjson
 from aiohttp import web
 
 from nexar_sandbox import journal, pages
@@ -89,7 +87,6 @@ def _nothing_there(_caller: service.LegacyRequest, request: web.Request) -> dict
 
 
 _CALLBACK = re.compile(r"\?|[A-Za-z_$][\w$.\[\]]{0,127}", re.ASCII)
-_JSON_ESCAPES = "v3bridge-json-escapes"  # name of a codec error handler
 _GZIP_FROM = 512
 
 
@@ -101,13 +98,13 @@ def response_style(parameters: query_string.QueryString) -> ResponseStyle:
 
 
 def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Request) -> web.Response:
-    return _response(_written(body, 4 if style.pretty else 2), 200, style, request)
+    return _response(_written(body, style), 200, style, request)
 
 
 def error_response(error: query_string.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
     """Return an error response in v3's JSON (§5)."""
     name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
-    body = _written({"__class__": name, "message": error.message}, 4 if style.pretty else 2)
+    body = _written({"__class__": name, "message": error.message}, style)
     return _response(body, 200 if style.always_ok else error.status, style, request)
 
 
@@ -115,25 +112,9 @@ def html_error_page(status: int) -> web.Response:
     return web.Response(text=pages.gateway_error(status), status=status, content_type="text/html")
 
 
-def _written(body: dict[str, Any], indent: int) -> bytes:
-    """JSON with sorted keys, escaped non-ASCII, and an indent of 2, or 4 for pretty_print, as in recorded bodies."""
-    if indent == 2:
-        try:
-            plain = orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS).decode()
-            return plain.encode("ascii", _JSON_ESCAPES)
-        except TypeError:  # a reference may be a number, or half a character, that orjson does not write
-            pass
-    return json.dumps(body, indent=indent, sort_keys=True).encode()
-
-
-def _escaped(error: UnicodeError) -> tuple[str, int]:
-    """Codec error handler: characters beyond ASCII become JSON escapes. Only they are visited, not the whole text."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
-
-
-codecs.register_error(_JSON_ESCAPES, _escaped)
+def _written(body: dict[str, Any], style: ResponseStyle) -> bytes:
+    """JSON as in recorded bodies: sorted keys, escaped non-ASCII, and an indent of 2, or 4 for pretty_print."""
+    return json.dumps(body, indent=4 if style.pretty else 2, sort_keys=True).encode()
 
 
 def _response(body: bytes, status: int, style: ResponseStyle, request: web.Request) -> web.Response:

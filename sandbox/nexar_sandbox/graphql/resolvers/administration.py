@@ -50,7 +50,7 @@ def _organization(organization: user_directory.Organization, info: context.Info)
         "applications": [_application(application, info) for application in _applications(organization.id, info)],
         "isDefault": True,
         "name": organization.name,
-        "createdDate": _created_date(organization.created, info),
+        "createdDate": _created_date(None, info),
         "id": organization.id,
     }
 
@@ -60,7 +60,7 @@ def _user(user: user_directory.SandboxUser, info: context.Info) -> dict[str, Any
         "userName": user.email,
         "firstName": user.given_name,
         "lastName": user.family_name,
-        "createdDate": _created_date(user.created, info),
+        "createdDate": _created_date(None, info),
         "id": user.id,
     }
 

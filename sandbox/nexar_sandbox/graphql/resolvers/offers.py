@@ -1,5 +1,5 @@
-"""Sellers, offers and prices of parts in the market of the query; offers by reference; cart links (contract graphql.md
-§2.5 and §2.6)."""
+"""Sellers, offers and prices of parts in the market of the query; offers by reference (contract graphql.md §2.5 and
+§2.6)."""
 
 import base64
 import hashlib
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from graphql import GraphQLFieldResolver
 
 from nexar_sandbox.catalog import records, units
-from nexar_sandbox.graphql import context, errors, limits
+from nexar_sandbox.graphql import context, limits
 
 SITE = "https://octopart.com"
 
@@ -109,37 +109,6 @@ def _part_offer(info: context.Info, market: context.Market, part_id: str, offer_
     return None
 
 
-def octocart(
-    _root: None,
-    info: context.Info,
-    items: list[dict[str, Any]],
-    country: str | None = None,
-    currency: str | None = None,
-) -> list[dict[str, str | None]]:
-    """One link per seller, in a form of our own. Raises ServiceError for an invalid quantity."""
-    for cart in items:
-        for item in cart["items"]:
-            if item["quantity"] < 1:
-                raise errors.ServiceError(f"quantity must be at least 1, not {item['quantity']}")
-    return [_cart(info, cart["sellerId"], cart["items"], country or "US", currency or "USD") for cart in items]
-
-
-def _cart(
-    info: context.Info, seller_id: str, items: Sequence[Mapping[str, Any]], country: str, currency: str
-) -> dict[str, str | None]:
-    seller = info.context.catalog.company(seller_id)
-    # The link is null, and no error, for a seller without carts.
-    if seller is None or not seller.is_octocart_supported or not items:
-        return {"sellerId": seller_id, "cartUrl": None}
-    market = context.Market(country, currency)
-    offers = [_part_offer(info, market, item["partId"], item["offerId"]) for item in items]
-    if any(offer is None or offer.seller_id != seller_id for offer in offers):
-        return {"sellerId": seller_id, "cartUrl": None}
-    lines = ",".join(f"{item['offerId']}:{item['quantity']}" for item in items)
-    url = f"{SITE}/octocart/{seller_id}?country={country}&currency={currency}&items={lines}"
-    return {"sellerId": seller_id, "cartUrl": url}
-
-
 def country_of(code: str) -> dict[str, str]:
     """Return the country with this code; an unknown one has its code as name and no continent."""
     name, continent = limits.COUNTRIES["known"].get(code, (code, ""))
@@ -161,5 +130,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "SupOffer.internalUrl": lambda offer, _: f"{SITE}/opatz8j6/i1?t={_opaque('internal', offer)}",
     "SupPricePoint._cacheId": lambda price, _: context.cache_id("price", *price.key),
     "Query.supPartOffers": part_offers,
-    "Query.supOctocart": octocart,
+    # Sellers of the sandbox have no carts.
+    "Query.supOctocart": lambda _root, _info, **given: [
+        {"sellerId": cart["sellerId"], "cartUrl": None} for cart in given["items"]
+    ],
 }
