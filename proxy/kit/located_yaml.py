@@ -18,19 +18,6 @@ Trail = tuple[str | int, ...]
 T = TypeVar("T")
 
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
-_BLOCK = (
-    "this line does not continue the block before it: check its indentation, the colon and space after each key, and "
-    "the quotes around values with `: ` in them"
-)
-# What libyaml reports, whether the place to look is where the construct begins, and the words for it.
-_WORDS = (
-    ("cannot start any token", False, "no value begins so: indent with spaces, not tabs, or put the value in quotes"),
-    ("could not find expected ':'", True, "this line needs a colon and a space after its key, as in `port: 8080`"),
-    ("found unexpected end of stream", True, "this quote is never closed"),
-    ("did not find expected ','", True, "this bracket is never closed, or a comma is missing after it"),
-    ("did not find expected", False, _BLOCK),
-    ("mapping values are not allowed", False, _BLOCK),
-)
 
 
 class YamlError(ValueError):
@@ -146,13 +133,10 @@ def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
         duplicates = tuple(_duplicates(root, name, mistake))
         return LocatedYaml(None if root is None else loader.construct_document(root), name, root, duplicates)
     except yaml.MarkedYAMLError as error:
-        problem = error.problem or ""
-        for said, is_at_begin, words in _WORDS:
-            if said in problem:
-                place = error.context_mark if is_at_begin else error.problem_mark
-                raise mistake(f"{_at(name, _position(place))}: {words}") from None
-        reason = "expected a single document" if "another document" in problem else re.sub(r" ['\"].*", "", problem)
-        raise mistake(f"{_at(name, _position(error.problem_mark))}: {reason}") from None
+        problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
+        if error.context_mark is not None and error.context:
+            problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
     except yaml.YAMLError:
         raise mistake(f"{name}: holds a character that YAML does not allow") from None
 
