@@ -17,7 +17,8 @@ BIN := $(VENV)/bin
 RUN := $(VENV)/.run
 TEST := $(VENV)/.test
 DOCS := $(VENV)/.docs
-# The versions of constraints.txt without their hashes: pip takes no hashes beside a project in a folder.
+# The versions of .ci/constraints.txt without their hashes: pip takes no hashes beside a project in a folder.
+LOCKED := .ci/constraints.txt
 PINS := $(VENV)/constraints.txt
 # Writes hashes of all files that the index has of each version, for every platform and Python.
 LOCK = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11.5
@@ -117,12 +118,12 @@ format: $(TEST)
 
 # A stamp comes last, so a set-up that broke off is done again. `-m venv` over an existing one keeps what is there.
 # Compiled is only what is imported, when it is: most of what is installed never is.
-$(RUN): pyproject.toml sandbox/pyproject.toml constraints.txt
+$(RUN): pyproject.toml sandbox/pyproject.toml $(LOCKED)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
 	@echo "step 1 of 2: a virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@echo "step 2 of 2: what the service, its sandbox and comparisons need, some 45 packages"
-	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' constraints.txt > $(PINS)
+	@sed -n 's/^\([^ #]*==[^ ]*\).*/\1/p' $(LOCKED) > $(PINS)
 	@$(PIP) --no-compile -c $(PINS) -e '.[sandbox,sheet]' -e ./sandbox
 	@touch $@
 
@@ -150,7 +151,7 @@ constraints:
 	@$(PIP) --quiet --upgrade --upgrade-strategy eager -e '.[test,docs]' -e ./sandbox
 	@$(BIN)/python -m pip freeze --exclude-editable --exclude v3bridge --exclude nexar-sandbox > $(PINS)
 	@$(PIP) --quiet uv
-	@sed -n '/^#/p' constraints.txt > $(VENV)/locked && $(LOCK) --no-deps $(PINS) >> $(VENV)/locked && mv $(VENV)/locked constraints.txt
+	@sed -n '/^#/p' $(LOCKED) > $(VENV)/locked && $(LOCK) --no-deps $(PINS) >> $(VENV)/locked && mv $(VENV)/locked $(LOCKED)
 	@sed -n '/^#/p' deploy/requirements.txt > $(VENV)/locked && echo hatchling | $(LOCK) --extra redis -c $(PINS) pyproject.toml - >> $(VENV)/locked && mv $(VENV)/locked deploy/requirements.txt
 	@touch $(RUN) $(TEST) $(DOCS)
 

@@ -12,11 +12,12 @@ from msgspec import Meta
 
 from proxy import errors
 from proxy.config import base, secret
-from proxy.kit import located_yaml, shipped
+from proxy.kit import located_yaml
 from proxy.tools.compare.judging.rules import IgnoreRule
 from proxy.traffic.clients import ClientKeys
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
+SHIPPED = Path(__file__).with_name("compare.yaml")
 
 
 class ComparisonSettings(base.Settings, frozen=True):
@@ -34,7 +35,7 @@ class ComparisonSettings(base.Settings, frozen=True):
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
     """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
     beside the file. Raises ConfigError."""
-    path = path or shipped.path("compare.yaml")
+    path = path or SHIPPED
     return _Reader(located_yaml.read(path, errors.ConfigError), path.parent, environ).settings()
 
 

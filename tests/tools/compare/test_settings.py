@@ -12,7 +12,6 @@ from support import cases
 
 from proxy import errors
 from proxy.config import digest
-from proxy.kit import shipped
 from proxy.tools.compare import settings
 from proxy.tools.compare.judging import known
 from proxy.tools.compare.settings import ComparisonSettings
@@ -26,7 +25,7 @@ def test_shipped_file_holds_exactly_the_defaults() -> None:
 
 def test_every_setting_is_in_the_shipped_file() -> None:
     """With every commented setting switched on, as its own first lines explain."""
-    text = shipped.path("compare.yaml").read_text("utf-8").replace(": []\n", ":\n")
+    text = settings.SHIPPED.read_text("utf-8").replace(": []\n", ":\n")
     written = yaml.safe_load(re.sub(r"(?m)^#(?=\S| {2,})(?!keys:|rules:)", "", text))
     assert set(written) == set(ComparisonSettings.__struct_fields__)
     assert set(written["keys"][0]) == {"name", "source", "baseline", "candidate"}

@@ -22,7 +22,7 @@ KINDS: dict[Kind, str] = {
     "order": "different order",
     "uid not known": "a uid unknown to v3bridge",
 }
-OTHERWISE = "Change its mapping, or give compare.yaml a rule with a reason."
+OTHERWISE = "Change its mapping, or write a rule with a reason into your file of --rules."
 REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
     "status": "Look at a sample: the message of the service that refuses has the reason.",
     "unknown uid requested": "Learn the uids of a recording (`compare --learn-uids FILE`), and set `uids` to them.",
@@ -130,9 +130,9 @@ def _rules(result: ComparisonResult) -> Iterator[str]:
     expired = [values.line(rule.name) for rule in result.rules if rule.expired]
     unused = [values.line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]
     if expired:
-        yield f"Renew or remove the expired rules of compare.yaml: {_named(expired)}."
+        yield f"Renew or remove the expired rules: {_named(expired)}."
     if unused:
-        yield f"Remove unused rules from compare.yaml: {_named(unused)}."
+        yield f"Remove the rules that ignored nothing: {_named(unused)}."
 
 
 def _last(result: ComparisonResult) -> Iterator[str]:

@@ -104,4 +104,4 @@ async def test_rules_are_reported_with_what_they_ignored(
         ("hits", 1, False),
         ("took", 0, True),
     ]
-    assert "Renew or remove the expired rules of compare.yaml: took." in found.out
+    assert "Renew or remove the expired rules: took." in found.out
