@@ -1,6 +1,8 @@
 """Execution plan of parts/search: a query for the page, and operations without parts for its counts: one for those
 under its own filters, and one for each count with other filters (a facet query, or a facet with `exclude_filter`)."""
 
+import html
+import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -14,6 +16,8 @@ from proxy.planning.lucene import Condition
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Page, Query
+
+HIGHLIGHT = re.compile("</?strong>")
 
 
 class CountGroup(NamedTuple):
@@ -122,7 +126,9 @@ class SearchPlan:
         counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in counting}
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
-        snippets = [each.hit.description for each in page.elements]
+        # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
+        marked = [each.hit.description for each in page.elements]
+        snippets = [each and html.unescape(HIGHLIGHT.sub("", each)) for each in marked]
         details = facets.SearchDetails(snippets, facet_results, measured, metadata)
         return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 
