@@ -67,7 +67,7 @@ def value(name: str, arguments: Mapping[str, Any], asked: Sequence[Query], answe
         return [page[0]["part"] if page else None for page in found]
     hits = [answer.result.hits if answer.result else 0 for answer in answers]
     if name != MULTI_MATCH:
-        return {"hits": hits[0], "results": found[0]}
+        return {"hits": hits[0], "results": found[0] if hits[0] else None}  # null without hits, as the upstream's
     return [
         {
             "reference": query.get("reference"),

@@ -76,6 +76,13 @@ async def test_a_search_returns_a_page_and_the_number_of_all_hits(caller: Sandbo
     assert await page(0, 0) == (hits, [])
 
 
+async def test_a_search_without_hits_has_null_results_and_an_empty_page_none(caller: SandboxClient) -> None:
+    query = "query($q: String!, $start: Int) { supSearch(q: $q, start: $start) { hits results { part { mpn } } } }"
+    assert (await caller.ask(query, {"q": "no such part"})).data["supSearch"] == {"hits": 0, "results": None}
+    behind = (await caller.ask(query, {"q": "SN74S74N", "start": 900})).data["supSearch"]
+    assert (behind["hits"] > 0, behind["results"]) == (True, [])
+
+
 async def test_a_part_number_search_finds_prefixes_and_lists_equal_ones_first(caller: SandboxClient) -> None:
     response = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
     mpns = [one["part"]["mpn"] for one in response.data["supSearchMpn"]["results"]]

@@ -48,3 +48,14 @@ async def test_arguments_that_change_nothing_cost_nothing(pair: Any, name: str) 
         for changed in ({"start": 1}, {"limit": 1}, {"limit": 0}, {"sort": "median_price_1000"}):
             await both.assert_same(document, changed)
         assert both.billed > billed
+
+
+@pytest.mark.parametrize("name", ["supSearch", "supSearchMpn"])
+async def test_search_without_hits_has_null_results_from_the_store_too(pair: Any, name: str) -> None:
+    """Programs test for null."""
+    async with pair() as both:
+        for source in ("miss", "hit"):
+            reply = await both.assert_same(f'{{ {name}(q: "no such number") {{ hits results {{ part {{ mpn }} }} }} }}')
+            assert (reply.data, reply.headers["X-Cache"]) == ({name: {"hits": 0, "results": None}}, source)
+        behind = f'{{ {name}(q: "SN74S74N", start: 900) {{ hits results {{ part {{ mpn }} }} }} }}'
+        assert (await both.assert_same(behind)).data[name]["results"] == []

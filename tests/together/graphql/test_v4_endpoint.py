@@ -104,6 +104,8 @@ async def test_introspection_stands_beside_data(pair: Any) -> None:
         assert data["__type"] == {
             "name": "Spec", "kind": "OBJECT", "fields": [
                 {"name": "attribute", "type": {"ofType": {"name": "Attribute"}}},
+                {"name": "value", "type": {"ofType": {"name": "String"}}},
+                {"name": "units", "type": {"ofType": {"name": "String"}}},
                 {"name": "display_value", "type": {"ofType": {"name": "String"}}},
             ],
         }  # fmt: skip

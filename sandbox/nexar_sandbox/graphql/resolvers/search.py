@@ -172,7 +172,8 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     # All hits, not the page.
     "SupPartResultSet.hits": lambda result, _: result.hits.hits,
     "SupPartResultSet.total": lambda result, _: result.hits.hits,
-    "SupPartResultSet.results": lambda result, _: result.page,
+    # Null without hits, as clients expect it (contract graphql.md §1.2).
+    "SupPartResultSet.results": lambda result, _: result.page if result.hits.hits else None,
     "SupPartResultSet.warnings": lambda result, _: result.warnings or None,
     "SupPartResult.part": hit_part,
     "Query.supSuggest": suggest,

@@ -44,7 +44,7 @@ ALTERED: dict[str, tuple[str, Any]] = {
     "match-pages": ("data.second.0.hits", 1),
     "match-numbers": ("data.first.0.parts.0.mpn", "MBR1020VL-T"),
     "limit-zero-is-free": ("billed", 1),
-    "results-are-lists": ("data.none.results", None),
+    "results-are-null-without-hits": ("data.none.results", []),
     "refusal-is-free": ("billed", 1),
     "nested-parts-are-free": ("billed", 2),
     "number-search-order": ("data.supSearchMpn.results.0.part.mpn", "SN74S74NE4"),
