@@ -12,9 +12,8 @@ import structlog
 from proxy import config, redaction, sockets
 from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
-from proxy.gateway.process import ProcessState
+from proxy.gateway.process import ProcessState, Recorder
 from proxy.gateway.readiness import Readiness
-from proxy.gateway.recording import Recorder
 from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks

@@ -31,7 +31,7 @@ from proxy.mapping import loader
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening
 from proxy.telemetry.metrics import Metrics
-from proxy.upstream import classify, http_post, policies, session
+from proxy.upstream import classify, connections, http_post, policies
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Tokens
 
@@ -62,7 +62,7 @@ class Gateway:
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed
-        self.http = session.open_session(upstream)
+        self.http = connections.open_session(upstream)
         self.tokens = Tokens(self.http, upstream.token_url, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds

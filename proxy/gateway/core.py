@@ -5,11 +5,10 @@ What lies behind it may change as a whole. Only the assembly of the process impo
 
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
-from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.gateway.results import Answer, passed_on
+from proxy.gateway.results import Answer, ResponseMetadata, passed_on
 from proxy.gateway.stored_state import StoredState, UsageRow
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
-from proxy.upstream.session import open_session
+from proxy.upstream.connections import open_session
 
 __all__ = [
     "Answer",

@@ -20,11 +20,10 @@ from proxy.gateway.bookings import Booking
 from proxy.gateway.failures import Failures
 from proxy.gateway.features import Features, learn
 from proxy.gateway.flights import NO_FEATURES, Again, Flight, wait_for
-from proxy.gateway.gathering import Gathering
+from proxy.gateway.gathering import Gathering, Tasks
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
-from proxy.gateway.tasks import Tasks
 from proxy.planning import fetches
 from proxy.planning.fetches import Fetch, Fetched
 from proxy.planning.queries import Query, Received

@@ -16,8 +16,7 @@ from proxy import errors, model
 from proxy.gateway.applications import Client
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.response_metadata import ResponseMetadata
-from proxy.gateway.results import Answer
+from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.planning import exact_match, fetches, match, queries, search, search_support

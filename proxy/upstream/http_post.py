@@ -15,7 +15,7 @@ import aiohttp
 
 from proxy import errors
 from proxy.kit.wording import counted
-from proxy.upstream.connector import ATTEMPT, Attempt, AttemptConnector
+from proxy.upstream.connections import ATTEMPT, Attempt, AttemptConnector
 
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts

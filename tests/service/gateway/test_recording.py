@@ -8,7 +8,7 @@ import pytest
 from support import log_lines
 
 from proxy import errors
-from proxy.gateway import recording
+from proxy.gateway import process
 from proxy.kit import clock
 from proxy.store.protocol import CLIENT, DAY_SECONDS
 from proxy.store.sqlite import SqliteStore
@@ -50,7 +50,7 @@ class Counting:
     def __init__(self, store: Any, time: clock.ManualClock) -> None:
         self._time = time
         self.counts = SeenRequests()
-        self.recorder = recording.Recorder(self.counts, store, time)
+        self.recorder = process.Recorder(self.counts, store, time)
 
     def request(self, number: int = 1) -> None:
         """Count some requests, now."""

@@ -11,7 +11,7 @@ from service.gateway.world import ALL, HOUR, SECONDS, Runs, Upstream, World, cli
 
 from proxy import errors
 from proxy.gateway.free_operations import FreeOperations
-from proxy.gateway.response_metadata import ResponseMetadata
+from proxy.gateway.results import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
 from proxy.planning.operations import EncodedOperation

@@ -20,8 +20,7 @@ from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
 from proxy.telemetry import log
 from proxy.telemetry import metrics as metering
-from proxy.upstream import identity, policies
-from proxy.upstream import session as sessions
+from proxy.upstream import connections, identity, policies
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"
 
@@ -75,7 +74,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
     """The real session of the service, with the settings given."""
 
     def open_(**settings: Any) -> aiohttp.ClientSession:
-        return sessions.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
+        return connections.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
 
     return open_
 

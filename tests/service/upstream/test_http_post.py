@@ -14,8 +14,7 @@ import pytest
 from aiohttp import web
 
 from proxy import config, errors
-from proxy.upstream import http_post
-from proxy.upstream import session as sessions
+from proxy.upstream import connections, http_post
 
 OpenSession = Callable[..., aiohttp.ClientSession]
 
@@ -150,7 +149,7 @@ async def test_malformed_response_is_unreadable_and_not_retried(
 async def test_timeout_is_unreachable_and_names_its_limit(
     open_session: OpenSession, monkeypatch: pytest.MonkeyPatch, sent: Any, share: float, limit: str
 ) -> None:
-    monkeypatch.setattr(sessions, "BYTE_SHARE", share)
+    monkeypatch.setattr(connections, "BYTE_SHARE", share)
 
     class Silent(Raw):
         async def _serve(self, reader: Any, writer: Any) -> None:

@@ -1,4 +1,4 @@
-"""Private and undocumented names of aiohttp that `proxy/upstream/connector.py` uses, in the installed aiohttp.
+"""Private and undocumented names of aiohttp that `proxy/upstream/connections.py` uses, in the installed aiohttp.
 
 A release of aiohttp that drops or renames one fails here first, by name.
 """
@@ -16,7 +16,7 @@ from aiohttp import client_proto, client_reqrep
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[3]
-MODULE = ROOT / "proxy" / "upstream" / "connector.py"
+MODULE = ROOT / "proxy" / "upstream" / "connections.py"
 
 # Class or module, and the private attributes of its instances, or its own.
 PRIVATE: dict[Any, set[str]] = {
