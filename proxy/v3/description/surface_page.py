@@ -4,13 +4,11 @@
 """
 
 import json
-import types
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+import re
 
 from proxy import errors, model
-from proxy.mapping import loader, paths
+from proxy.mapping import loader
 from proxy.mapping.rules import FieldRule, ObjectRules
-from proxy.mapping.schema import SCALARS
 from proxy.planning import match, mpn_search, search_filters
 from proxy.v3 import bounds, headers
 from proxy.v3.description import markdown, spec_keys
@@ -19,8 +17,9 @@ from proxy.v3.parameters import FALSE, TRUE
 from proxy.v3.parsing import v3_parameters
 
 SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
-NAMES = {str: "string", int: "integer", float: "number", bool: "boolean", list: "list", dict: "object"}
 LISTS = ("Brand", "Category", "Seller")
+FIRST_SENTENCE = re.compile(r"[^.;]+")
+CITATION = re.compile(r" \(contract [^)]*\)")
 RESPONSES = {"match": "a result for each query", "search": "a page of {}", "get_multi": "object of {}", "get": "{}"}
 
 
@@ -43,7 +42,6 @@ def page(mappings: loader.Mappings) -> str:
         false_words=sorted(FALSE),
         rows=lambda parameters: [(f"`{each.name}`", each.value, each.meaning) for each in parameters],
         shared=(v3_parameters.APIKEY, *v3_parameters.GLOBALS),
-        included={name: sorted(mappings.includable(name)) for name in ("Part", *LISTS)},
         groups=[(*each, [endpoint.path for endpoint in ENDPOINTS if endpoint.action == each[1]]) for each in GROUPS],
         query=v3_parameters.QUERY,
         bounds=[each for each in vars(bounds).values() if isinstance(each, bounds.Bound)],
@@ -57,7 +55,8 @@ def page(mappings: loader.Mappings) -> str:
         specs=SPECS,
         list_fields={name: list(mappings.rules[name].fields) for name in LISTS},
         objects={name: mappings.rules[name] for name in _order(mappings)},
-        kind=lambda object_, rule: _kind(mappings, object_, rule),
+        plain=_plain,
+        noted=_noted,
         note=_note,
         errors=_errors(),
         **spec_keys.tables(mappings),
@@ -77,50 +76,23 @@ def _order(mappings: loader.Mappings) -> list[str]:
     return ordered
 
 
+def _plain(rules: ObjectRules) -> list[str]:
+    """Return the fields whose value is the upstream's own, for every request and plan."""
+    return [field for field in rules.fields if not _note(rules.rule(field))]
+
+
+def _noted(rules: ObjectRules) -> list[tuple[str, FieldRule]]:
+    return [(field, rules.rule(field)) for field in rules.fields if _note(rules.rule(field))]
+
+
 def _note(rule: FieldRule) -> str:
-    lacking = "no source: " if rule.none is not None else "constant: " if rule.constant else ""
-    kind = lacking or ("derived: " if rule.derived else "")
-    return kind + "; ".join(filter(None, (rule.none, rule.derived, rule.why)))
-
-
-def _kind(mappings: loader.Mappings, object_: ObjectRules, rule: FieldRule) -> str:
-    """Return the type of a field in a few words; objects on the page are links."""
+    """Return what there is to say of a field, in a few words."""
+    kind = "derived: " if rule.derived else ""
     if rule.constant:
-        value = rule.blank if rule.none is not None else rule.always
-        return "null" if value is None else f"`{json.dumps(value)}`"
-    if rule.target and not rule.is_:
-        return f"{'list' if rule.each else 'object'} of {markdown.reference(rule.target)}"
-    plain, may_be_blank = _read(mappings, object_, rule)
-    blank = _named(type(rule.blank))
-    return f"{plain} or {blank}" if (may_be_blank or rule.feature) and blank not in plain.split() else plain
-
-
-def _read(mappings: loader.Mappings, object_: ObjectRules, rule: FieldRule) -> tuple[str, bool]:
-    """Return the type of what a rule reads, and whether it may be null."""
-    route = paths.parse(rule.paths if isinstance(rule.paths, str) else ".")
-    kind, is_list, may_be_null = (object_.under if route.origin == "above" else object_.reads) or "", False, False
-    for step in route.steps:
-        field = mappings.schema.field(kind, step.name)
-        assert field is not None  # noqa: S101 - the mapping is compiled
-        kind, is_list, may_be_null = field.name, is_list or field.is_list, may_be_null or field.nullable
-    if rule.is_:
-        return markdown.reference(rule.is_), may_be_null or rule.only is not None
-    if rule.through:
-        return _named(get_type_hints(mappings.transforms[rule.through])["return"]), may_be_null
-    return f"{'list of ' if is_list else ''}{_named(SCALARS[kind])}", may_be_null
-
-
-def _named(hint: Any) -> str:
-    origin = get_origin(hint)
-    if origin is Annotated:
-        return _named(get_args(hint)[0])
-    if origin in (Union, types.UnionType):
-        return " or ".join(map(_named, get_args(hint)))
-    if origin is Literal:
-        return " or ".join(f"`{json.dumps(value)}`" for value in get_args(hint))
-    if origin is list:
-        return f"list of {_named(get_args(hint)[0])}"
-    return "null" if hint is type(None) else NAMES.get(origin or hint, "any")
+        kind = "no source: " if rule.none is not None else f"always `{json.dumps(rule.always)}`: "
+    needs = ["`include[]`"] * rule.include + [f"feature {rule.feature}"] * bool(rule.feature)
+    reasons = "; ".join(filter(None, (rule.none, rule.derived, rule.why)))
+    return "; ".join(filter(None, (*needs, kind + reasons)))
 
 
 def _errors() -> list[tuple[int, str]]:
@@ -130,7 +102,8 @@ def _errors() -> list[tuple[int, str]]:
     leaves.remove(errors.UpstreamLoop)  # of GraphQL paths only
     meanings: dict[int, list[str]] = {}
     for kind in leaves:
-        meanings.setdefault(kind.status, []).append((kind.__doc__ or "").partition("\n")[0])
+        meaning = FIRST_SENTENCE.match(CITATION.sub("", kind.__doc__ or ""))
+        meanings.setdefault(kind.status, []).append(f"{meaning[0]}." if meaning else "")
     return [(status, " ".join(texts)) for status, texts in sorted(meanings.items())]
 
 
