@@ -27,6 +27,9 @@ PAGE_BYTES = 8192  # large parts take fewer pages than by SQLite's default of 40
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
+LOG_BYTES = 8 * CHECKPOINT_BYTES  # to which SQLite shortens the write-ahead log when it begins anew
+RESTORE = "stop the service, restore the file from a backup, and start"
+DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 APPENDED = (PartRow, ResultRow)
 # These are appended, with numbers that rise in one sequence. A body has a table of its own, so that others
 # are read quickly as a whole.
@@ -48,7 +51,8 @@ class Database:
         self._file = ":memory:" if path is None else str(path.resolve())
         self.written = 0  # bytes since the last checkpoint, which the user adds to
         self.is_alone = True
-        self._inode, self._bytes = (0, 0), 0
+        self._inode, self._bytes, self._log_bytes = (0, 0), 0, 0
+        self._damage = ""  # what SQLite has found, perhaps in pages that others have still in memory
         self._checkpoint: asyncio.Future[None] | None = None
         with contextlib.ExitStack() as stack:
             try:
@@ -57,6 +61,8 @@ class Database:
                     self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
                     stack.callback(os.close, self._lock)
                     self.is_alone = _lock_use(self._lock)
+                    if not (self.is_alone or path.stat().st_size):
+                        raise errors.StoreUnavailable(f"{path} was truncated; {RESTORE}")
                 self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
                 self.rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 (mode,) = self.rows.execute("PRAGMA journal_mode = WAL").fetchone()
@@ -75,6 +81,8 @@ class Database:
 
     async def transaction(self, work: Callable[[], R], *, is_kept: bool = True) -> R:
         """Do all of some work or nothing. Raises StoreUnavailable."""
+        if self._damage:
+            raise errors.StoreUnavailable(self._damage)
         try:
             await self._begin()
             self._check_file()
@@ -84,6 +92,10 @@ class Database:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self.rows.execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
+                self._check_file()  # which may be the reason
+                if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
+                    self._damage = f"{self._path} is damaged ({error}); {RESTORE}"
+                    raise errors.StoreUnavailable(self._damage) from error
                 raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
             raise
         if self.written > CHECKPOINT_BYTES and self._path and (self._checkpoint is None or self._checkpoint.done()):
@@ -143,7 +155,7 @@ class Database:
             return
         try:
             found = os.stat(self._path)
-            os.stat(f"{self._file}-wal")
+            log = os.stat(f"{self._file}-wal")
         except OSError as error:
             raise errors.StoreUnavailable(
                 f"{error.filename} was deleted or cannot be reached ({error.strerror}); restart to begin a new file, "
@@ -154,11 +166,11 @@ class Database:
             mistake = "was replaced; restart to use the new file"
         elif found.st_nlink > 1:
             mistake = "has a second name (a hard link), by which a program would destroy it; delete that name"
-        elif found.st_size < self._bytes:
-            mistake = "was truncated; stop the service, restore the file from a backup, and start"
+        elif found.st_size < self._bytes or log.st_size < min(self._log_bytes, LOG_BYTES):
+            mistake = f"or its write-ahead log was truncated; {RESTORE}"
         if mistake:
             raise errors.StoreUnavailable(f"{self._path} {mistake}")
-        self._bytes = found.st_size
+        self._bytes, self._log_bytes = found.st_size, log.st_size
 
 
 def _make(path: Path) -> tuple[int, int]:
@@ -186,7 +198,7 @@ def _connect(file: str) -> sqlite3.Connection:
     rows.execute("PRAGMA synchronous = NORMAL")
     rows.execute("PRAGMA wal_autocheckpoint = 0")
     # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).
-    rows.execute(f"PRAGMA journal_size_limit = {8 * CHECKPOINT_BYTES}")
+    rows.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     return rows
 
 

@@ -1,7 +1,9 @@
 """A store file that cannot be written: readiness names it, what is in memory is served, and nothing that costs parts is
 begun, with or without a limit."""
 
+import os
 import resource
+import time
 
 import pytest
 from acceptance import bills, running
@@ -76,3 +78,31 @@ def test_deleted_store_is_refused_until_a_restart(service: running.Service, sand
     service.start()
     assert not reasons(service)
     assert statuses(service, FIRST) == [200, 200]
+
+
+@pytest.mark.parametrize("name", ["store", "store-wal"])
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_truncated_store_is_refused(
+    service: running.Service, sandbox: running.Sandbox, name: str, share: float
+) -> None:
+    file = service.folder / name
+    os.truncate(file, int(share * file.stat().st_size))
+    assert "was truncated; stop the service, restore the file" in check_refused(service, sandbox)
+    started = time.monotonic()
+    done = running.command("usage", "--config", service.file, folder=service.folder)
+    assert time.monotonic() - started < 10
+    if (name, share) != ("store", 0.5):  # whose pages are all in the log
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"v3bridge: store: {service.folder / 'store'} ")
+    assert service.stop() == 0
+
+
+def test_damaged_store_is_refused(service: running.Service, sandbox: running.Sandbox) -> None:
+    service.restart()  # which moves all pages to the file
+    file = service.folder / "store"
+    with file.open("r+b") as overwritten:
+        overwritten.write(os.urandom(file.stat().st_size))
+    assert statuses(service, FIRST) == [503, 503]
+    running.until(lambda: reasons(service), "the store is not ready")
+    assert "is damaged (" in reasons(service)["store"]
+    assert "stop the service, restore the file" in reasons(service)["store"]
