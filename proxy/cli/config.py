@@ -3,7 +3,6 @@
 import os
 from typing import Annotated
 
-import msgspec
 import typer
 
 from proxy.cli import option_fields, shown
@@ -20,8 +19,5 @@ def config(
     file = config_file or shipped.path("config.yaml")
     effective = origins.effective_settings(loader.load(file, os.environ, upstream=False), file)
     listed = [each for each in effective if everything or each.source != origins.DEFAULT]
-    if as_json:
-        shown.print_json(listed)
-    else:
-        columns = {"setting": "name", "value": "value", "from": "source"}
-        shown.table_console().print(shown.table([*map(msgspec.structs.asdict, listed)], columns))
+    columns = {"setting": "name", "value": "value", "from": "source"}
+    shown.print_result(listed, [shown.table(listed, columns)], as_json)

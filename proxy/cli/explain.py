@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote
 
-import msgspec
 import typer
-from rich.table import Table
 
 from proxy import config, errors
 from proxy.cli import option_fields, shown
@@ -33,10 +31,6 @@ def explain(
         typer.Argument(metavar="INPUT", help="A file of requests: access log, HAR, JSON lines, URLs; or one URL."),
     ] = None,
     config_file: option_fields.ConfigFile = None,
-    application: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Execute as this application, or application/key; else as their API key's."),
-    ] = None,
     as_json: option_fields.AsJson = False,
     source: Annotated[
         str | None,
@@ -47,49 +41,42 @@ def explain(
 
     The exit code is 1 if a request is refused.
     """
-    from proxy.explain import log
-    from proxy.explain.request import Explainer
+    from proxy.explain import log, request
 
     if (given is None) == (source is None):
         raise typer.BadParameter("give a file, a URL, or --source OBJECT", param_hint="INPUT")
-    explainer = Explainer(option_fields.configured(config_file))
+    explainer = request.Explainer(option_fields.configured(config_file))
     if given is None:
         _print_source(explainer, str(source))
         return
-    found: Explained | ExplainedLog
     if Path(given).is_file():
-        found = in_file = asyncio.run(log.explain(explainer, Path(given), application))
-        is_refused, lines = any(each.refused for each in in_file.programs), _lines_of_log(in_file)
-    else:
-        found = one = asyncio.run(_explain_url(explainer, given.strip("\"'<> "), application))
-        is_refused, lines = bool(one.error), _lines(one)
-    if as_json:
-        shown.print_json(found)
-    else:
-        console = shown.table_console()
-        for line in lines:
-            console.print(shown.visible(line) if isinstance(line, str) else line)
-    raise typer.Exit(int(is_refused))
+        in_file = asyncio.run(log.explain(explainer, Path(given)))
+        shown.print_result(in_file, _lines_of_log(in_file), as_json)
+        raise typer.Exit(int(any(each.refused for each in in_file.programs)))
+    one = asyncio.run(_explain_url(explainer, given.strip("\"'<> ")))
+    shown.print_result(one, _lines(one), as_json)
+    raise typer.Exit(int(one.verdict == "refused"))
 
 
-async def _explain_url(explainer: "Explainer", text: str, application: str | None) -> "Explained":
+async def _explain_url(explainer: "Explainer", text: str) -> "Explained":
     """Explain a URL, a path, or a request line. Raises SourceError for a text that may be a file that is not there."""
     from proxy.explain.request import Explained
-    from proxy.traffic import logs
-    from proxy.traffic.v3_request import V3Request, parse_target
+    from proxy.traffic import logs, v3_request
     from proxy.v3.parsing import path_suggestions
 
     method, target = logs.request_line(text)
-    path = f"/{target.partition('?')[0].partition('://')[2].partition('/')[2]}" if "://" in target else target
     try:
-        bare, query, apikey = parse_target(target)
+        path, query, apikey = v3_request.parse_target(target)
     except ValueError:
+        path = target.partition("?")[0]
+        if "://" in path:
+            path = f"/{path.partition('://')[2].partition('/')[2]}"
         if not path.startswith("/"):
             raise errors.SourceError(NO_REQUEST) from None
         # The path, which may hold an API key, is not repeated.
-        return Explained(request="", status=404, error=path_suggestions.message(path.partition("?")[0]))
-    client = explainer.client(apikey, application)
-    return (await explainer.explain(V3Request(bare, query), client, apikey, method))[0]
+        return Explained(request="", status=404, error=path_suggestions.message(path))
+    request = v3_request.V3Request(path, query)
+    return (await explainer.explain(request, explainer.client(apikey), apikey, method))[0]
 
 
 def _print_source(explainer: "Explainer", name: str) -> None:
@@ -101,7 +88,7 @@ def _print_source(explainer: "Explainer", name: str) -> None:
     typer.echo(compiler.source_of(explainer.mappings, config.FEATURES, name), nl=False)
 
 
-def _lines(explained: "Explained") -> Iterator[str | Table]:
+def _lines(explained: "Explained") -> Iterator[shown.Line]:
     # Decoded: a JSON list of queries is unreadable otherwise.
     yield unquote(explained.request) or "(a path that v3 never had)"
     if explained.error:
@@ -122,7 +109,7 @@ def _lines(explained: "Explained") -> Iterator[str | Table]:
     yield from (f"empty: {each}" for each in explained.sourceless)
 
 
-def _lines_of_log(explained: "ExplainedLog") -> Iterator[str | Table]:
+def _lines_of_log(explained: "ExplainedLog") -> Iterator[shown.Line]:
     programs = explained.programs
     works, loses, refused = (sum(getattr(each, name) for each in programs) for name in ("works", "loses", "refused"))
     yield (
@@ -135,9 +122,8 @@ def _lines_of_log(explained: "ExplainedLog") -> Iterator[str | Table]:
         {"name": "with v3bridge", "day": explained.day, "month": explained.month},
     ]
     yield shown.table(costs, {"parts at most": "name", "a day": "day", "30 days": "month"})
-    names = ("works", "loses", "refused", "parts")
-    yield shown.table([*map(msgspec.structs.asdict, programs)], {"program": "name"} | {name: name for name in names})
+    yield shown.table(programs, {"program": "name"} | {name: name for name in ("works", "loses", "refused", "parts")})
     columns = {"requests": "requests", "program": "program", "reason": "reason", "for example": "place"}
     for verdict, todo in TODO.items():
-        if kinds := [msgspec.structs.asdict(each) for each in explained.kinds if each.verdict == verdict]:
+        if kinds := [each for each in explained.kinds if each.verdict == verdict]:
             yield shown.table(kinds, {todo: "endpoint", **columns})

@@ -1,6 +1,6 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -14,25 +14,32 @@ from proxy.kit.wording import printable
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 
+Column = str | Callable[[Any], Any]
+Line = str | Text | Table
 
-def table_console() -> Console:
-    """Return where tables are printed: the terminal, or standard output with a width for files and pipes."""
+
+def print_result(result: Any, lines: Iterable[Line], as_json: bool) -> None:
+    """Print a result: its lines, or all of it as JSON."""
+    if as_json:
+        print_json(result)
+    else:
+        print_lines(lines)
+
+
+def print_lines(lines: Iterable[Line]) -> None:
+    """Print lines and tables: to the terminal, or to standard output with a width for files and pipes."""
     terminal = Console()
-    return terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+    console = terminal if terminal.is_terminal else Console(width=FILE_WIDTH)
+    for line in lines:
+        if not isinstance(line, Table) or line.rows:
+            console.print(visible(line) if isinstance(line, str) else line, soft_wrap=not isinstance(line, Table))
 
 
-Row = Mapping[str, Any]
-Column = str | Callable[[Row], Any]
-
-
-def table(rows: Sequence[Row], columns: Mapping[str, Column]) -> Table:
-    """Return a table. A column has its title, and a key of the rows or a function of one. Numbers stand right, texts
-    are folded and never cut; a column in which nothing stands is left out."""
+def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
+    """Return a table. A column has its title, and a key or attribute of the rows, or a function of one. Numbers stand
+    right, texts are folded and never cut; a column in which nothing stands is left out."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    cells = {
-        title: [row[value] if isinstance(value, str) else value(row) for row in rows]
-        for title, value in columns.items()
-    }
+    cells = {title: [_value(row, column) for row in rows] for title, column in columns.items()}
     used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
     for title, values in used.items():
         is_number = any(isinstance(value, int | float) for value in values)
@@ -41,6 +48,12 @@ def table(rows: Sequence[Row], columns: Mapping[str, Column]) -> Table:
     for cells_of_row in zip(*used.values(), strict=True):
         made.add_row(*map(_cell, cells_of_row))
     return made
+
+
+def _value(row: Any, column: Column) -> Any:
+    if callable(column):
+        return column(row)
+    return row[column] if isinstance(row, Mapping) else getattr(row, column)
 
 
 def _cell(value: Any) -> Text:

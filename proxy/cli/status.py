@@ -43,10 +43,7 @@ def status(
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
         raise typer.Exit(int(bool(lines)))
-    if as_json:
-        shown.print_json(found)
-    else:
-        _show(url, found)
+    shown.print_result(found, _lines(url, found), as_json)
     if not found["ready"]:
         raise typer.Exit(1)
 
@@ -93,24 +90,14 @@ def reasons(read: Status) -> Iterator[str]:
             yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
-def _endpoints(row: shown.Row) -> str:
-    return ", ".join(row["endpoints"])
-
-
-def _show(url: str, read: Status) -> None:
-    console = shown.table_console()
+def _lines(url: str, read: Status) -> Iterator[shown.Line]:
     state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
-    console.print(shown.visible(f"{state}, operators' port {url}, version {read['version']}, up {running}"))
-    for reason in reasons(read):
-        console.print(shown.visible(reason, "red"))
-    program: dict[str, shown.Column] = {"program": "user_agent", "last": "last_seen"}
-    failed: dict[str, shown.Column] = {name: name for name in ("request", "route", "status", "error")}
-    tables: list[tuple[list[shown.Row], dict[str, shown.Column]]] = [
-        (read["usage"], COLUMNS),
-        (read["clients"][:ROWS], {"last calls": client_name, "endpoints": _endpoints, **program}),
-        (read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address", **program}),
-        (read["failures"][:ROWS], {"last failures": "at", **failed, "client": client_name}),
-    ]
-    for rows, columns in tables:
-        if rows:
-            console.print(shown.table(rows, columns))
+    yield f"{state}, operators' port {url}, version {read['version']}, up {running}"
+    yield from (shown.visible(reason, "red") for reason in reasons(read))
+    program = {"program": "user_agent", "last": "last_seen"}
+    calls: dict[str, shown.Column] = {"last calls": client_name, "endpoints": lambda row: ", ".join(row["endpoints"])}
+    failed = {name: name for name in ("request", "route", "status", "error")}
+    yield shown.table(read["usage"], COLUMNS)
+    yield shown.table(read["clients"][:ROWS], calls | program)
+    yield shown.table(read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address"} | program)
+    yield shown.table(read["failures"][:ROWS], {"last failures": "at", **failed, "client": client_name})

@@ -4,7 +4,7 @@ from the store that the workers share, which --set and --forget-results change."
 import asyncio
 import sys
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
@@ -25,14 +25,14 @@ R = TypeVar("R")
 DAYS = 7  # whose parts are shown
 
 
-def client_name(row: shown.Row) -> str:
+def client_name(row: dict[str, Any]) -> str:
     """Return the name of the application or API key that a row is about."""
     if not row["application"]:
         return "(no valid API key)"
     return f"{row['application']}/{row['key']}" if row["key"] else row["application"]
 
 
-def _state(row: shown.Row) -> str:
+def _state(row: dict[str, Any]) -> str:
     if row["part_limit"] == 0:
         return "no parts in this plan"  # no date changes that
     if row["exhausted_until"] is not None:
@@ -93,12 +93,7 @@ def usage(
         return
     read: Callable[[StoredState], Awaitable[Any]] = _clients if clients else _usage
     found = _with_state(settings, read)
-    if as_json:
-        shown.print_json(found)
-    elif clients:
-        _print_clients(found)
-    else:
-        _print_usage(found, settings.store.shown)
+    shown.print_result(found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json)
 
 
 def _nothing_stored(settings: config.Config) -> str:
@@ -132,14 +127,13 @@ async def _usage(state: "StoredState") -> list[dict[str, Any]]:
     return [msgspec.to_builtins(row) | {"days": days.get(row.name, {})} for row in await state.usage()]
 
 
-def _print_usage(rows: list[dict[str, Any]], store: str) -> None:
-    console = shown.table_console()
-    console.print(shown.table(rows, COLUMNS))
-    if days := sorted({day for row in rows for day in row["days"]}):
-        by_day = [{"account": client_name(row)} | dict.fromkeys(days) | row["days"] for row in rows]
-        console.print(shown.table(by_day, {"parts by day": "account"} | {day: day for day in days}))
+def _usage_lines(rows: list[dict[str, Any]], store: str) -> Iterator[shown.Line]:
+    yield shown.table(rows, COLUMNS)
+    days = sorted({day for row in rows for day in row["days"]})
+    by_day = [{"account": client_name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
+    yield shown.table(by_day, {"parts by day": "account"} | {day: day for day in days})
     if not any(row["used"] or row["uncertain"] or row["reserved"] or row["exhausted_until"] for row in rows):
-        typer.echo(f"Nothing was used in these periods, or the service has another store than {store}.")
+        yield f"Nothing was used in these periods, or the service has another store than {store}."
 
 
 def _set(settings: config.Config, text: str) -> None:
@@ -204,10 +198,12 @@ async def _clients(state: "StoredState") -> dict[str, Any]:
     }
 
 
-def _print_clients(found: dict[str, Any]) -> None:
-    console = shown.table_console()
+def _client_lines(found: dict[str, Any]) -> Iterator[shown.Line]:
     last: dict[str, shown.Column] = {"requests": "requests", "last": lambda row: (row["last"] or "never")[:10]}
-    console.print(shown.table(found["keys"], {"API key": client_name, "parts": "parts", **last}))
-    program: dict[str, shown.Column] = {f"clients since {found['first_day']}": client_name, "endpoint": "endpoint"}
-    program |= {"user agent": "user_agent", **last, "unsupported uses": "unsupported"}
-    console.print(shown.table(found["clients"], program))
+    yield shown.table(found["keys"], {"API key": client_name, "parts": "parts", **last})
+    program: dict[str, shown.Column] = {
+        f"clients since {found['first_day']}": client_name,
+        "endpoint": "endpoint",
+        "user agent": "user_agent",
+    }
+    yield shown.table(found["clients"], {**program, **last, "unsupported uses": "unsupported"})

@@ -8,12 +8,11 @@ import math
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
 from proxy import errors
-from proxy.explain.request import Explained, Explainer
+from proxy.explain.request import Explained, Explainer, Verdict
 from proxy.gateway.core import Client
 from proxy.planning.queries import Query
 from proxy.redaction import Redaction
@@ -25,7 +24,6 @@ from proxy.traffic.v3_request import V3Request
 DAY_SECONDS = 86_400.0
 MONTH_DAYS = 30
 _VALUE = re.compile(r"'[^']*'|=\S*")  # what requests of one kind differ in
-Verdict = Literal["works", "loses", "refused"]
 
 
 class Program(msgspec.Struct):
@@ -54,7 +52,6 @@ class ExplainedLog(msgspec.Struct, frozen=True):
     """Explanation of a file. Parts are those of an average day of it, and of 30; `skipped` are the entries that are no
     requests, by reason."""
 
-    name: str
     requests: int
     day_without_proxy: int
     day: int
@@ -69,31 +66,31 @@ class EmptyStore:
     """Quotes queries on the clock of a log, as a store would that was empty at its beginning."""
 
     def __init__(self) -> None:
-        self._stored: dict[tuple[str, str], tuple[float, int]] = {}  # when a list was fetched, and how much of it
+        self._stored: dict[tuple[str, ...], tuple[float, int]] = {}  # when a list was fetched, and how much of it
 
     def quote(self, client: Client, queries: Iterable[Query], at: float) -> int:
         """Return the most parts that queries cost at a time (seconds since 1970), and store their results."""
-        parts, account = 0, client.application.account
-        for query in queries:
-            end, chosen = self._end(account, query, at), query
+        parts, context = 0, client.application.context
+        market = client.application.account, context.country, context.currency
+        for asked in queries:
+            query = asked
+            fetched, end = self._fresh((*market, query.key), query.first, at)
             if query.start > end:  # what lies between is not paid for: a list of its own
-                chosen = query.as_list_of_its_own()
-                end = self._end(account, chosen, at)
+                query = asked.as_list_of_its_own()
+                fetched, end = self._fresh((*market, query.key), query.first, at)
             if query.end > end:
                 parts += query.end - end
-                # As old as its oldest part.
-                fetched = self._stored[account, chosen.key][0] if end > chosen.first else at
-                self._stored[account, chosen.key] = fetched, query.end
+                self._stored[*market, query.key] = fetched, query.end  # as old as its oldest part
         return parts
 
-    def _end(self, account: str, query: Query, at: float) -> int:
-        """Return the end of what is stored of a query's list, and fresh."""
-        fetched, end = self._stored.get((account, query.key), (at, query.first))
-        return end if at - fetched < FRESH_SECONDS else query.first
+    def _fresh(self, key: tuple[str, ...], first: int, at: float) -> tuple[float, int]:
+        """Return when what is stored of a list was fetched, and its end; now and its beginning, if none is fresh."""
+        fetched, end = self._stored.get(key, (at, first))
+        return (fetched, end) if at - fetched < FRESH_SECONDS else (at, first)
 
 
-async def explain(explainer: Explainer, file: Path, application: str | None) -> ExplainedLog:
-    """Explain the requests of a file. Raises SourceError and ConfigError."""
+async def explain(explainer: Explainer, file: Path) -> ExplainedLog:
+    """Explain the requests of a file. Raises SourceError."""
     clients = Clients()
     skipped: reading.Skipped = {}
     requests = sorted(reading.read_requests(file, clients, skipped), key=lambda request: request.at or 0.0)
@@ -104,16 +101,17 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
     for request in requests:
         apikey = clients.key(request.client, "baseline")
         if request.id not in known:
-            client = explainer.client(apikey, application)
+            client = explainer.client(apikey)
             known[request.id] = *(await explainer.explain(request, client, apikey)), client
         explained, asked, client = known[request.id]
         name = _program(explainer, request, apikey, redaction)
         program = programs.setdefault(name, Program(name))
-        verdict, reasons = _verdict(explained)
+        verdict = explained.verdict
         setattr(program, verdict, getattr(program, verdict) + request.times)
         program.parts += store.quote(client, asked, request.at or 0.0)
         without_proxy += explained.parts_max * request.times
-        for reason in reasons:
+        lost = [*explained.mistakes, *explained.ignored] or [""]
+        for reason in [f"{explained.status} {explained.error}"] if explained.error else lost:
             place = name, request.endpoint, verdict, _VALUE.sub("…", reason)
             kind = kinds.get(place) or Kind(name, request.endpoint, verdict, reason, 0, request.origin)
             kinds[place] = msgspec.structs.replace(kind, requests=kind.requests + request.times)
@@ -121,7 +119,6 @@ async def explain(explainer: Explainer, file: Path, application: str | None) -> 
     days = max(1.0, (times[-1] - times[0]) / DAY_SECONDS)
     parts = sum(program.parts for program in programs.values())
     return ExplainedLog(
-        name=file.name,
         requests=sum(request.times for request in requests),
         day_without_proxy=math.ceil(without_proxy / days),
         day=math.ceil(parts / days),
@@ -141,13 +138,3 @@ def _program(explainer: Explainer, request: V3Request, apikey: str | None, redac
     except errors.ClientError:
         name = request.client
     return f"{name} {redaction.text(request.agent)}".removeprefix(f"{NO_KEY} ").strip()
-
-
-def _verdict(explained: Explained) -> tuple[Verdict, list[str]]:
-    """Return what becomes of a request, and the reasons."""
-    if explained.error:
-        return "refused", [f"{explained.status} {explained.error}"]
-    if explained.mistakes and not explained.operations:
-        return "refused", explained.mistakes
-    lost = [*explained.mistakes, *explained.ignored]
-    return ("loses", lost) if lost else ("works", [""])

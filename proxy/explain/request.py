@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -22,11 +22,12 @@ from proxy.v3 import endpoints
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parameters import bare
-from proxy.v3.parsing import path_suggestions, v3_parameters
+from proxy.v3.parsing import v3_parameters
 from proxy.v3.parsing.request_parameters import RequestParameters
 
 OPEN = exact_match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
 FOUND = msgspec.Raw(b"{}")
+Verdict = Literal["works", "loses", "refused"]
 NEXAR_LACKS = "the Nexar API cannot do this; the response names it in X-V3-Unsupported"
 
 
@@ -59,54 +60,50 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
     unknown: list[str] = []
     sourceless: list[str] = []
 
+    @property
+    def verdict(self) -> Verdict:
+        """What becomes of the request."""
+        if self.error or (self.mistakes and not self.operations):
+            return "refused"
+        return "loses" if self.mistakes or self.ignored else "works"
+
 
 class Explainer:
-    """Explains requests under one configuration. Sends nothing. `translation` are its mappings and their projections
-    where they are at hand."""
+    """Explains requests under one configuration. Sends nothing. `projections` are those of its mappings, where they
+    are at hand."""
 
     def __init__(
-        self, settings: config.Config, translation: tuple[loader.Mappings, ProjectionCache] | None = None
+        self,
+        settings: config.Config,
+        mappings: loader.Mappings | None = None,
+        projections: ProjectionCache | None = None,
     ) -> None:
         """Load the mappings. Raises MappingError."""
-        if translation is None:
-            site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
-            uids = Path(settings.uids) if settings.uids else None
-            mappings = loader.load(shipped.path("mappings"), site, uids)
-            translation = mappings, ProjectionCache(mappings)
-        self.mappings, self.projections = translation
+        site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
+        uids = Path(settings.uids) if settings.uids else None
+        self.mappings = mappings or loader.load(shipped.path("mappings"), site, uids)
+        self.projections = projections or ProjectionCache(self.mappings)
         self.applications = Applications(settings.applications)
         self.single_query = settings.translation.single_query
 
-    def client(self, apikey: str | None, name: str | None = None) -> Client:
-        """Return the client called `application` or `application/key`, else that of an API key, else the first one.
-        Raises ConfigError."""
-        clients = [*self.applications.clients.values()]
-        if name is not None:
-            if named := [each for each in clients if name in (each.application.name, each.name)]:
-                return named[0]
-            known = ", ".join(self.applications.by_name)
-            raise errors.ConfigError(f"no application is called {name!r}; there are {known}")
+    def client(self, apikey: str | None) -> Client:
+        """Return the client of an API key, else the first one."""
         try:
             return self.applications.client(apikey)
         except errors.ClientError:
-            return clients[0]
+            return next(iter(self.applications.clients.values()))
 
     async def explain(
         self, request: V3Request, client: Client, apikey: str | None, method: str = "GET"
     ) -> tuple[Explained, list[Query]]:
         """Explain a request, and return the queries that a store is asked for. Raises LookupError for a path that v3
         never had."""
-        endpoint = endpoints.of(request.path)
-        if endpoint is None:
-            raise LookupError(path_suggestions.message(request.path))
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
-        request = redact_request(
-            request,
-            Redaction([apikey] if apikey else [], lambda text: config.digest(text) in self.applications.clients),
-        )
-        asked = _AskedObjects(self)
-        metadata = ResponseMetadata(0.0)
-        explained = Explained(request=_target(endpoint, request), endpoint=request.endpoint, client=client.name)
+        redaction = Redaction([apikey] if apikey else [], lambda text: config.digest(text) in self.applications.clients)
+        request = redact_request(request, redaction)
+        explained = Explained(request=_target(request), endpoint=request.endpoint, client=client.name)
+        asked, metadata = _AskedObjects(self), ResponseMetadata(0.0)
+        endpoint = cast(Endpoint, endpoints.of(request.path))
         try:
             if method not in endpoints.READ_METHODS:
                 raise errors.MethodNotAllowed.of(method)
@@ -165,14 +162,13 @@ class _AskedObjects:
         features, tables = request.projection.features, self._explainer.mappings.tables
         steps = search.plan_with_lists(parameters, filters, tables, features)
         supplied: Any = None
-        while True:
-            try:
+        try:
+            while True:
                 name = steps.send(supplied)
-            except StopIteration as done:
-                plan: search.Plan = done.value
-                break
-            self.free.append("supAttributes" if name == ATTRIBUTES else LISTS[name])
-            supplied = tables if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
+                self.free.append("supAttributes" if name == ATTRIBUTES else LISTS[name])
+                supplied = tables if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
+        except StopIteration as done:
+            plan: search.Plan = done.value
         request.metadata.ignore(plan.unsupported)
         self.queries += plan.queries()
         counting = plan.count_operations(self._explainer.projections.count, request.context)
@@ -218,32 +214,30 @@ def shown_target(target: str, redaction: Redaction) -> str:
         path, query, _ = parse_target(target)
     except ValueError:
         return ""
-    endpoint = endpoints.of(path)
-    return _target(endpoint, redact_request(V3Request(path, query), redaction)) if endpoint else ""
+    return _target(redact_request(V3Request(path, query), redaction))
 
 
-def _target(endpoint: Endpoint, request: V3Request) -> str:
+def _target(request: V3Request) -> str:
     """Return the request for display. Values of parameters that the service does not read are hidden: a client may
     have its key, or a password, in one of them."""
-    query = tuple((name, value if _is_read(endpoint, name) else HIDDEN) for name, value in request.query)
+    read = _read(endpoints.of(request.path))
+    query = tuple((name, value if name.partition("[")[0] in read else HIDDEN) for name, value in request.query)
     return f"/v3{msgspec.structs.replace(request, query=query).target()}"
 
 
-def _names(endpoint: Endpoint) -> list[str]:
-    described = (*v3_parameters.of(endpoint), *v3_parameters.GLOBALS)
-    return [bare(each.name) for each in described if each.name not in ("userkey", "apikey")]
-
-
-def _is_read(endpoint: Endpoint, name: str) -> bool:
-    """Return whether the endpoint reads a parameter of this name; what stands in brackets is a field."""
-    return name.partition("[")[0] in {each.partition("[")[0] for each in _names(endpoint)}
+def _read(endpoint: Endpoint | None) -> dict[str, str]:
+    """Return the parameters that an endpoint reads, by their names without brackets, in which fields stand."""
+    described = (*v3_parameters.of(endpoint), *v3_parameters.GLOBALS) if endpoint else ()
+    names = (bare(each.name) for each in described if each.name not in ("userkey", "apikey"))
+    return {name.partition("[")[0]: name for name in names}
 
 
 def _unknown(endpoint: Endpoint, parameters: RequestParameters) -> Iterator[str]:
     """Yield parameters that the endpoint does not read, which v3 ignored, too."""
+    read = _read(endpoint)
     for name in parameters.names(""):
-        if not _is_read(endpoint, name):
-            similar = difflib.get_close_matches(name[:40], _names(endpoint), 1)
+        if name.partition("[")[0] not in read:
+            similar = difflib.get_close_matches(name[:40], read.values(), 1)
             yield f"{name}{f' (did you mean {similar[0]}?)' if similar else ''}"
 
 

@@ -5,11 +5,8 @@ the file, or a declined cost: nothing is written; 3: nothing usable.
 """
 
 import typer
-from rich.table import Table
-from rich.text import Text
 
-from proxy.cli import option_fields
-from proxy.cli.shown import table_console
+from proxy.cli import option_fields, shown
 from proxy.tools.sheet.options import FillOptions
 
 app = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_help=True)
@@ -31,8 +28,7 @@ def columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
     from proxy.tools.sheet.columns import KINDS
 
-    shown = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
-    table = Table("column", "content")
-    for name, kind in KINDS.items():
-        table.add_row(Text(name + "".join(shown[option] for option in kind.options)), Text(kind.explanation))
-    table_console().print(table)
+    options = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
+    names = {name: name + "".join(options[option] for option in kind.options) for name, kind in KINDS.items()}
+    columns = {"column": lambda name: names[name], "content": lambda name: KINDS[name].explanation}
+    shown.print_lines([shown.table([*KINDS], columns)])

@@ -110,4 +110,4 @@ def show(
         for each in totals:
             total = "" if each.total is None else f"{each.total:,.2f}"
             sums.add_row(Text(printable(each.distributor)), f"{each.lines:,}", total)
-        shown.table_console().print(sums)
+        shown.print_lines([sums])

@@ -54,6 +54,28 @@ def test_a_log_is_explained_by_program(tmp_path: Path) -> None:
     )
 
 
+MARKETS = """
+applications:
+  here: {apikeys: [K1], client_id: id, client_secret: secret}
+  there: {apikeys: [K2], client_id: id, client_secret: secret, country: DE}
+"""
+
+
+def test_a_part_is_paid_for_in_each_market(tmp_path: Path) -> None:
+    (tmp_path / "our.yaml").write_text(MARKETS)
+    one = TARGET.replace("%7D", ",%22limit%22:1%7D")
+    (tmp_path / "access.log").write_text("".join(line(f"{one}&apikey={key}") for key in ("K1", "K1", "K2")))
+    done = explain(str(tmp_path / "access.log"), "--config", str(tmp_path / "our.yaml"), "--json")
+    assert {each["name"]: each["parts"] for each in json.loads(done.stdout)["programs"]} == {
+        "here/1 erp/1": 1,
+        "there/1 erp/1": 1,
+    }
+
+
+def test_a_query_that_is_refused_alone_is_a_refused_request() -> None:
+    assert explain("/v3/parts/match?queries=[%7B%22mpm%22:%22SN74S74N%22%7D]").returncode == 1
+
+
 def test_a_file_without_refused_requests_has_exit_code_0(tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN;Manufacturer\nSN74S74N;TI\n1N4007;Onsemi\n")
     done = explain(str(tmp_path / "BOM.csv"))
@@ -89,7 +111,6 @@ def test_source_prints_the_compiled_mapping_functions() -> None:
     "arguments, part",
     [
         (["no_such.log"], "neither a request nor a file"),
-        ([TARGET, "--application", "nobody"], "no application is called 'nobody'; there are demo"),
         ([TARGET, "--source", "Part"], "give a file, a URL, or --source"),
         (["--source", "Party"], "no mapping describes 'Party'"),
         ([TARGET, "--config", "no_such.yaml"], "no_such.yaml"),

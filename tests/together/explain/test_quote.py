@@ -1,16 +1,13 @@
 """A log is quoted, then sent to a service on the sandbox: no request is billed more than its quote, nor the day."""
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
 from support import running_proxy
+from support.running_commands import run_in_this_process
 from together.environment import StartEnvironment
-
-from proxy.explain import log
-from proxy.explain.request import Explainer
-from proxy.traffic.clients import Clients
-from proxy.traffic.reading import read_requests
 
 DAY = 86_400
 
@@ -54,36 +51,34 @@ OTHERS = [
 
 async def quoted_and_billed(
     start: StartEnvironment, file: Path, requests: list[tuple[int, str]]
-) -> tuple[list[int], list[int]]:
-    """Write a log, quote each of its requests, and send them at their times; return both kinds of costs."""
+) -> tuple[list[int], list[int], int]:
+    """Write a log in which each request has a program of its own, explain it, and send the requests at their times;
+    return the quote and the bill of each, and the quote of a day."""
     async with start() as environment:
-        settings = running_proxy.settings(environment.sandbox.graphql_url, environment.sandbox.token_url)
-        begun, time = environment.time.now(), environment.time
-        lines = [{"time": begun + seconds, "url": target} for seconds, target in requests]
+        begun, time, bills = environment.time.now(), environment.time, []
+        lines = [
+            {"time": begun + seconds, "url": target, "user_agent": f"program/{place}"}
+            for place, (seconds, target) in enumerate(requests)
+        ]
         file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
-        explainer, store, clients = Explainer(settings), log.EmptyStore(), Clients()
-        quotes, bills = [], []
-        for request, (seconds, target) in zip(read_requests(file, clients, {}), requests, strict=True):
-            client = explainer.client(running_proxy.KEY)
-            _, queries = await explainer.explain(request, client, running_proxy.KEY)
-            assert request.at is not None
-            quotes.append(store.quote(client, queries, request.at))
+        done = await asyncio.to_thread(run_in_this_process, "explain", str(file), "--json")
+        found = json.loads(done.stdout)
+        quotes = {each["name"].rpartition("/")[2]: each["parts"] for each in found["programs"]}
+        for seconds, target in requests:
             time.advance(begun + seconds - time.now())
             before = environment.billed_parts
             await environment.get(target)
             bills.append(environment.billed_parts - before)
-        explained = await log.explain(explainer, file, None)
-        assert sum(program.parts for program in explained.programs) == sum(quotes)
-    return quotes, bills
+    return [quotes[f"{place}"] for place in range(len(requests))], bills, found["day"]
 
 
 async def test_no_request_is_billed_more_than_its_quote(start: StartEnvironment, tmp_path: Path) -> None:
-    quotes, bills = await quoted_and_billed(start, tmp_path / "log.jsonl", OTHERS)
+    quotes, bills, _ = await quoted_and_billed(start, tmp_path / "log.jsonl", OTHERS)
     assert all(bill <= quote for quote, bill in zip(quotes, bills, strict=True)), [*zip(quotes, bills, strict=True)]
     assert sum(bills) > len(bills)
 
 
 async def test_where_all_parts_are_there_the_quote_is_the_bill(start: StartEnvironment, tmp_path: Path) -> None:
-    quotes, bills = await quoted_and_billed(start, tmp_path / "log.jsonl", EXACT)
+    quotes, bills, day = await quoted_and_billed(start, tmp_path / "log.jsonl", EXACT)
     assert quotes == bills
-    assert sum(quotes) == 1 + 1 + 5 + 3 + 4 + 1
+    assert day == sum(bills) == 1 + 1 + 5 + 3 + 4 + 1
