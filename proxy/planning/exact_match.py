@@ -40,6 +40,11 @@ def literal(pattern: str) -> str:
     return max(pattern.split(WILDCARD), key=lambda piece: len(normalize(piece)))
 
 
+def text_beside(query: PartsMatchQuery) -> str:
+    """Return the `q` that narrows the matches of an MPN; "" where it is absent, or the number itself."""
+    return query.q if query.mpn and normalize(query.q) not in ("", normalize(query.mpn)) else ""
+
+
 def match_test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
     """Return the test that a part of a result must pass; None if all pass: a SKU is left to the upstream."""
     number = query.mpn or query.mpn_or_sku

@@ -1,8 +1,8 @@
 """Queries of parts/match: which lists of the core they need, and what v3 shows of these lists (contract v3-rest.md §4).
 
 A number with wildcards goes to supSearchMpn, and so does the only query of a request if a setting says so; `q` goes to
-supSearch, everything else to supMultiMatch. Where the upstream does not rank matches first, they are filtered from
-candidates. Pure.
+supSearch, also beside an MPN, everything else to supMultiMatch. Where the upstream does not rank matches first, they
+are filtered from candidates. Pure.
 """
 
 from collections.abc import Sequence
@@ -36,13 +36,13 @@ def of_match(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = Fals
     start = query.start if is_page else 0
     end = query.start + query.limit if is_page else max(CANDIDATES, query.start + query.limit)
     is_single = is_single and bool(query.mpn) and not (query.sku or query.brand or query.seller or query.mpn_or_sku)
-    # With a number, `q` is that number or empty (parsing/match_queries.py): it adds nothing.
-    if (query.q and not (number or query.sku)) or exact_match.WILDCARD in number or is_single:
+    beside = exact_match.text_beside(query)
+    if beside or (query.q and not (number or query.sku)) or exact_match.WILDCARD in number or is_single:
         # The upstream accepts names in its id filters (contract graphql.md §2.4).
         named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         filters = {name: [value] for name, value in named.items() if value}
-        q = exact_match.literal(number) if number else query.q
-        root: queries.SearchRoot = "supSearchMpn" if number else "supSearch"
+        q = f"{beside} {number}" if beside else exact_match.literal(number) if number else query.q
+        root: queries.SearchRoot = "supSearchMpn" if number and not beside else "supSearch"
         return queries.search(root, start, end, {"q": q, "filters": filters or None})
     return _matching(query, start, end)
 
@@ -74,7 +74,8 @@ def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
     """Return whether the upstream returns any page of a query's matches: not where they may not come first in its
     result. A query without a number has nothing to compare."""
     number = query.mpn or query.mpn_or_sku or ""
-    return not (number or query.sku) or exact_match.is_ranked(number, exact_only)
+    is_ranked = exact_match.is_ranked(number, exact_only) and not exact_match.text_beside(query)
+    return is_ranked or not (number or query.sku)
 
 
 def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:

@@ -17,8 +17,6 @@ from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Page, Query
 
-HIGHLIGHT = re.compile("</?strong>")
-
 
 class CountGroup(NamedTuple):
     """Counts of one operation, and the filters that they are made under."""
@@ -128,7 +126,7 @@ class SearchPlan:
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
         # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
         marked = [each.hit.description for each in page.elements]
-        snippets = [each and html.unescape(HIGHLIGHT.sub("", each)) for each in marked]
+        snippets = [each and html.unescape(re.sub("</?strong>", "", each)) for each in marked]
         details = facets.SearchDetails(snippets, facet_results, measured, metadata)
         return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
 

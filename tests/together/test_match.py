@@ -45,6 +45,27 @@ async def test_exact_only_gives_equal_hits_on_every_page(
     assert len(alone["items"]) == len(among["items"]) == max(0, min(limit, hits - first))
 
 
+async def test_text_beside_an_mpn_narrows_its_matches(environment: ProxyEnvironment) -> None:
+    both, narrowed, nothing, itself = await environment.results(
+        {**SN74S74N, "q": "flip-flop"},
+        {**SN74S74N, "q": "dual", "brand": "Texas Instruments"},
+        {**SN74S74N, "q": "resistor"},
+        {**SN74S74N, "q": "sn 74S74-N"},
+    )
+    assert [each["hits"] for each in (both, narrowed, nothing, itself)] == [4, 1, 0, 4]
+    assert set(mpns(both)) == {"SN74S74N"}
+    assert len(mpns(both)) == 3
+
+
+@pytest.mark.parametrize("query, name", [({"sku": "67K1122"}, "sku"), ({"mpn": "SN74*"}, "mpn")])
+async def test_text_beside_what_is_no_word_is_refused(
+    environment: ProxyEnvironment, query: dict[str, str], name: str
+) -> None:
+    (refused,) = await environment.results({**query, "q": "flip-flop"})
+    assert (refused["error"], refused["items"]) == (f"q and {name} cannot be combined", [])
+    assert environment.billed_parts == 0
+
+
 async def test_lone_surrogate_fails_only_its_query(environment: ProxyEnvironment) -> None:
     queries = '[{"mpn":"SN74S74N","reference":"\\ud83d"},{"mpn":"\\ud800"},{"mpn":"X\\udfff1"}]'
     first, second, third = (await environment.proxy.match(queries))["results"]

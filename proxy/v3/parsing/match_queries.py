@@ -109,7 +109,9 @@ def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:
     """Return what is wrong with filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
     text = exact_match.normalize(q) if q else ""
-    if text and any(text != exact_match.normalize(number) for number in numbers.values()):
+    # Beside an MPN the service searches for both; SKUs and patterns are no words of its text.
+    is_mpn = names == ["mpn"] and exact_match.WILDCARD not in numbers["mpn"]
+    if text and not is_mpn and any(text != exact_match.normalize(number) for number in numbers.values()):
         return f"q and {names[0]} cannot be combined"
     if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
         return f"{names[0]} and {names[1]} cannot be combined with wildcards"

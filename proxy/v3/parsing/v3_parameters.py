@@ -60,7 +60,7 @@ MATCH = (
 )
 
 QUERY = (
-    Parameter("q", "string", "free text, for what has no part number"),
+    Parameter("q", "string", "free text; beside `mpn` both must match"),
     Parameter(
         "mpn",
         "string",

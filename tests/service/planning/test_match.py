@@ -42,6 +42,7 @@ def test_query_goes_by_its_root_field(
             (1, 4),
         ),
         ({"mpn": "*10*LONGER*"}, {"q": "LONGER"}, (0, 20)),
+        ({"q": "flip", "mpn": "A1", "brand": "TI"}, {"q": "flip A1", "filters": {"manufacturer_id": ["TI"]}}, (0, 20)),
     ],
 )
 def test_query_has_all_fields_that_v3_sent(
