@@ -57,14 +57,16 @@ async def test_results_are_fetched_each_time_and_never_cached(
     assert planted(log_format.getvalue()) == []
 
 
-async def test_log_lines_of_errors_do_not_show_credentials(log_format: io.StringIO) -> None:
-    """Neither the upstream's, nor those of variables that are wrong."""
+async def test_errors_show_credentials_in_the_response_only(tmp_path: Path, log_format: io.StringIO) -> None:
+    """Neither the upstream's, nor those of variables that are wrong, are in the log or the store."""
     messages = [f"Unknown: {each}" for each in SECRETS.values()]
     echoed = [
         {"message": each, "path": ["supSearchMpn"], "extensions": {"remote": {"message": each}}} for each in messages
     ]
     async with scripted_upstream.running() as upstream:
-        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        settings = running_proxy.settings(
+            upstream.graphql_url, upstream.token_url, store=f"sqlite:{tmp_path}/state.sqlite"
+        )
         async with running_proxy.running(settings) as proxy:
             for document, variables, response in (
                 (WITH, {"c": CREDENTIALS}, {"data": None, "errors": echoed}),
@@ -82,4 +84,6 @@ async def test_log_lines_of_errors_do_not_show_credentials(log_format: io.String
                     f"{proxy.url}/graphql", json=sent, headers={"token": running_proxy.KEY}
                 ) as got:
                     assert (await got.json())["errors"]
+    kept = "".join(file.read_bytes().decode("latin-1") for file in tmp_path.iterdir())
+    assert planted(kept) == []
     assert planted(log_format.getvalue()) == []
