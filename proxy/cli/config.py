@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from proxy.cli import option_fields, shown
-from proxy.config import loader, origins
+from proxy.config import loader
 from proxy.kit import shipped
 
 
@@ -17,7 +17,7 @@ def config(
 ) -> None:
     """Print the settings of a configuration and where each comes from; with --all every setting."""
     file = config_file or shipped.path("config.yaml")
-    effective = origins.effective_settings(loader.load(file, os.environ, upstream=False), file)
-    listed = [each for each in effective if everything or each.source != origins.DEFAULT]
+    effective = loader.effective_settings(loader.load(file, os.environ, upstream=False), file)
+    listed = [each for each in effective if everything or each["source"] != loader.DEFAULT]
     columns = {"setting": "name", "value": "value", "from": "source"}
     shown.print_result(listed, [shown.table(listed, columns)], as_json)

@@ -1,11 +1,11 @@
-"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked. Used once, at start.
+"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked; and where each comes from.
 
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from proxy.kit.located_yaml import Trail
 # Stands for values that are not needed where no request is sent to the upstream.
 ABSENT = "http://absent.invalid"
 SECRETS = (secret.Secret, secret.OperatorsToken, secret.ProxyAddress, secret.StoreUrl, secret.Digest)
+DEFAULT = "default"  # the source of a setting that no file has
 EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -38,6 +39,19 @@ def exposed(path: Path) -> list[Path]:
     with suppress(errors.ConfigError):  # such as a variable that is not set
         reader.settings()
     return [file for file in reader.secret_files if _is_open(file)]
+
+
+def effective_settings(settings: config.Config, file: Path) -> list[dict[str, str]]:
+    """Return `name`, `value` and `source` of all settings, in the order of their definition.
+
+    A secret is "hidden". The source is `config.yaml:12`, with `env:NAME` or `file:PATH` where the value is read from
+    there. Raises YamlError where the file cannot be read.
+    """
+    located = located_yaml.load(file)
+    return [
+        {"name": ".".join(map(str, name)), "value": _shown(value), "source": _source(located, at)}
+        for name, at, value in _settings(settings, (), ())
+    ]
 
 
 def _is_open(file: Path) -> bool:
@@ -157,3 +171,44 @@ class _Reader(base.Blocks):
             return
         elif not raw.startswith(("env:", "sha256:")) and raw != EXAMPLE_KEY:
             self.secret_files[self._file] = None
+
+
+def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
+    """Yield the name, the place in the file and the value of each setting."""
+    inner: list[tuple[Any, Any, Any]]
+    if isinstance(value, base.Settings):
+        inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
+    elif isinstance(value, dict):
+        inner = [(key, key, each) for key, each in value.items()]
+    elif isinstance(value, tuple) and value and isinstance(value[0], config.ApiKeySettings):
+        inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
+    else:
+        yield name, at, value
+        return
+    for label, step, each in inner:
+        yield from _settings(each, (*name, label), (*at, step))
+
+
+def _source(located: located_yaml.LocatedYaml, at: Trail) -> str:
+    raw = located.data
+    for step in at:
+        if isinstance(raw, str) and step == "key":  # an API key that is no block
+            break
+        if isinstance(raw, dict) and step in config.PLANS.get(str(raw.get("plan")), {}) and step not in raw:
+            return located.line((*at[:-1], "plan"))
+        if not (step in raw if isinstance(raw, dict) else isinstance(raw, list)):
+            return DEFAULT
+        raw = raw[step]
+    references = [raw] if isinstance(raw, str) and raw.startswith(("env:", "file:")) else []
+    return ", ".join((*references, located.line(at)))
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text: as the file would have it."""
+    if isinstance(value, secret.StoreUrl):
+        return value.shown
+    if isinstance(value, secret.Secret | secret.Digest | secret.ClientId):
+        return "hidden"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

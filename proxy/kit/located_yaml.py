@@ -61,6 +61,10 @@ class LocatedYaml:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
         return _at(self.name, self.position(path))
 
+    def line(self, path: Trail) -> str:
+        """Return `config.yaml:12`, the same without the column."""
+        return self.place(path).rpartition(":")[0]
+
     def position(self, path: Trail) -> Position | None:
         """Return the position of the value at `path`, or of the nearest parent; None in an empty file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import cases
 
-from proxy.config import loader, origins
+from proxy.config import loader
 from proxy.kit import shipped
 
 SECRETS = ("PLANTED-client-secret", "PLANTED-key", "PLANTED-store", "PLANTED-proxy", "PLANTED-token", "PLANTED-id")
@@ -23,8 +23,8 @@ def file(tmp_path: Path) -> Path:
 def effective(file: Path) -> dict[str, tuple[str, str]]:
     environ = {"ADMIN_TOKEN": "PLANTED-token-of-24-bytes", "CLIENT_ID": "PLANTED-id"}
     settings = loader.load(file, environ)
-    rows = origins.effective_settings(settings, file)
-    return {row.name: (row.value, row.source) for row in rows}
+    rows = loader.effective_settings(settings, file)
+    return {row["name"]: (row["value"], row["source"]) for row in rows}
 
 
 @cases.parametrize("name, value, source")
@@ -39,7 +39,7 @@ def test_secrets_are_in_no_row(file: Path) -> None:
 
 def test_every_setting_of_the_shipped_file_is_listed_once() -> None:
     file = shipped.path("config.yaml")
-    rows = origins.effective_settings(loader.load(file, {}), file)
-    names = [row.name for row in rows]
+    rows = loader.effective_settings(loader.load(file, {}), file)
+    names = [row["name"] for row in rows]
     assert len(names) == len(set(names))
     assert {"listen.port", "applications.demo.parts", "store", "cache.bytes"} <= set(names)
