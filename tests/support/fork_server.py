@@ -26,7 +26,7 @@ from typing import Any
 
 IMPORTED = (
     *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache"),
-    *("proxy.graphql.documents", "proxy.upstream.session"),
+    *("proxy.graphql.documents", "proxy.upstream.connections"),
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.comparison",
