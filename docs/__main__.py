@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from docs import columns, command_line, first_minute, json_schema, man_page, nexar, v3_surface
+from docs import columns, command_line, first_minute, json_schema, man_page, nexar, settings, v3_surface
 
 ROOT = Path(__file__).parents[1]
 PAGES: dict[str, Callable[[], str]] = {
@@ -18,6 +18,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/v3-today.md": v3_surface.page,
     "docs/columns.md": columns.page,
     "docs/nexar.md": nexar.page,
+    "docs/settings.md": settings.page,
     "docs/images/first-minute.svg": first_minute.page,
 }
 
