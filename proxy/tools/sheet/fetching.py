@@ -56,9 +56,8 @@ async def fetch(
         except errors.BridgeError as error:
             return FetchEnd(count, error.message, isinstance(error, errors.CredentialsRefused))
         if stop.is_set() and job.needed():
-            if (
-                not anew
-            ):  # what was in flight at the signal is stored; where everything is fetched anew, older results, too
+            # What was in flight at the signal is stored; where everything is fetched anew, older results are, too.
+            if not anew:
                 await add_stored(job, source)
             return FetchEnd(count, "interrupted")
         if count == before:

@@ -7,6 +7,7 @@ import asyncio
 import difflib
 import itertools
 import math
+import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -172,10 +173,7 @@ class PartSource:
         if found is None:
             return PartResult(query, (), 0, str(answer.error), now)
         view = Projection(features=answer.features, view=VIEWS["sheet"])
-        compiled, context = (
-            self.gateway.projections.part(view),
-            MappingContext(self._country, query.currency),
-        )
+        compiled, context = self.gateway.projections.part(view), MappingContext(self._country, query.currency)
         fetched = found.fetched or now
         try:
             mapped = (compiled.map(compiled.decode(body), context) for body in found.bodies[: query.limit])
@@ -280,12 +278,16 @@ async def open_source(
     """Open the source of a client: that of an API key, or of a login, or of the configuration's only application.
     `settings.upstream` holds addresses; `refresh_login` forgets a token. Raises ConfigError and MappingError."""
     key, settings = _charged(settings, apikey, login)
+    is_kept = settings.store.reveal() != "memory:"
     async with AsyncExitStack() as resources:
+        if not is_kept:  # the parts of 10 000 lines would take 150 MB of memory
+            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-"))
+            settings = replace(settings, store=config.StoreUrl(f"sqlite:{folder}/state.sqlite"))
         gateway = await Gateway.open(_patient(settings), clock, resources)
         client = gateway.applications.clients[key]
         if refresh_login:
             await gateway.tokens.forget(client.application.credentials)
-        yield PartSource(gateway, client, [NOT_KEPT] if settings.store.reveal() == "memory:" else [])
+        yield PartSource(gateway, client, [] if is_kept else [NOT_KEPT])
 
 
 def _charged(

@@ -133,19 +133,11 @@ class WorkbookFile:
         formats: Mapping[int, str],
     ) -> None:
         """Write a copy with other cells of the sheet, by row and column; `new` are new columns."""
-        written = [
-            NewCell(
-                self.sheet,
-                row,
-                at + 1,
-                float(value) if isinstance(value, Decimal) else value,
-                "",
-                formats[at],
-                at in new,
-            )
-            for row, values in sorted(cells.items())
-            for at, value in sorted(values.items())
-        ]
+        written: list[NewCell] = []
+        for row, values in sorted(cells.items()):
+            for at, value in sorted(values.items()):
+                plain = float(value) if isinstance(value, Decimal) else value
+                written.append(NewCell(self.sheet, row, at + 1, plain, "", formats[at], at in new))
         self.save(target, written)
 
     def _run(self, task: ReadTask | WriteTask, seconds: int) -> bytes:

@@ -1,6 +1,9 @@
 """Workbooks: filled in a copy, with columns or by the formulas of the add-in, and bounded before they are unpacked."""
 
 import json
+import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -75,7 +78,8 @@ async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path
     assert [cell.value for cell in filled[1]][3:] == [
         *("Nexar price USD", "Nexar needed", "Nexar description", "Nexar status")
     ]
-    assert filled["D1"].fill.fgColor.rgb == "00DCE6F1"
+    assert {filled[f"{column}1"].fill.fgColor.rgb for column in "CDEFG"} == {"00DCE6F1"}
+    assert {filled[f"{column}2"].fill.fill_type for column in "CDEFG"} == {None}
     assert (filled["D2"].number_format, filled["E2"].value, filled["G2"].value) == ("#,##0.00###", 2, "found")
     header, *offers = (tmp_path / "BOM.offers.csv").read_text(encoding="utf-8-sig").splitlines()
     assert header.startswith("Line,Part number,Manufacturer,Distributor")
@@ -259,11 +263,40 @@ async def test_workbook_is_refused_before_it_is_unpacked(run: Run, tmp_path: Pat
     assert refused.err.startswith("v3bridge: broken.xlsx: is not a readable workbook: damaged")
 
 
-async def test_workbook_with_too_many_rows_is_refused(run: Run, tmp_path: Path) -> None:
+ROWS, MEGABYTES = 1_048_576, 150  # of a sheet, and of each of the two processes
+
+
+def measured(folder: Path, file: str) -> tuple[int, str, int]:
+    """The exit code of `sheet fill`, its standard error, and the memory of its largest process in MB."""
+    command = [sys.executable, "-X", "utf8", "-m", "proxy", "sheet", "fill", file, "--columns", "price", "--json"]
+    with (folder / "err").open("wb") as errors, (folder / "out").open("wb") as out:
+        process = subprocess.Popen(command, cwd=folder, env=commands.environment(folder), stdout=out, stderr=errors)
+        _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, (folder / "err").read_text(), used.ru_maxrss >> 10
+
+
+def test_longest_sheet_is_refused_in_little_memory(tmp_path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     rows = book.create_sheet()
     for _ in range(401_000):
         rows.append(["X"])
     book.save(tmp_path / "long.xlsx")
-    refused = await run("long.xlsx", "--columns", "price")
-    assert refused.err == "v3bridge: long.xlsx: has more than 400,000 cells; split it, or save the list as CSV\n"
+    (tmp_path / "long.csv").write_text("MPN\n" + "X-1\n" * ROWS)
+    for file, why in (
+        ("long.xlsx", "has more than 400,000 cells; split it, or save the list as CSV"),
+        ("long.csv", "has more than 100,000 rows; split the file"),
+    ):
+        code, errors, used = measured(tmp_path, file)
+        assert (code, errors) == (2, f"v3bridge: {file}: {why}\n")
+        assert used < MEGABYTES
+
+
+def test_blank_rows_of_the_longest_sheet_cost_no_memory(tmp_path: Path) -> None:
+    book = write(tmp_path / "blank.xlsx", {**LIST, f"A{ROWS}": "Total"})
+    book.save(tmp_path / "blank.xlsx")
+    (tmp_path / "blank.csv").write_text("MPN,Manufacturer\nSN74S74N,Texas Instruments\n" + ",\n" * ROWS)
+    for file in ("blank.csv", "blank.xlsx"):
+        code, errors, used = measured(tmp_path, file)
+        assert (code, "1 line, 1 distinct query" in errors) == (0, True), errors
+        assert used < MEGABYTES
