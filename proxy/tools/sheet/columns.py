@@ -117,9 +117,8 @@ def breaks_text(breaks: Sequence[tuple[int, Decimal]]) -> str:
 
 def _spec(part: Part, name: str) -> CellValue:
     wanted = plain(name)
-    return next(
-        (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key))), None
-    )
+    values = (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key)))
+    return next(values, None)
 
 
 def second_source(part: Part | None, sources: Sequence[Part]) -> str:
@@ -250,8 +249,7 @@ def parse_list(text: str) -> list[ColumnSpec]:
 def parse(text: str) -> ColumnSpec:
     """Parse one column. Raises ConfigError that names the nearest one."""
     match = _SPEC.fullmatch(text.strip())
-    if match is None:
-        raise AssertionError("every text matches")
+    assert match is not None  # noqa: S101 - every text matches
     name = match["name"].strip().lower().replace(" ", "_").replace("-", "_")
     if name not in KINDS:
         near = difflib.get_close_matches(name, KINDS, 1, 0.5)

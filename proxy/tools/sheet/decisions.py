@@ -11,6 +11,7 @@ from proxy.tools.sheet import offers
 from proxy.tools.sheet.lines import Choice, Line
 from proxy.tools.sheet.offers import OfferRules, same_number
 from proxy.tools.sheet.parts import CANDIDATES, Part, PartQuery, PartResult
+from proxy.traffic.bom_columns import plain
 
 # Outcomes of a line; those of COMPLETE are what was asked for.
 FOUND, NO_VALUE, NOT_PRICED, FOUND_AS, AMBIGUOUS, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED = OUTCOMES = (
@@ -23,6 +24,14 @@ PARTS_MAX = 1 + CANDIDATES  # that one number may cost
 
 # Digi-Key, Mouser, LCSC and Newark number in forms of their own; those of others may be anybody's numbers.
 _DISTRIBUTOR_NUMBER = re.compile(r".+-ND|\d{2,3}-(?=.*[A-Z])\S{3,}|C\d{3,9}|\d{2}[A-Z]\d{4}", re.IGNORECASE)
+
+# Makers that have become one: a list has the name of today and the service that of the part, or the other way round.
+_MERGED = """
+    analogdevices maxim lineartechnology hittite; onsemi fairchild sanyo; nxp freescale philips nexperia;
+    infineon internationalrectifier cypress spansion; microchip atmel microsemi micrel; kemet yageo; intel altera;
+    renesas intersil idt integrateddevice dialog; texasinstruments nationalsemiconductor burrbrown; amd xilinx;
+    broadcom avago; littelfuse ixys; diodes zetex pericom; vishay siliconix; teconnectivity tyco
+"""
 
 Results = Callable[[PartQuery], PartResult | None]
 
@@ -65,13 +74,9 @@ def _named(decision: Decision, tried: Sequence[tuple[Choice, Decision]]) -> Deci
     part = decision.part
     if len(tried) == 1 or part is None:
         return decision
-    before = ", ".join(
-        f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in tried[:-1]
-    )
-    text = f"alternative {part.mpn} of {part.manufacturer}, as {before}"
-    return decision._replace(
-        text=f"{decision.text}: {text}" if decision.outcome == FOUND else f"{decision.text}; {text}"
-    )
+    why = (f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in tried[:-1])
+    text = f"alternative {part.mpn} of {part.manufacturer}, as {', '.join(why)}"
+    return decision._replace(text=f"{decision.text}{':' if decision.outcome == FOUND else ';'} {text}")
 
 
 def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQuery:
@@ -102,14 +107,24 @@ def _among(choice: Choice, result: PartResult, query: PartQuery) -> Decision:
     if len(equal) == 1 and (result.hits == 1 or len(result.parts) > 1):
         return Decision(FOUND, FOUND, query, first, (first.mpn, first.manufacturer))
     if result.hits == 1:
-        text = f"{FOUND_AS} {first.mpn} of {first.manufacturer}"
-        return Decision(FOUND_AS, text, query, first, (first.mpn, first.manufacturer))
+        return _as(first, query)
     shown = equal if len(equal) > 1 else result.parts
     names = "; ".join(f"{part.mpn} of {part.manufacturer}" for part in shown)
     hits = result.hits if len(equal) < 2 else len(equal)
     more = f" and {hits - len(shown)} more" if hits > len(shown) else ""
     text = f"{AMBIGUOUS}: {names}{more}; these values are of the first"
     return Decision(AMBIGUOUS, text, query, first, (first.mpn, first.manufacturer))
+
+
+def _as(part: Part, query: PartQuery) -> Decision:
+    text = f"{FOUND_AS} {part.mpn} of {part.manufacturer}"
+    return Decision(FOUND_AS, text, query, part, (part.mpn, part.manufacturer))
+
+
+def _is_merged(*makers: str) -> bool:
+    """Return whether two names are those of makers that have become one."""
+    groups = (tuple(group.split()) for group in _MERGED.split(";"))
+    return any(all(plain(maker).startswith(group) for maker in makers) for group in groups)
 
 
 def _spelled(choice: Choice, part: Part) -> bool:
@@ -141,6 +156,8 @@ def _not_found(choice: Choice, results: Results, query: PartQuery) -> Decision |
     text = f"{NO_PART}no part of {choice.manufacturer}"
     if result.parts:
         part = result.parts[0]
+        if result.hits == 1 and _is_equal(choice, part) and _is_merged(choice.manufacturer, part.manufacturer):
+            return _as(part, alone)
         others = " and others" if result.hits > 1 else ""
         number = "it" if _is_equal(choice, part) else part.mpn
         text += f"; {part.manufacturer}{others} {'make' if others else 'makes'} {number}"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import NamedTuple
 
 from proxy.traffic.bom_columns import HEADINGS, plain
@@ -30,6 +31,16 @@ _NUMBER_WORDS = """
     no nr pn sku part parts partno partnr partnumber number code ordercode orderno ordernumber ref reference id stockno
     stockcode artikelnr artikelnummer bestellnr bestellnummer symbol catno catalogno
 """
+# Names of two words, such as `supplier MPN`, `Digi-Key SKU` and `Bestell-Nr. Mouser`, and of a distributor alone.
+for _first, _second, _role in (
+    (_KNOWN_SELLERS.split(), ["", *_NUMBER_WORDS.split()], "sku"),
+    (_NUMBER_WORDS.split(), _KNOWN_SELLERS.split(), "sku"),
+    (_SELLERS, _NUMBER_WORDS.split(), "sku"),
+    (_SELLERS, ["mpn"], "mpn"),
+    (_MAKERS, ["mpn", *_NUMBER_WORDS.split()], "mpn"),
+):
+    for _words in product(_first, _second):
+        _KNOWN.setdefault("".join(_words), (_role, 0))
 _ALTERNATIVE = re.compile(
     r"\b(?:alternativ\w*|alternate|alt|2nd|3rd|second(?:ary)?|third|substitute|replacement|ersatz|backup)\b\.?"
     r"(?:\s+source)?",
@@ -156,19 +167,4 @@ def role_of(cell: str) -> tuple[str, int] | None:
         for spelled in (name, re.sub(r"\d", "", name)):
             if spelled in _KNOWN:
                 return _KNOWN[spelled]
-            if (role := _composed(spelled)) is not None:
-                return role
-    return None
-
-
-def _composed(name: str) -> tuple[str, int] | None:
-    """Return the role of a name of two words, such as `supplier MPN` and `Digi-Key SKU`, and of a distributor."""
-    for words, role, rest in (
-        (_KNOWN_SELLERS.split(), "sku", ["", *_NUMBER_WORDS.split()]),
-        (_SELLERS, "sku", _NUMBER_WORDS.split()),
-        (_SELLERS, "mpn", ["mpn"]),
-        (_MAKERS, "mpn", ["mpn", *_NUMBER_WORDS.split()]),
-    ):
-        if any(name.startswith(word) and name.removeprefix(word) in rest for word in words):
-            return role, 0
     return None

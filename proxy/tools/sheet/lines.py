@@ -160,14 +160,9 @@ def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> str:
     """List the headings that are there, because the missing one may be among them under another name."""
     if not filled:
         return f"{place}: is empty"
-    number, row = max(
-        filled[: bom_columns.HEADER_ROWS], key=lambda each: sum(bool(text_of(cell).strip()) for cell in each[1])
-    )
-    there = ", ".join(
-        f"{column_name(index)} {text_of(cell).strip()[:NAME_MAX]!r}"
-        for index, cell in enumerate(row)
-        if text_of(cell).strip()
-    )
+    texts = [(number, [text_of(cell).strip() for cell in row]) for number, row in filled[: bom_columns.HEADER_ROWS]]
+    number, row = max(texts, key=lambda each: sum(map(bool, each[1])))
+    there = ", ".join(f"{column_name(index)} {cell[:NAME_MAX]!r}" for index, cell in enumerate(row) if cell)
     what = "no column of part numbers; --read mpn=NAME names one by its heading"
     if reading.named:
         what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)

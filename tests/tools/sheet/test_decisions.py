@@ -103,6 +103,21 @@ def test_who_makes_it_is_said_where_the_maker_is_wrong(maker: str) -> None:
     assert [query.manufacturer for query in service.asked] == [maker, ""]
 
 
+@pytest.mark.parametrize(
+    "listed, maker",
+    [
+        *(("Analog Devices", "Maxim Integrated"), ("ANALOG DEVICES INC", "Maxim"), ("Maxim", "Analog Devices")),
+        *(("onsemi", "Fairchild"), ("Freescale Semi.", "NXP Semiconductors"), ("Atmel", "Microchip Technology")),
+    ],
+)
+def test_part_of_a_maker_that_has_become_one_with_the_list_s_is_found_with_a_doubt(listed: str, maker: str) -> None:
+    decision = Service(part("MAX3232ESE+", maker)).decided(Choice("MAX3232ESE+", listed))
+    assert decision[:2] == ("found as", f"found as MAX3232ESE+ of {maker}")
+    assert decision.name == ("MAX3232ESE+", maker)
+    other = Service(part("MAX3232ESE", maker)).decided(Choice("MAX3232ESE+", listed))
+    assert other.outcome == "not found"  # another number of another maker is too much of a doubt
+
+
 def test_who_makes_it_where_several_do_and_where_nobody_does() -> None:
     several = Service(part("NE555P"), part("NE555P", ST)).decided(Choice("NE555P", "Murata"))
     assert several.text == f"not found: no part of Murata; {TI} and others make it"

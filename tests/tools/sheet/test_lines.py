@@ -115,6 +115,8 @@ def test_column_says_which_lines_are_not_fitted(heading: str, cell: str) -> None
         ("Digikey#,MOUSER P/N,Farnell", ",,1234567", ["1234567"]),
         ("Supplier 1 SKU,Supplier 2 SKU,Supplier 3 SKU", ",595-X,C25804", ["595-X"]),
         ("MPN,RS,TME", ",123-4567,", ["123-4567"]),
+        ("MPN,Bestell-Nr. Mouser,Bestellnummer Digi-Key", ",,296-1-ND", ["296-1-ND"]),
+        ("MPN,SKU (Mouser),Part No. Farnell", ",595-X,", ["595-X"]),
         ("MPN,Digi-Key,Mouser", ",https://www.digikey.com/x,595-X", ["595-X"]),
         ("MPN,Digi-Key,Mouser", ",0.25,595-X", ["595-X"]),
     ],

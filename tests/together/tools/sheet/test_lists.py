@@ -43,17 +43,69 @@ async def test_list_has_its_right_result(
         assert each in done.err
 
 
-async def test_part_on_several_lines_is_bought_once(filled: Filled) -> None:
-    text = "Qty,MPN,Manufacturer\n3,RC0603FR-071KL,Yageo\n3,rc0603fr-071kl,Yageo\n4994,RC0603FR-071KL,YAGEO\n"
-    rows, summary, done = await filled(text)
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        ("RC0603FR-071KL,Yageo", "rc0603fr-071kl,Yageo", "RC0603FR-071KL,YAGEO"),
+        ("RC0603FR-071KL,Yageo", "RC0603FR071KL,Yageo", "RC0603FR 071KL,yageo"),
+        ("RC0603FR-071KL,Yageo", "RC0603FR-071KL,", "RC0603FR_071KL,"),
+    ],
+)
+async def test_part_on_several_lines_is_bought_once(filled: Filled, numbers: tuple[str, ...]) -> None:
+    """At the minimum of 5 000 pieces; the lines pay as much as one line of as many pieces."""
+    lines = [f"{quantity},{number}\n" for quantity, number in zip((3, 3, 4994), numbers, strict=True)]
+    rows, summary, done = await filled("".join(["Qty,MPN,Manufacturer\n", *lines]))
     assert [row["order quantity"] for row in rows] == ["3", "3", "4994"]
     assert sum(float(row["total"]) for row in rows) == pytest.approx(187.15)
     assert summary["totals"][-1] == {"distributor": "All", "lines": 3, "total": "187.15"}
     assert "note: RC0603FR-071KL on rows 2, 3, 4 is bought once, 5,000 in all" in done.err
 
 
-async def test_offer_of_the_list_s_number_is_taken_unless_any_is(filled: Filled) -> None:
-    text = "Qty,MPN,Digi-Key Part Number\n10,NE5532P,470-82568455-2-ND\n"
+@pytest.mark.parametrize(
+    "part, quantities",
+    [
+        ("NE555P,Texas Instruments", (400, 350, 250)),  # its price falls at 1 000
+        ("SN74S74N,Texas Instruments", (60, 30, 10)),
+        ("1N4007,onsemi", (1, 4999, 7)),  # in multiples
+        ("NE5532P,Texas Instruments", (1, 1, 1)),
+    ],
+)
+async def test_price_break_and_multiple_are_those_of_the_sum(
+    filled: Filled, part: str, quantities: tuple[int, ...]
+) -> None:
+    head = "Qty,MPN,Manufacturer\n"
+    [alone], *_ = await filled(f"{head}{sum(quantities)},{part}\n")
+    rows, *_ = await filled(head + "".join(f"{quantity},{part}\n" for quantity in quantities))
+    assert {row["price"] for row in rows} == {alone["price"]}
+    assert {row["SKU"] for row in rows} == {alone["SKU"]}
+    assert sum(int(row["order quantity"]) for row in rows) == int(alone["order quantity"])
+    assert sum(float(row["total"]) for row in rows) == pytest.approx(float(alone["total"]))
+
+
+@pytest.mark.parametrize(
+    "lines, code",
+    [
+        ("1,NE555P,TI\n", 0),
+        ("1,NE555P,TI\n2,SN74S74N,Texas Instruments\n", 0),
+        ("1,NE555P,TI\n0,NO-SUCH-PART,\nTotal:,1\n", 0),  # not fitted, and no line
+        ("1,NE555P,TI\n1,NO-SUCH-PART,\n", 1),
+        ("1,NE555P,TI\n1,,TI\n", 1),  # left out
+        ("1,NE555P,TI\n1,9.5E+12,\n", 1),
+        ("1,NE555P,TI\n1,LM358N,TI,SOIC\n", 1),
+        ("1,MAX3232ESE,Maxim\n", 1),  # a doubt
+        ("1,NO-SUCH-PART,\n", 3),
+        ("1,NE555P,Murata\n1,-,\n", 3),
+        ("1,9.5E+12,\n", 3),
+    ],
+)
+async def test_exit_code_says_whether_all_lines_have_what_was_asked(filled: Filled, lines: str, code: int) -> None:
+    _, _, done = await filled(f"Qty,MPN,Manufacturer\n{lines}", columns="price")
+    assert done.code == code, done
+
+
+@pytest.mark.parametrize("sku", ["470-82568455-2-ND", "470-82568455-2-nd", " 470 82568455-2-ND"])
+async def test_offer_of_the_list_s_number_is_taken_unless_any_is(filled: Filled, sku: str) -> None:
+    text = f"Qty,MPN,Digi-Key Part Number\n10,NE5532P,{sku}\n"
     [own], *_ = await filled(text)
     assert (own["SKU"], own["order quantity"]) == ("470-82568455-2-ND", "1000")
     [cheapest], *_ = await filled(text, "--any-offer")
