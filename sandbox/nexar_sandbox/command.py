@@ -43,28 +43,30 @@ class StartError(Exception):
 @cli.command("nexar-sandbox", cls=Command)
 def sandbox(
     *,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0: a free port, printed.")] = 8081,
-    catalog: Annotated[Path | None, typer.Option(help="JSON Lines file with additional parts.")] = None,
+    host: Annotated[str, typer.Option(metavar="NAME", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port to listen on; 0: any.")] = 8081,
+    catalog: Annotated[Path | None, typer.Option(metavar="FILE", help="JSON Lines file with additional parts.")] = None,
     plan: Annotated[
         Literal["evaluation", "standard", "pro", "enterprise"] | None,
-        typer.Option(help="Plan of the first application; 1000 parts a month with all features if omitted."),
+        typer.Option(
+            metavar="NAME", help="Plan: evaluation, standard, pro or enterprise; all features, 1000 parts if omitted."
+        ),
     ] = None,
     add_on: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Add-on of pro: LEAD_TIME, TECH_SPECS, LIFECYCLE or DATASHEETS."),
     ] = None,
     part_limit: Annotated[
-        int | None, typer.Option(min=0, help="Part limit of the first application; if omitted that of its plan.")
+        int | None, typer.Option(min=0, metavar="N", help="Its part limit; if omitted that of its plan.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of faults and of the ids of tokens.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of faults and of the ids of tokens.")] = 1,
     fault: Annotated[
         list[str] | None,
         typer.Option(metavar="TEXT", help=f'A fault: "5xx share=0.05 status=503". Kinds: {", ".join(faults.KINDS)}.'),
     ] = None,
     legacy_rate: Annotated[
         int,
-        typer.Option(min=0, help="Rate limit of the legacy v3 service per API key, in requests per second; 0: none."),
+        typer.Option(min=0, metavar="N", help="Requests per second of an API key at the old v3; 0: no limit."),
     ] = 3,
     admin_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Additional host name for /admin.")

@@ -13,8 +13,7 @@ app = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_
 
 
 def _fill(options: FillOptions) -> None:
-    """Fill a parts list with columns of prices, stock and other data, or the formulas of an add-in. Prints the cost
-    first."""
+    """Fill a parts list with prices, stock and more (see `v3bridge sheet columns`), or the formulas of the add-in."""
     from proxy.tools.sheet import run
 
     raise typer.Exit(run.run(options))

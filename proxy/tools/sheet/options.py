@@ -23,53 +23,42 @@ class FillOptions:
     file: Annotated[Path, typer.Argument(help="A parts list: .csv, .tsv, .xlsx or .xlsm.")]
     columns: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Columns to add, such as price@100,stock; see `v3bridge sheet columns`. Without columns, the formulas "
-            "of a workbook that have functions of the Nexar add-in are filled.",
-        ),
+        typer.Option(metavar="LIST", help="Columns to add; without them, the add-in's formulas are filled."),
     ] = None
     only_distributors: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Only offers of these distributors: parts of names, or ids.")
+        str | None, typer.Option(metavar="LIST", help="Only their offers: parts of names, or ids.")
     ] = None
-    packaging: Annotated[
-        str | None, typer.Option(metavar="LIST", help='Only offers in these packagings, such as "cut tape, reel".')
-    ] = None
+    packaging: Annotated[str | None, typer.Option(metavar="LIST", help='Only offers in these: "cut tape, reel".')] = (
+        None
+    )
     any_offer: Annotated[
-        bool, typer.Option("--any-offer", help="The best offer also where the list names a distributor's number.")
+        bool, typer.Option("--any-offer", help="The best offer also where the list has a distributor's number.")
     ] = False
     boards: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Buy for N boards: quantities of the list are those of one.")
+        int | None, typer.Option(min=1, metavar="N", help="Buy for N boards: quantities of the list are of one.")
     ] = None
-    offers: Annotated[Literal["all", "none"], typer.Option(help="Which offers are listed in a file of their own.")] = (
-        "all"
-    )
+    offers: Annotated[
+        Literal["all", "none"], typer.Option(metavar="all|none", help="Offers in a file of their own.")
+    ] = "all"
     read: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="How the list is read: mpn=, manufacturer=, sku= or quantity=HEADING, sheet=NAME. Several times.",
-        ),
+        typer.Option(metavar="KEY=VALUE", help="Headings as mpn=, manufacturer=, sku=, quantity=; or sheet=NAME."),
     ] = None
     in_place: Annotated[
-        bool, typer.Option("--in-place", help="Fill the file itself after a backup, if nothing of it would be lost.")
+        bool, typer.Option("--in-place", help="Fill the file itself, after a backup, if nothing is lost.")
     ] = False
     config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The configuration; the embedded sandbox if omitted.")
+        Path | None, typer.Option(metavar="FILE", help="The configuration; else the embedded sandbox.")
     ] = None
     api_key: Annotated[
-        str | None, typer.Option(metavar="env:NAME|file:PATH", help="API key of the configuration that is charged.")
+        str | None, typer.Option(metavar="KEY", help="API key that is charged: env:NAME or file:PATH.")
     ] = None
     budget: Annotated[
-        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts that the run may cost; 0 prints the cost.")
+        int | None, typer.Option(min=0, metavar="PARTS", help="Most parts to spend; 0 prints the cost.")
     ] = None
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation before parts are spent.")] = False
-    force_rerun_all: Annotated[
-        bool, typer.Option("--force-rerun-all", help="Fetch everything again, whatever is stored.")
-    ] = False
-    refresh_login: Annotated[
-        bool, typer.Option("--refresh-login", help="Formulas: log in again; a login lasts 24 hours.")
-    ] = False
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before parts are spent.")] = False
+    force_rerun_all: Annotated[bool, typer.Option("--force-rerun-all", help="Fetch again, whatever is stored.")] = False
+    refresh_login: Annotated[bool, typer.Option("--refresh-login", help="Formulas: log in again.")] = False
     json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON.")] = False
 
     @property

@@ -58,6 +58,13 @@ def test_every_option_has_help(run_command: Run, command: str) -> None:
     assert [line for line in options if len(line.split("  ", 1)) < 2] == []
 
 
+@pytest.mark.parametrize("command", [*main.COMMANDS, "sheet fill", "sheet columns"])
+def test_help_of_a_command_is_one_screen(run_command: Run, command: str) -> None:
+    lines = run_command(*command.split(), "--help").stdout.splitlines()
+    assert 5 < len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+
+
 def test_no_arguments_show_help(run_command: Run) -> None:
     done = run_command()
     assert (done.stdout, done.returncode) == (run_command("--help").stdout, 2)
