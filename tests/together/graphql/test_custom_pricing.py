@@ -87,3 +87,21 @@ async def test_errors_show_credentials_in_the_response_only(tmp_path: Path, log_
     kept = "".join(file.read_bytes().decode("latin-1") for file in tmp_path.iterdir())
     assert planted(kept) == []
     assert planted(log_format.getvalue()) == []
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+async def test_data_errors_and_cost_reach_the_caller(is_whole: bool) -> None:
+    """An error hides nothing that was paid for."""
+    error = {"message": f"cannot sign in with {SECRETS['clientSecret']}", "path": ["supSearchMpn", "results", 0]}
+    results = [{"part": {"mpn": "SN74S74N"}}, *([] if is_whole else [None])]
+    async with scripted_upstream.running() as upstream:
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url)
+        async with running_proxy.running(settings) as proxy:
+            upstream.respond_with({"data": {"supSearchMpn": {"results": results}}, "errors": [error]})
+            for document, variables in ((WITH, {"c": CREDENTIALS}), (INLINE, {})):
+                sent, headers = {"query": document, "variables": variables}, {"token": running_proxy.KEY}
+                async with proxy.session.post(f"{proxy.url}/graphql", json=sent, headers=headers) as got:
+                    reply = await got.json()
+                assert (got.status, reply["data"]) == (200, {"supSearchMpn": {"results": results}})
+                assert [each["message"] for each in reply["errors"]] == [error["message"]]
+                assert got.headers["X-Parts-Cost"] == "1"
