@@ -83,7 +83,7 @@ class Redaction:
 
     def text(self, text: str) -> str:
         """Redact a text."""
-        return self.hiding(self._known(text))._hide(_encoded(text)).decode("utf-8", "surrogatepass")
+        return self.hiding(self._known(text))._hide(_encoded(text)).decode("utf-8", "replace")
 
     def body(self, body: bytes) -> bytes:
         """Redact a body: JSON remains valid, with the same numbers. Only what was given as a secret is looked up: a
@@ -160,7 +160,7 @@ def given(target: str) -> set[str]:
 
 
 def _form(value: bytes) -> str:
-    return parameters.decoded(value.decode("utf-8", "surrogatepass"))
+    return parameters.decoded(value.decode("utf-8", "replace"))
 
 
 def _layers(text: bytes) -> list[bytes]:

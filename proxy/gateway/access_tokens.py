@@ -55,9 +55,9 @@ class AccessTokens:
     async def client(self, token: str) -> Client | None:
         """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
         Raises StoreUnavailable."""
-        now = self._clock.now()
+        now = int(self._clock.now())
         try:
-            period = int(jwt.get_unverified_header(token)["kid"])
+            period = int(jwt.get_unverified_header(token)["kid"])  # of any size
             found = await self._key(period) if 0 <= now // PERIOD - period <= 1 else None
             if found is None:
                 return None

@@ -52,10 +52,7 @@ class Authenticator:
         try:
             client = self._applications.client(apikey)
         except errors.ForbiddenKey:
-            if wait := self._wait(origin):
-                raise self._throttled(wait) from None
-            if self._limit:
-                self._add_wrong_key(origin)
+            self.fail(origin)
             if apikey:
                 agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
                 self._seen.add_unknown(apikey, digest, origin.address, agent, self._clock.now())
@@ -73,8 +70,13 @@ class Authenticator:
                 raise self._throttled(wait)
             self._recent[key] = now
 
-    def _add_wrong_key(self, origin: ClientAddress) -> None:
-        """Count a wrong key. At the limit the address is refused until the oldest of them leaves the window."""
+    def fail(self, origin: ClientAddress) -> None:
+        """Count a wrong key, or a request whose key cannot be read. At the limit the address is refused until the
+        oldest of them leaves the window. Raises TooManyRequests then."""
+        if wait := self._wait(origin):
+            raise self._throttled(wait) from None
+        if not self._limit:
+            return
         self._metrics.wrong_api_keys.labels("forbidden").inc()
         counted = self._wrong.get(origin.group)
         if counted is None:

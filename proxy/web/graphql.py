@@ -169,7 +169,7 @@ class GraphQLRoutes:
         secret = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
         try:
             client = self._authenticator.client(request, secret) if secret else None  # before the body is read
-            form = await self._bodies.form(request)
+            form = await self._form(request, client)
             if form.get("grant_type") != "client_credentials":
                 return web.json_response({"error": "unsupported_grant_type"}, status=400)
             client = client or self._authenticator.client(request, form.get("client_secret"))
@@ -186,6 +186,15 @@ class GraphQLRoutes:
             "scope": "supply.domain",
         }
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
+
+    async def _form(self, request: web.BaseRequest, client: Client | None) -> dict[str, str]:
+        """Return a form; one that cannot be read is a failed authentication, unless its sender is known."""
+        try:
+            return await self._bodies.form(request)
+        except errors.ClientError:
+            if client is None:
+                self._authenticator.fail(request[STATE].origin)
+            raise
 
 
 def begin(request: web.BaseRequest) -> None:

@@ -93,8 +93,15 @@ def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) ->
     elif not secret.is_loopback(host):
         raise Unauthorized(f"set admin.token: {host} is not a loopback address")
     # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
-    elif not secret.is_loopback(urlsplit(f"//{request.host}").hostname or ""):
+    elif not secret.is_loopback(_host_name(request)):
         raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
+
+
+def _host_name(request: web.BaseRequest) -> str:
+    try:
+        return urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:  # such as a bracket that is not closed
+        return ""
 
 
 def _sent_token(request: web.BaseRequest) -> bytes:

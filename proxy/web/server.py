@@ -167,8 +167,8 @@ def _error_response(error: errors.BridgeError) -> web.Response:
 
 
 def _says_more(record: logging.LogRecord) -> bool:
-    """Return whether a log line of aiohttp says more than that a request was malformed, which is logged here."""
-    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
+    """Return whether a log line of aiohttp says more than the response to a malformed request, or body."""
+    return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | web.RequestPayloadError))
 
 
 _ADVICE = encoding.error_body(errors.BadRequest(ADVICE), ResponseFormat())

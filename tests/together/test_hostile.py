@@ -5,7 +5,9 @@ import contextlib
 import json
 import re
 import socket
+import struct
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
@@ -25,14 +27,16 @@ CREDENTIALS = {"grant_type": "client_credentials", "client_id": "any", "client_s
 def service(module_processes: running.Processes) -> running.Service:
     sandbox = module_processes.sandbox()
     application = f"applications: {{shop: {{{sandbox.credentials}, apikeys: [{KEY}]}}}}"
-    return module_processes.service(f"{sandbox.upstream}\nlisten: {{connections: {CONNECTIONS}}}\n{application}")
+    return module_processes.service(
+        f"{sandbox.upstream}\nlisten: {{connections: {CONNECTIONS}, failed_auth_per_minute: 0}}\n{application}"
+    )
 
 
 @contextlib.contextmanager
 def sent(service: running.Service, head: str, body: bytes = b"") -> Iterator[socket.socket]:
     """A connection on which a head and the beginning of its body have been sent."""
     with socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2])), timeout=60) as connection:
-        connection.sendall(head.replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+        connection.sendall(head.replace("\n", "\r\n").encode("latin-1") + b"\r\n\r\n" + body)
         yield connection
 
 
@@ -133,6 +137,75 @@ def test_form_in_utf_8_is_read(service: running.Service, parameter: str) -> None
 def test_body_that_is_no_form_is_refused(service: running.Service, kind: str) -> None:
     answer = running.request(service.url, TOKEN, method="POST", body=urlencode(CREDENTIALS), **{"Content-Type": kind})
     assert answer.status == 415
+
+
+def jwt(**claims: object) -> str:
+    head, body = (urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in (claims, {"sub": "a"}))
+    return f"Authorization: Bearer {head}.{body}.AAAA"
+
+
+BASIC = "Authorization: Basic YTpLRVktMQ=="  # the key
+MULTIPART = 'Content-Type: multipart/form-data; boundary="'
+AS_FORM = f"Content-Type: {FORM}"
+DOCUMENT = b'{"query": "{ __typename }"}'
+DOCUMENT_PATHS = (GRAPHQL, V4)
+KIDS: list[object] = ["9" * 400, "9" * 5_000, "-1", 10**400, 1.5, None, []]
+MISTAKES: list[tuple[str, list[str], bytes]] = [
+    *((path, [f"token: {KEY}", f"Content-Encoding: {name}"], DOCUMENT)
+      for path in (*DOCUMENT_PATHS, "/v3/parts/match") for name in ("gzip", "deflate", "br")),
+    *((path, ["Content-Encoding: gzip"], DOCUMENT) for path in (*DOCUMENT_PATHS, TOKEN, "/v3/parts/match", "/nothing")),
+    *((path, [f"token: {KEY}", field], b"\xff\xfe") for path in DOCUMENT_PATHS for field in (MULTIPART, AS_FORM)),
+    *((TOKEN, [field, *more], b"a=\xff&client_secret=%FF")
+      for field in (MULTIPART, AS_FORM, "Content-Type: \xff") for more in ([], [BASIC])),
+    *((GRAPHQL, [jwt(alg="HS256", kid=kid)], DOCUMENT) for kid in KIDS),
+    *((GRAPHQL, [jwt(alg=alg, kid="0")], DOCUMENT) for alg in ("none", "RS256", 5)),
+    (f"{GRAPHQL}?token=%ff", [], DOCUMENT),
+    ("/v3/parts/match?apikey=%ff", [], b""),
+    ("/api/v4/rest/parts/match?token=%ed%a0%80", ["User-Agent: \xff"], b""),
+    (TOKEN, ["Authorization: Basic !", AS_FORM], b""),
+]  # fmt: skip
+
+
+def is_logged_as_error(service: running.Service) -> bool:
+    return "[error" in service.log or "xception" in service.log
+
+
+@pytest.fixture
+def fresh(module_processes: running.Processes) -> running.Service:
+    """A service with an empty log, which throttles nobody."""
+    application = f"applications: {{shop: {{client_id: an-id, client_secret: a-secret, apikeys: [{KEY}]}}}}"
+    upstream = 'upstream: {graphql_url: "http://127.0.0.1:9/graphql", token_url: "http://127.0.0.1:9/token"}'
+    return module_processes.service(
+        f"{upstream}\nlisten: {{failed_auth_per_minute: 0}}\nstore: 'memory:'\n{application}"
+    )
+
+
+def test_mistakes_of_clients_are_4xx_without_an_error_in_the_log(fresh: running.Service) -> None:
+    for path, fields, body in MISTAKES:
+        with sent(fresh, post(path, len(body), *fields), body) as connection:
+            assert 400 <= status(connection) < 500, (path, fields)
+    for target in ("/v3/parts/match?apikey=%ff", "/v3/brands/%ff?apikey=%ff&userkey=%fe", f"{GRAPHQL}?apikey=%ff"):
+        assert 400 <= fresh.get(target, user_agent="\xff").status < 500, target
+    assert not is_logged_as_error(fresh)
+
+
+@pytest.mark.parametrize("fields", [[], [f"token: {KEY}"], [BASIC]])
+def test_connection_that_is_reset_in_a_body_is_no_error(fresh: running.Service, fields: list[str]) -> None:
+    for path in (*DOCUMENT_PATHS, TOKEN, "/v3/parts/match"):
+        for field in ("Content-Encoding: gzip", AS_FORM):
+            with sent(fresh, post(path, 100, *fields, field), b"\x1f\x8b") as connection:
+                time.sleep(0.05)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert fresh.get("/healthz").status == 200
+    assert not is_logged_as_error(fresh)
+
+
+def test_host_that_is_none_gets_no_status(fresh: running.Service) -> None:
+    for host in ("[", "[::1", "a:b:c", "\xff"):
+        with socket.create_connection(("127.0.0.1", int(fresh.operators.rpartition(":")[2]))) as connection:
+            connection.sendall(f"GET /status HTTP/1.1\r\nHost: {host}\r\n\r\n".encode("latin-1"))
+            assert 400 <= status(connection) < 500
+    assert not is_logged_as_error(fresh)
 
 
 INTROSPECTION = "{ __schema { queryType { name } types { name kind fields { name args { name } type { name } } } } }"

@@ -1,5 +1,6 @@
 """Tests of throttling of wrong API keys by client address: no fast guessing, no lock-out of valid keys."""
 
+import base64
 import io
 import json
 from collections.abc import AsyncIterator
@@ -46,6 +47,25 @@ async def test_wrong_keys_per_minute_never_exceed_the_limit(start: StartEnvironm
             environment.time.advance(7)
         assert len(tried) > 5 * LIMIT
         assert all(later - first >= 60 for first, later in zip(tried, tried[LIMIT:], strict=False))
+
+
+async def test_requests_whose_key_cannot_be_read_count(start: StartEnvironment) -> None:
+    digits = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"%b"}' % (b"9" * 400)).decode().rstrip("=")
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    for path, headers, body in (
+        ("/graphql", {"Authorization": f"Bearer {digits}.e30.AAAA"}, b"{}"),
+        ("/connect/token", form, b"client_secret=\xff"),
+        ("/connect/token", {"Content-Type": "multipart/form-data"}, b""),
+        ("/connect/token", {**form, "Content-Encoding": "gzip"}, b"a"),
+    ):
+        found: list[int] = []
+        async with guarded(start) as environment:
+            for _ in range(LIMIT + 1):
+                url, session = f"{environment.proxy.url}{path}", environment.proxy.session
+                async with session.post(url, data=body, headers=headers) as response:
+                    found.append(response.status)
+        assert all(400 <= status < 500 for status in found)
+        assert [status == 429 for status in found] == [False] * LIMIT + [True]
 
 
 async def test_throttled_address_gets_no_cached_response(start: StartEnvironment) -> None:
