@@ -24,7 +24,7 @@ Every command, as `v3bridge COMMAND --help` and `man v3bridge` show it.
   report of a problem.
 - `v3bridge --install-completion` installs completion for your shell: bash, zsh or fish.
 - Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
-  [codes of its own](may-i-switch.md#verdict), and `v3bridge conform` [one](nexar.md#test-them).
+  [codes of its own](may-i-switch.md#the-verdict), and `v3bridge conform` [one](nexar.md#test-them).
 
 Options of many commands, which these list after "also":
 

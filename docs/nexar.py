@@ -37,8 +37,8 @@ Two assumptions need an application of their own in the configuration: one witho
 plan lacks TECH_SPECS (`features`). `--application` names the application under test; if omitted, it is the first
 one with parts.
 
-The exit code is 0 if all that was tested is confirmed, 1 if one is contradicted, 2 after a mistake in options or
-configuration, and 3 if nothing could be tested.
+The exit code is 0 if all that was tested is confirmed, 1 if one is contradicted, 2 after a mistake or if you declined
+the cost, and 3 if nothing could be tested.
 
 ## The assumptions
 
