@@ -23,6 +23,7 @@ class SpecName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     also: tuple[str, ...] = ()
     end: End | None = None
     beside: dict[str, str] = {}
+    within: dict[str, str] = {}
     whole: bool = False
     many: bool = False
     plus_minus: bool = False
@@ -71,11 +72,12 @@ class SpecNames:
         """Return a copy that also has these upstream attributes."""
         return SpecNames(self.names, attributes)
 
-    def key(self, shortname: str, name: str, specs: Sequence[Any] = ()) -> str:
+    def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
         in v3's spelling.
 
-        `specs` are those of the same part: a tolerance is named by the quantity among them.
+        `specs` are those of the same part: a tolerance is named by the quantity among them, else by that of its
+        `category`.
         """
         entry = self.names.get(shortname)
         if entry is None:
@@ -83,12 +85,14 @@ class SpecNames:
             return re.sub("[^a-z0-9]+", "_", name.lower()).strip("_") or shortname
         if entry.beside and specs:
             present = [name for spec in specs if (name := spec.attribute.shortname) in entry.beside]
+            lineage = (category, *category.ancestors) if category and not present else ()
+            present += [entry.within[each.name] for each in lineage if each.name in entry.within]
             return next((key for quantity, key in entry.beside.items() if quantity in present), entry.key)
         return entry.key
 
-    def name(self, shortname: str, name: str, specs: Sequence[Any] = ()) -> str:
-        """Return v3's display name; `specs` as in `key`."""
-        return self.name_under(self.key(shortname, name, specs), shortname, name)
+    def name(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
+        """Return v3's display name; `specs` and `category` as in `key`."""
+        return self.name_under(self.key(shortname, name, specs, category), shortname, name)
 
     def name_under(self, key: str, shortname: str, name: str) -> str:
         """Return v3's display name of an attribute under one of its keys; the attribute's own if the table has
@@ -98,7 +102,7 @@ class SpecNames:
             return key.replace("_", " ").title()
         return entry.name if entry and entry.name and key == entry.key else name
 
-    def is_shown(self, shortname: str, specs: Sequence[Any]) -> bool:
+    def is_shown(self, shortname: str, specs: Sequence[Any], category: Any = None) -> bool:
         """Return whether a part shows this spec under its key. If several attributes make the same v3 spec, one is
         shown: the value rather than an end, and a dedicated attribute rather than the general tolerance."""
         if source := self._ranges.get(shortname):
@@ -112,7 +116,7 @@ class SpecNames:
             return True
         # A general tolerance beside a resistance is shown as resistance_tolerance, unless an attribute of that name is
         # there.
-        dedicated = self._sources[self.key(shortname, "", specs)].value
+        dedicated = self._sources[self.key(shortname, "", specs, category)].value
         return dedicated == shortname or _with(dedicated, specs) is None
 
     def source(self, key: str) -> SpecSource | None:

@@ -114,6 +114,32 @@ def test_tolerance_has_the_recorded_name_of_its_quantity(quantity: str, book: ta
     assert book.transforms()["spec_name"]("tolerance", "Tolerance", beside) == f"{quantity} Tolerance"
 
 
+@pytest.mark.parametrize(
+    "names, quantity",
+    [
+        (["Electronic Parts", "Passive Components", "Resistors", "Chip SMD Resistors"], "resistance"),
+        (["Electronic Parts", "Passive Components", "Capacitors"], "capacitance"),
+        (["Electronic Parts", "Passive Components", "Inductors", "Fixed Inductors"], "inductance"),
+        (["Electronic Parts", "Discrete Semiconductors", "Zener Diodes"], ""),
+    ],
+)
+def test_tolerance_without_a_quantity_is_named_by_the_category(
+    names: list[str], quantity: str, book: tables.Tables
+) -> None:
+    *above, own = [SimpleNamespace(name=name) for name in names]
+    category = SimpleNamespace(name=own.name, ancestors=above)
+    specs = [SimpleNamespace(attribute=SimpleNamespace(shortname="tolerance"))]
+    made = book.transforms()
+    key = f"{quantity}_tolerance" if quantity else "tolerance"
+    assert made["spec_key"]("tolerance", "Tolerance", specs, category) == key
+    assert made["spec_name"]("tolerance", "Tolerance", specs, category) == key.replace("_", " ").title()
+    assert made["spec_shown"]("tolerance", specs, category)
+    beside = SimpleNamespace(attribute=SimpleNamespace(shortname="inductance"))  # a quantity goes before the category
+    assert made["spec_key"]("tolerance", "Tolerance", [*specs, beside], category) == "inductance_tolerance"
+    own_tolerance = SimpleNamespace(attribute=SimpleNamespace(shortname=key.replace("_", "")))
+    assert made["spec_shown"]("tolerance", [*specs, own_tolerance], category) == (quantity not in {"inductance"})
+
+
 def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> None:
     """A recorded response of 2022 has display values alone."""
     low, high = (
