@@ -37,10 +37,8 @@ LINES_MAX = 20_000  # queued lines: about 5 MB
 BATCH_SECONDS = 0.02  # in which lines are gathered: to wake the thread for each costs more than the line
 CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream, and each line of one without threads
 
-# Up to the first character that usually begins a value: a bracket, a quote, an address or a query.
-_FIXED = re.compile(r"[^\n<\[({'\":/?=]*")
 # Words, hyphens and abbreviations: no digit, nothing longer than a word, so no key and no id.
-_PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.]?(?:\s+|\Z))*")
+_PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.:]?(?:\s+|\Z))*")
 # Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
 
@@ -222,23 +220,17 @@ class Bridge(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         structlog.get_logger().log(
             record.levelno,
-            fixed_words(record.msg, filled_in=not record.args),
+            fixed_words(record.msg),
             logger=record.name,
             exc_info=record.exc_info,
         )
 
 
-def fixed_words(message: object, filled_in: bool) -> str:
-    """Return the first line of a message up to the first value in it; arguments are left out.
-
-    `Error handling request from %s` stays; `Exception in callback f('x')` ends before the bracket. `filled_in`: values
-    may have been formatted into the text already; it then ends before the first word that is not a plain word, such as
-    one with a digit.
-    """
-    fixed = _FIXED.match(message) if isinstance(message, str) else None
-    if fixed and filled_in:
-        fixed = _PROSE.match(fixed[0].strip())
-    return (fixed[0].strip() if fixed else "") or "a message without fixed words"
+def fixed_words(message: object) -> str:
+    """Return the words with which the first line of a message begins, before the first that may be a value: one with a
+    digit, a quote, a bracket or an address. `Exception in callback f('x')` ends before `f`."""
+    words = _PROSE.match(message.partition("\n")[0]) if isinstance(message, str) else None
+    return (words[0].strip() if words else "") or "a message without fixed words"
 
 
 def _iso(moment: float) -> str:

@@ -74,7 +74,7 @@ def test_own_errors_keep_their_message_and_cause(configure_log: Any) -> None:
 @pytest.mark.parametrize(
     "name, message, arguments, words",
     [
-        ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from %s"),
+        ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from"),
         ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "a message without"),
         (
             "aiohttp.web",
@@ -86,7 +86,7 @@ def test_own_errors_keep_their_message_and_cause(configure_log: Any) -> None:
             "asyncio",
             f"Exception in callback call('{KEY}')\nhandle: <Handle {KEY}>",
             (),
-            "Exception in callback call",
+            "Exception in callback",
         ),
         (
             "asyncio",
