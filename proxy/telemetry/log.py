@@ -102,23 +102,19 @@ class Output:
     def _write_queued(self, queued: "queue.SimpleQueue[str | None]", descriptor: int) -> None:
         """Write lines, up to the end (None), every BATCH_SECONDS. The thread may be blocked when the process ends, so
         it has no lock that is needed then."""
-        while True:
+        is_open = True
+        while is_open:
             gathered = [queued.get()]
-            while True:
-                time.sleep(BATCH_SECONDS)
-                gathered += [queued.get() for _ in range(queued.qsize())]
-                if not gathered:
-                    break
-                lines = [line for line in gathered if line is not None]
-                data = _encoded("".join(lines))
-                try:
-                    while data:
-                        data = data[_write_some(descriptor, data) :]
-                except OSError:
-                    Output.dropped += len(lines)
-                if len(lines) < len(gathered):
-                    return
-                gathered.clear()
+            time.sleep(BATCH_SECONDS)
+            gathered += [queued.get() for _ in range(queued.qsize())]
+            lines = [line for line in gathered if line is not None]
+            is_open = len(lines) == len(gathered)
+            data = _encoded("".join(lines))
+            try:
+                while data:
+                    data = data[_write_some(descriptor, data) :]
+            except OSError:
+                Output.dropped += len(lines)
 
 
 def _write_some(descriptor: int, data: bytes) -> int:
