@@ -35,8 +35,8 @@ from nexar_sandbox.design import services as design_services
 from nexar_sandbox.graphql import service, transport, websockets
 from nexar_sandbox.ide import endpoints
 from nexar_sandbox.identity import endpoints as identity_endpoints
-from nexar_sandbox.identity import login, tokens
 from nexar_sandbox.identity import service as identities
+from nexar_sandbox.identity import tokens
 from nexar_sandbox.legacy_v3 import endpoints as legacy_endpoints
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from nexar_sandbox.portal import portal_pages, responder
@@ -93,15 +93,6 @@ class Sandbox:
     @property
     def token_url(self) -> str:
         return self.url + identity_endpoints.TOKEN_PATH
-
-    @property
-    def account_url(self) -> str:
-        """URL of the signed-in user's page."""
-        return self.url + login.ACCOUNT_PATH
-
-    @property
-    def portal_url(self) -> str:
-        return self.url + responder.PATH
 
     @property
     def documents(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:

@@ -32,10 +32,6 @@ class Window:
     count: int
     seconds: float
 
-    def __post_init__(self) -> None:
-        if self.count < 1 or self.seconds <= 0:
-            raise ValueError(f"a window needs a count >= 1 and seconds > 0, not {self.count} and {self.seconds}")
-
 
 class Windows:
     """Rate limit with several sliding windows, by the times of requests: at most as many as the largest count."""

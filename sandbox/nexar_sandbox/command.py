@@ -15,7 +15,9 @@ import typer
 from typer import core
 
 from nexar_sandbox import __version__, app, applications, faults, settings, user_directory
+from nexar_sandbox.identity import login
 from nexar_sandbox.legacy_v3 import service as legacy
+from nexar_sandbox.portal import responder
 
 cli = typer.Typer(
     name="nexar-sandbox",
@@ -170,8 +172,8 @@ def _ways_in(running: app.Sandbox) -> dict[str, str]:
         "legacy_apikey": running.legacy.apikeys[0],
         "graphql_url": running.graphql_url,
         "token_url": running.token_url,
-        "account_url": running.account_url,
-        "portal_url": running.portal_url,
+        "account_url": running.url + login.ACCOUNT_PATH,
+        "portal_url": running.url + responder.PATH,
         **{f"design_{name}_url": url for name, url in running.design_urls.items()},
         "user_email": user.email,
         "user_password": user_directory.DEFAULT_PASSWORD,

@@ -201,7 +201,7 @@ async def test_the_home_page_links_to_every_service(portal: PortalClient) -> Non
         async with session.get(portal.caller.sandbox.url + link, headers={"Accept": "text/html,*/*"}) as response:
             assert response.status == 200, link
     async with session.get(portal.caller.sandbox.url) as response:
-        assert (await response.json())["portal"] == portal.caller.sandbox.portal_url
+        assert (await response.json())["portal"] == f"{portal.caller.sandbox.url}/portal"
 
 
 async def test_portal_pages_have_a_strict_content_security_policy(portal: PortalClient) -> None:

@@ -2,11 +2,9 @@
 
 import dataclasses
 import logging
-from typing import Any
 
 import pytest
 from sandbox.code_flow import DESIGN, OTHER, REQUEST, CodeFlow
-from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory
 from proxy.kit import clock
@@ -107,21 +105,6 @@ async def test_applications_can_be_changed_at_run_time(flow: CodeFlow) -> None:
 @pytest.mark.parametrize("scope", ["openid", "user.access", "offline_access"])
 async def test_client_credentials_get_no_user_scopes(flow: CodeFlow, scope: str) -> None:
     assert (await flow.token("client_credentials", scope=scope)).body == {"error": "invalid_scope"}
-
-
-async def test_the_discovery_document_lists_scopes_and_grants_of_the_applications(start: StartSandbox) -> None:
-    async def document(caller: SandboxClient) -> Any:
-        async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration") as response:
-            return await response.json()
-
-    async with start() as caller:
-        plain = await document(caller)
-        caller.sandbox.applications.add(DESIGN)
-        whole = await document(caller)
-    assert (plain["grant_types_supported"], plain["scopes_supported"]) == (["client_credentials"], ["supply.domain"])
-    assert whole["grant_types_supported"] == ["authorization_code", "client_credentials", "refresh_token"]
-    assert set(whole["scopes_supported"]) >= {"openid", "profile", "email", "user.access", "design.domain"}
-    assert whole["code_challenge_methods_supported"] == ["S256"]
 
 
 @pytest.mark.parametrize("token", ["", "not.a.token"])

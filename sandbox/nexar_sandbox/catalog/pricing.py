@@ -23,18 +23,18 @@ def median_price(sellers: Iterable[records.SellerOffers]) -> records.PriceBreak 
 
 def total_avail(sellers: Iterable[records.SellerOffers]) -> int:
     """Pieces in stock at all sellers; brokers count only when no other seller has stock."""
-    offered = list(sellers)
-    without_brokers = sum(stock(seller) for seller in offered if not seller.is_broker)
-    return without_brokers or sum(stock(seller) for seller in offered if seller.is_broker)
+    return sum(_stocks(sellers))
 
 
 def avg_avail(sellers: Iterable[records.SellerOffers]) -> float:
     """Mean number of pieces in stock, over the sellers that `total_avail` counts; 0.0 without any stock."""
+    return mean(_stocks(sellers)) or 0.0
+
+
+def _stocks(sellers: Iterable[records.SellerOffers]) -> list[int]:
     offered = list(sellers)
-    total = total_avail(offered)
-    without_brokers = [seller for seller in offered if not seller.is_broker]
-    brokers = [seller for seller in offered if seller.is_broker]
-    return total / len(without_brokers if any(map(stock, without_brokers)) else brokers) if total else 0.0
+    without_brokers = [stock(seller) for seller in offered if not seller.is_broker]
+    return without_brokers if any(without_brokers) else [stock(seller) for seller in offered if seller.is_broker]
 
 
 def stock(seller: records.SellerOffers) -> int:

@@ -187,23 +187,23 @@ class QueryService:
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
     ) -> QueryCaller:
         """Return the caller of the token; without an application for introspection without a valid token."""
-        if isinstance(exchange.fault, faults.ExpiredTokenFault):
-            # Revoked, and not only refused, so that the client needs a new one.
-            self._tokens.revoke_by_fault(token or "")
         if isinstance(exchange.fault, faults.InvalidTokenFault):
             exchange.record_fault(faults.InvalidTokenFault)
             raise _token_error(False, document)
         expired = False
         try:
             claims = self._tokens.access(token or "")
-            application = self._applications.by_client_id(claims.client_id)
-            return QueryCaller(application, claims.user, frozenset(claims.scopes))
+            if not isinstance(exchange.fault, faults.ExpiredTokenFault):
+                application = self._applications.by_client_id(claims.client_id)
+                return QueryCaller(application, claims.user, frozenset(claims.scopes))
+            # Revoked, and not only refused, so that the client needs a new one.
+            self._tokens.revoke(claims.jti)
+            exchange.record_fault(faults.ExpiredTokenFault)
+            expired = True
         except tokens.InvalidTokenError:
             pass
-        except tokens.ExpiredTokenError as error:
+        except tokens.ExpiredTokenError:
             expired = True
-            if isinstance(error, tokens.RevokedByFaultError):
-                exchange.record_fault(faults.ExpiredTokenFault)
         if self._settings.no_auth:
             return self._default_caller()
         if not document.is_introspection():

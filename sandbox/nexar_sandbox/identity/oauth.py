@@ -225,7 +225,7 @@ class OAuthServer:
         """Return a code for the user's sign-in."""
         client_id = request.application.client_id
         authorization = authorizations.UserAuthorization(client_id, sign_in, request.scopes, request.nonce)
-        issued = authorizations.IssuedCode(authorization, request.redirect_uri, request.code_challenge)
+        issued = authorizations.Issued(authorization, request.redirect_uri, request.code_challenge)
         return self.authorization_store.new_code(issued)
 
 

@@ -31,10 +31,6 @@ class ExpiredTokenError(Exception):
     """A token that has expired or was revoked."""
 
 
-class RevokedByFaultError(ExpiredTokenError):
-    """A token that a fault has revoked."""
-
-
 @dataclass(frozen=True, slots=True)
 class SignIn:
     """A user's authentication: user id, time (seconds since 1970), and the session's public id, if in a browser."""
@@ -89,8 +85,7 @@ class TokenIssuer:
         lifetime: int,
     ) -> None:
         self.key, self._clock, self._rng, self.lifetime = key, clock, rng, lifetime
-        # By token id: whether a fault revoked the token.
-        self._revoked: LRUCache[str, bool] = LRUCache(MAX_REVOKED)
+        self._revoked: LRUCache[str, None] = LRUCache(MAX_REVOKED)
 
     def new_id(self) -> str:
         return f"{self._rng.getrandbits(128):032X}"
@@ -126,24 +121,14 @@ class TokenIssuer:
         return self._sign(claims, "JWT")
 
     def access(self, token: str) -> AccessToken:
-        """Verify `token`. Raises InvalidTokenError, ExpiredTokenError (RevokedByFaultError after a fault)."""
+        """Verify `token`. Raises InvalidTokenError, ExpiredTokenError."""
         claims = self._claims(token)
-        by_fault = self._revoked.get(claims.jti)
-        if by_fault is not None:
-            raise (RevokedByFaultError if by_fault else ExpiredTokenError)("it was revoked")
-        if self._clock.now() >= claims.expires:
-            raise ExpiredTokenError("it has expired")
+        if claims.jti in self._revoked or self._clock.now() >= claims.expires:
+            raise ExpiredTokenError("it has expired or was revoked")
         return claims
 
-    def revoke_by_fault(self, token: str) -> None:
-        """Revoke a token by a fault; what is no token is ignored."""
-        try:
-            self._revoked[self._claims(token).jti] = True
-        except InvalidTokenError:
-            return
-
     def revoke(self, jti: str) -> None:
-        self._revoked[jti] = False
+        self._revoked[jti] = None
 
     def _times(self) -> dict[str, Any]:
         now = int(self._clock.now())
