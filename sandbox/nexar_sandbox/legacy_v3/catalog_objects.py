@@ -32,6 +32,8 @@ _SELLERS = {
 
 RECORDED = Path(__file__).parent / "data" / "uids.jsonl"
 Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
+# v3 kept a feed's own words for a few sellers (contract v3-rest.md §3.3).
+_CUSTOM_SELLERS = frozenset({"2402", "819"})
 _KEY = b"octopart v3, 2012 to 2022"
 
 
@@ -112,7 +114,7 @@ class CompanyObjects:
     def _seller(self, company: records.Company) -> Object:
         return {
             "display_flag": company.display_flag,
-            "has_ecommerce": synthetic_values.sells_online(company),
+            "has_ecommerce": not company.is_broker,
             **_named(company),
             "name": self.seller_name(company),
             "__class__": "Seller",
@@ -177,7 +179,7 @@ class OfferObjects:
             "factory_lead_days": offer.factory_lead_days,
             "prices": _prices(offer.prices),
             "multipack_quantity": None if offer.multipack_quantity is None else str(offer.multipack_quantity),
-            "_custom": synthetic_values.custom(company.id, offer),
+            "_custom": {"item_id": offer.id, "source_code": "feed"} if company.id in _CUSTOM_SELLERS else {},
             "is_authorized": seller.is_authorized,
             "is_realtime": False,
         }

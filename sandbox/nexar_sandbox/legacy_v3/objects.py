@@ -113,7 +113,7 @@ class PartObjects:
                 "title": each.name,
                 "mimetype": "text/html",
                 "__class__": "ReferenceDesign",
-                "description": synthetic_values.design_description(each),
+                "description": f"Reference design: {each.name}",
                 "url": each.url,
                 "attribution": self._company_objects.credited(part.manufacturer.name),
                 "metadata": {},
@@ -173,10 +173,15 @@ def _downloads(cad: records.Cad) -> list[str]:
 
 
 class LegacyObjects:
-    """All objects of one catalog, each kind built at first use."""
+    """All objects of one catalog; brands, sellers and categories are built at first use."""
 
     def __init__(self, catalog: store.Catalog) -> None:
         self._catalog = catalog
+        self._companies = catalog_objects.CompanyObjects(catalog, catalog_objects.LegacyUids())
+        self.spec_names = spec_names.SpecNames(catalog.attributes())
+        fields = part_search.PartFields(catalog, self._companies, self.spec_names)
+        self.search = part_search.PartSearch(catalog, fields)
+        self.parts = PartObjects(catalog, self._companies, catalog_objects.OfferObjects(self._companies))
 
     def by_uid(self, name: str, uid: str) -> Object | None:
         """Return the Brand, Category or Seller of a uid, including uids of earlier years."""
@@ -186,15 +191,6 @@ class LegacyObjects:
         if name == "Category" and "imagesets" in field_projection.include:
             object_ = {**object_, "imagesets": []}
         return field_projection.of(object_)
-
-    @cached_property
-    def search(self) -> part_search.PartSearch:
-        fields = part_search.PartFields(self._catalog, self._companies, self.spec_names)
-        return part_search.PartSearch(self._catalog, fields)
-
-    @cached_property
-    def spec_names(self) -> spec_names.SpecNames:
-        return spec_names.SpecNames(self._catalog.attributes())
 
     @cached_property
     def listings(self) -> dict[str, listing.LegacyListing]:
@@ -211,12 +207,3 @@ class LegacyObjects:
                 (company_objects.category(each), (), ()) for each in catalog.categories()
             ),
         }
-
-    @cached_property
-    def _companies(self) -> catalog_objects.CompanyObjects:
-        return catalog_objects.CompanyObjects(self._catalog, catalog_objects.LegacyUids())
-
-    @cached_property
-    def parts(self) -> PartObjects:
-        market = catalog_objects.OfferObjects(self._companies)
-        return PartObjects(self._catalog, self._companies, market)

@@ -10,8 +10,6 @@ from nexar_sandbox.catalog import records
 
 _SITE = "https://octopart.com"
 _EPOCH = datetime(2021, 1, 1, tzinfo=UTC)
-# v3 kept a feed's own words for a few sellers (contract v3-rest.md §3.3).
-_CUSTOM_SELLERS = frozenset({"2402", "819"})
 _DIGEST_RANGE = float(1 << 64)
 
 
@@ -32,15 +30,6 @@ def on_order_eta(offer: records.Offer) -> str | None:
     return f"{day:%Y-%m-%dT00:00:00Z}"
 
 
-def custom(seller_id: str, offer: records.Offer) -> dict[str, str]:
-    return {"item_id": offer.id, "source_code": "feed"} if seller_id in _CUSTOM_SELLERS else {}
-
-
-def sells_online(company: records.Company) -> bool:
-    """Brokers quoted, all others had a shop."""
-    return not company.is_broker
-
-
 def evalkit_url(part: records.Part) -> str | None:
     """Shop URL of an evaluation kit; a few parts had one."""
     has = _fraction("evalkit", part.id) < 0.3
@@ -58,10 +47,6 @@ def document_seen(document: records.CatalogDocument) -> str | None:
         return None
     later = timedelta(seconds=int(3_000_000 * _fraction("seen", document.url)))
     return f"{datetime.fromisoformat(document.created_at) + later:%Y-%m-%dT%H:%M:%SZ}"
-
-
-def design_description(design: records.ReferenceDesign) -> str:
-    return f"Reference design: {design.name}"
 
 
 def spec_credit(part: records.Part, seller_names: tuple[str, ...]) -> str:
