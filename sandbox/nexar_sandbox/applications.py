@@ -103,46 +103,43 @@ DEFAULT_DESIGN_APPLICATION = msgspec.convert(_DEFAULTS["design_application"], Sa
 
 
 class ApplicationRegistry:
-    """Applications by client id and by application id. May be changed at run time."""
+    """Applications by application id, a GUID in either case of letters. May be changed at run time."""
 
     def __init__(self, applications: Iterable[SandboxApplication]) -> None:
-        self._by_application: dict[str, SandboxApplication] = {}
-        self._by_client: dict[str, SandboxApplication] = {}
+        self._by_id: dict[str, SandboxApplication] = {}
         self._for_ide: dict[str, str] = {}
         for application in applications:
             self.add(application)
-        if not self._by_application:
+        if not self._by_id:
             raise ValueError("applications must not be empty")
 
     @property
     def all(self) -> tuple[SandboxApplication, ...]:
         """All applications, oldest first."""
-        return tuple(self._by_application.values())
+        return tuple(self._by_id.values())
 
     def of_organization(self, organization: str) -> tuple[SandboxApplication, ...]:
-        return tuple(
-            application for application in self._by_application.values() if application.organization == organization
-        )
+        return tuple(application for application in self.all if application.organization == organization)
 
     def by_client_id(self, client_id: str) -> SandboxApplication | None:
-        return self._by_client.get(client_id)
+        return next((application for application in self.all if application.client_id == client_id), None)
 
     def by_application(self, application_id: str) -> SandboxApplication | None:
-        """Return the application with this application id, in either case of letters (it is a GUID)."""
-        return self._by_application.get(application_id.lower())
+        return self._by_id.get(application_id.lower())
 
     def add(self, application: SandboxApplication) -> None:
         """Add an application. Raises ValueError if its client id or application id is in use."""
-        if application.client_id in self._by_client or application.application_id.lower() in self._by_application:
+        if self.by_client_id(application.client_id) or self.by_application(application.application_id):
             raise ValueError(f"application {application.name}: client ids and application ids must differ")
-        self._put(application)
+        self._by_id[application.application_id.lower()] = application
 
     def replace(self, application: SandboxApplication) -> None:
         """Replace the application with the same application id. Raises KeyError if there is none, ValueError if the
         client id belongs to another."""
-        if application.application_id.lower() not in self._by_application:
-            raise KeyError(application.application_id)
-        self._put(application)
+        before = self._by_id[application.application_id.lower()]
+        if self.by_client_id(application.client_id) not in (None, before):
+            raise ValueError(f"application {application.name}: its client id is another's")
+        self._by_id[application.application_id.lower()] = application
 
     def ide_application(self, organization: str) -> SandboxApplication | None:
         """Return the application that the IDE uses: the chosen one, else the organization's first."""
@@ -151,17 +148,8 @@ class ApplicationRegistry:
 
     def choose_for_ide(self, application_id: str) -> None:
         """Let the IDE use this application. Raises KeyError if there is none."""
-        application = self._by_application[application_id.lower()]
+        application = self._by_id[application_id.lower()]
         self._for_ide[application.organization] = application.application_id
-
-    def _put(self, application: SandboxApplication) -> None:
-        holder = self.by_client_id(application.client_id)
-        if holder is not None and holder.application_id.lower() != application.application_id.lower():
-            raise ValueError(f"application {application.name}: its client id is {holder.name}'s")
-        id_ = application.application_id.lower()
-        if id_ in self._by_application:
-            del self._by_client[self._by_application[id_].client_id]
-        self._by_application[id_] = self._by_client[application.client_id] = application
 
 
 # Names, add-ons, and the part limits of all but Enterprise are those of contract graphql.md §6; Enterprise's is "as

@@ -141,30 +141,23 @@ async def test_a_secret_rotation_revokes_codes_and_refresh_tokens(flow: desks.Co
     assert await flow.is_good(tokens["access_token"])
 
 
-async def test_redirect_uris_are_added_and_removed(portal: PortalClient) -> None:
-    page = await portal.visitor.fill(await portal.visitor.open(READY_PATH), "/callbacks", {"callback": CALLBACK})
-    assert portal.application(applications.DEFAULT_APPLICATION.name).redirect_uris == (CALLBACK,)
-    again = await portal.visitor.fill(page, "/callbacks", {"callback": CALLBACK})
-    assert (again.status, f"{CALLBACK} is already listed." in again.page) == (400, True)
-    wrong = await portal.visitor.fill(page, "/callbacks", {"callback": "javascript:alert(1)"})
-    assert (wrong.status, "&#39;javascript:alert(1)&#39; is not an absolute URL" in wrong.page) == (400, True)
-    assert 'value="javascript:alert(1)"' in wrong.page
-    await portal.visitor.fill(page, "/callbacks/remove")
-    assert portal.application(applications.DEFAULT_APPLICATION.name).redirect_uris == ()
-
-
-async def test_name_description_and_flows_are_editable_and_domains_are_not(portal: PortalClient) -> None:
+async def test_name_flows_and_callback_urls_are_editable_and_domains_are_not(portal: PortalClient) -> None:
     form = await portal.visitor.open(f"{READY_PATH}/edit")
     assert 'name="domain' not in form.page
     changes = {"name": "Another", "description": "New", "flow-password": "on", "domain-design": "on"}
+    changes["callbacks"] = f"{CALLBACK}\r\n\r\n{CALLBACK}\r\nmy.app:/back\r\n"
     page = await portal.visitor.fill(form, "/edit", changes)
     application = portal.application("Another")
     assert said(page) == "The changes are saved."
     assert (application.description, application.domains) == ("New", ("supply",))
     assert application.flows == {applications.CLIENT_CREDENTIALS, applications.PASSWORD}
-    wrong = await portal.visitor.fill(form, "/edit", {"name": ""}, without="flow-client_credentials")
+    assert application.redirect_uris == (CALLBACK, "my.app:/back")
+    assert f"{CALLBACK}\nmy.app:/back</textarea>" in (await portal.visitor.open(f"{READY_PATH}/edit")).page
+    mistakes = {"name": "", "callbacks": "javascript:alert(1)"}
+    wrong = await portal.visitor.fill(form, "/edit", mistakes, without="flow-client_credentials")
     assert wrong.status == 400
-    assert all(text in wrong.page for text in ("The name is missing.", "Choose at least one."))
+    said_ = ("The name is missing.", "Choose at least one.", "&#39;javascript:alert(1)&#39; is not an absolute URL")
+    assert all(text in wrong.page for text in said_)
     assert portal.application("Another") == application
 
 
@@ -176,7 +169,7 @@ async def test_another_organizations_application_does_not_exist(portal: PortalCl
         assert THEIRS.name not in seen.page
     csrf = re.search(r'name="csrf" value="(\w+)"', seen.page)
     assert csrf
-    for change in ("/edit", "/secret", "/callbacks", "/callbacks/remove", "/ide"):
+    for change in ("/edit", "/secret", "/ide"):
         assert (await portal.visitor.post(path + change, csrf=csrf[1], name="x")).status == 404
     assert portal.caller.sandbox.applications.by_application(THEIRS.application_id) == THEIRS
 

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from nexar_sandbox.catalog import listings, matching, offers, parts, pricing, records, reference_data, units
+from nexar_sandbox.catalog import listings, matching, offers, parts, records, reference_data, units
 
 # `norm`: a part number or order code without punctuation, in upper case. `seller`: its id, in `listings` its position
-# in the list of sellers. Prices are in USD, NULL without a priced offer.
+# in the list of sellers.
 _TABLES = """
 CREATE TABLE parts (id INTEGER PRIMARY KEY, mpn TEXT, norm TEXT, maker TEXT, maker_name TEXT,
-    category TEXT, cad INTEGER, offers INTEGER, authorized INTEGER, stocked INTEGER, median REAL, average REAL);
+    category TEXT, cad INTEGER, offers INTEGER, authorized INTEGER, stocked INTEGER);
 CREATE TABLE skus (norm TEXT, part INTEGER, seller TEXT);
 CREATE TABLE names (norm TEXT, mpn TEXT, part INTEGER, aka INTEGER);
 CREATE TABLE listings (seller INTEGER, part INTEGER, PRIMARY KEY (seller, part)) WITHOUT ROWID;
@@ -53,7 +53,7 @@ def _insert(
     maker = reference.companies[line.manufacturer]
     first = id_, line.mpn, matching.normalize(line.mpn), maker.id, maker.name, line.category
     execute(
-        "INSERT INTO parts VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+        "INSERT INTO parts VALUES (?,?,?,?,?,?,?,?,?,?)",
         [(*first, parts.cad_level(line), *_figures(part_listings))],
     )
     execute("INSERT INTO skus VALUES (?,?,?)", _order_codes(line, part_listings))
@@ -73,20 +73,13 @@ def offer_terms(line: records.PartLine) -> listings.OfferTerms:
     return listings.OfferTerms(line.offers, line.sku, line.codes)
 
 
-def _figures(part_listings: Sequence[listings.CatalogListing]) -> tuple[int, int, bool, float | None, float | None]:
-    """Figures of the offers in the US for sorting and filtering: offers, authorized sellers, whether there is stock,
-    median and average price; equal to those that `pricing` computes from the records."""
+def _figures(part_listings: Sequence[listings.CatalogListing]) -> tuple[int, int, bool]:
+    """Offers, authorized sellers, and whether there is stock, without brokers' (contract graphql.md §2.6)."""
     plain = [listing for listing in part_listings if not listing.seller.is_broker]
-    priced = (
-        listings.price_for(listing, pricing.BULK, offers.variant_for(listing.seller, "US")[1]) for listing in plain
-    )
-    prices = [price for price in priced if price is not None]
     return (
         sum(len(listing.ladders) for listing in part_listings),
         sum(listing.seller.is_authorized for listing in part_listings),
         any(listing.stock > 0 or listing.stock == listings.SOME_STOCK for listing in plain),
-        pricing.median(prices),
-        pricing.mean(prices),
     )
 
 

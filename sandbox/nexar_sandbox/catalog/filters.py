@@ -35,8 +35,8 @@ CAD_STATES = {
     "none": parts.NO_CAD,
 }
 _SORTS = {
-    "median_price_1000": "p.median",
-    "avg_price": "p.average",
+    "median_price_1000": "median_price(p.id)",
+    "avg_price": "mean_price(p.id)",
     "num_authsuppliers": "p.authorized",
     "mpn": "p.mpn COLLATE NOCASE",
     "manufacturer.displayname": "p.maker_name COLLATE NOCASE",

@@ -5,7 +5,6 @@ of random bytes with eight bytes for each seller, so that a figure never depends
 """
 
 import hashlib
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,18 +80,6 @@ def price(listing: CatalogListing, quantity: int, currency: str) -> float:
     if listing.is_round and fallen >= _ROUNDED_FROM:
         return float(round(fallen))
     return max(round(fallen, 5), 0.00001)
-
-
-def price_for(listing: CatalogListing, quantity: int, currency: str) -> float | None:
-    """The lowest unit price in USD at which the seller sells `quantity` pieces; None if it sells only more or states no
-    price."""
-    steps = {
-        ladder[bisect_right(ladder, quantity) - 1] for ladder in listing.ladders if ladder and ladder[0] <= quantity
-    }
-    if not steps:
-        return None
-    back = units.exchange_rate(currency, "USD") or 1.0
-    return min([price(listing, step, currency) * back for step in steps])
 
 
 def _chosen(draw: bytes, terms: OfferTerms, sellers: Sequence[records.Company]) -> list[int]:

@@ -17,6 +17,7 @@ from nexar_sandbox.catalog import (
     matching,
     offers,
     parts,
+    pricing,
     records,
     reference_data,
     search,
@@ -44,6 +45,8 @@ class Catalog:
         connection = self._connection = database.create(lines, reference)
         self._lines, self._reference = lines, reference
         self._by_uid = {uid: id_ for id_, line in lines.items() for uid in (line.v3uid, *line.redirected)}
+        connection.create_function("median_price", 1, lambda part: pricing.median(self._prices(part)))
+        connection.create_function("mean_price", 1, lambda part: pricing.mean(self._prices(part)))
         self._search = search.CatalogSearch(connection, lines, reference)
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=loader.MOST_PARTS)(self._part)
@@ -197,6 +200,10 @@ class Catalog:
         if line is None or part is None:
             return ()
         return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, country)
+
+    def _prices(self, part: int) -> list[float]:
+        """Prices in USD of the sellers in the US."""
+        return pricing.prices(self._sellers(str(part), "US"))
 
     def _similar(self, line: records.PartLine) -> tuple[str, ...]:
         """Parts of the same number from other makers, then the most offered ones of the category."""

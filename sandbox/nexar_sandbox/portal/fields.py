@@ -25,7 +25,7 @@ class Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     label: str
     noun: str = ""
-    kind: Literal["text", "lines", "checkbox", "radio", "url"] = "text"
+    kind: Literal["text", "lines", "checkbox", "radio"] = "text"
     required: bool = True
     longest: int = 100
     hint: str = ""

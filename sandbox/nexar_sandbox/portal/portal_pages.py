@@ -15,7 +15,6 @@ from nexar_sandbox.portal.responder import PortalRequest, Saved, Shown
 PATH = f"{responder.PATH}/applications"
 ONE = f"{PATH}/{{id}}"
 MAX_CALLBACKS = 50
-TOO_MANY_CALLBACKS = f"An application has {MAX_CALLBACKS} callback URLs at most."
 Names = tuple[str, ...]
 Typed = Callable[[applications.SandboxApplication], dict[str, str]]
 
@@ -36,8 +35,6 @@ class ApplicationPages:
         portal.add_page(f"{PATH}/new", self._new)
         portal.add_form(f"{PATH}/new", fields.FORMS["new"].fields, self._new, self._create)
         portal.add_page(ONE, self._details)
-        portal.add_form(f"{ONE}/callbacks", (fields.FIELDS["callback"],), self._details, self._add_callback)
-        portal.add_form(f"{ONE}/callbacks/remove", (), self._details, self._remove_callback)
         portal.add_form(f"{ONE}/ide", (), self._details, self._choose_for_ide)
         for name, typed, save in (
             ("edit", _current, self._change),
@@ -64,7 +61,6 @@ class ApplicationPages:
             "flows": [label for flow, label in fields.FIELDS["flow"].choices.items() if flow in application.flows],
             "is_for_ide": self.registry.ide_application(application.organization) == application,
             "usage": self._usage(application),
-            "new_callback": fields.FIELDS["callback"],
         }
 
     def _form(self, form: fields.Form, typed: Typed | None, visit: PortalRequest) -> Shown:
@@ -79,8 +75,7 @@ class ApplicationPages:
     async def _create(
         self, visit: PortalRequest, *, name: str, description: str, domain: Names, callbacks: Names, **plan: Any
     ) -> Saved:
-        if len(callbacks) > MAX_CALLBACKS:
-            raise fields.MistakeError("callbacks", TOO_MANY_CALLBACKS)
+        _check_number(callbacks)
         user_flows = {applications.AUTHORIZATION_CODE} if "design" in domain else set()
         application = applications.SandboxApplication(
             name,
@@ -98,9 +93,17 @@ class ApplicationPages:
         self.registry.add(application)
         return _path(application), f"{name} was created and can request tokens now."
 
-    async def _change(self, visit: PortalRequest, *, name: str, description: str, flow: Names) -> Saved:
-        application = self._application(visit)
-        application = replace(application, name=name, description=description or None, flows=frozenset(flow))
+    async def _change(
+        self, visit: PortalRequest, *, name: str, description: str, flow: Names, callbacks: Names
+    ) -> Saved:
+        _check_number(callbacks)
+        application = replace(
+            self._application(visit),
+            name=name,
+            description=description or None,
+            flows=frozenset(flow),
+            redirect_uris=callbacks,
+        )
         self.registry.replace(application)
         return _path(application), "The changes are saved."
 
@@ -109,22 +112,6 @@ class ApplicationPages:
         self.registry.replace(replace(application, client_secret=self._secret()))
         self.authorizations.forget(application.client_id)
         return _path(application), "The secret was rotated. The old one is refused."
-
-    async def _add_callback(self, visit: PortalRequest, *, callback: str) -> Saved:
-        application = self._application(visit)
-        if callback in application.redirect_uris:
-            raise fields.MistakeError("callback", f"{callback} is already listed.")
-        if len(application.redirect_uris) >= MAX_CALLBACKS:
-            raise fields.MistakeError("callback", TOO_MANY_CALLBACKS)
-        self.registry.replace(replace(application, redirect_uris=(*application.redirect_uris, callback)))
-        return _path(application), f"Callback URL {callback} was added."
-
-    async def _remove_callback(self, visit: PortalRequest) -> Saved:
-        application = self._application(visit)
-        removed = visit.form.get("callback", "").strip()
-        remaining = tuple(uri for uri in application.redirect_uris if uri != removed)
-        self.registry.replace(replace(application, redirect_uris=remaining))
-        return _path(application), f"Callback URL {removed} was removed."
 
     async def _choose_for_ide(self, visit: PortalRequest) -> Saved:
         application = self._application(visit)
@@ -170,7 +157,13 @@ def _path(application: applications.SandboxApplication) -> str:
 
 def _current(application: applications.SandboxApplication) -> dict[str, str]:
     checked = {f"flow-{flow}": "on" for flow in application.flows}
-    return {"name": application.name, "description": application.description or "", **checked}
+    texts = {"name": application.name, "description": application.description or ""}
+    return {**texts, "callbacks": "\n".join(application.redirect_uris), **checked}
+
+
+def _check_number(callbacks: Names) -> None:
+    if len(callbacks) > MAX_CALLBACKS:
+        raise fields.MistakeError("callbacks", f"An application has {MAX_CALLBACKS} callback URLs at most.")
 
 
 def _with_plan(

@@ -167,12 +167,12 @@ def listed_manufacturers(
 
 def _active_parts(catalog: store.Catalog) -> Counter[str]:
     """How many parts each maker has that are not at the end of their life."""
-    over = records.SearchConditions(filters=((parts.LIFE_CYCLE, parts.END_OF_LIFE),))
-    everything, gone = (catalog.search("", conditions) for conditions in (records.SearchConditions(), over))
-    # Parts without a life cycle count as active, so the inactive ones are subtracted.
-    active = Counter({company.id: count for company, count in catalog.manufacturer_counts(everything)})
-    active.subtract({company.id: count for company, count in catalog.manufacturer_counts(gone)})
-    return active
+    ended = {(parts.LIFE_CYCLE, status) for status in parts.END_OF_LIFE}
+    return Counter(
+        part.manufacturer.id
+        for part in catalog.parts()
+        if ended.isdisjoint((spec.attribute.shortname, spec.value) for spec in part.specs)
+    )
 
 
 def listed_sellers(
