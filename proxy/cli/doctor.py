@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def doctor(
     config_file: option_fields.ConfigFile = None,
     only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Run this check, such as schema, and those that it needs.")
-    ] = None,
+        str, typer.Option(metavar="NAME", help="Run this check, such as schema, and those that it needs.")
+    ] = "",
     as_json: option_fields.AsJson = False,
 ) -> None:
     """Check configuration, network, credentials, plan and machine, and say what to do. Costs 0 parts."""
@@ -33,11 +33,11 @@ def doctor(
     raise typer.Exit(code)
 
 
-async def examine(file: Path, only: str | None = None, *, quiet: bool = False) -> "list[CheckResult]":
+async def examine(file: Path, only: str = "", *, quiet: bool = False) -> "list[CheckResult]":
     """Check an installation; each result is printed when it is there, unless `quiet`."""
     from proxy.doctor import CHECKS, check
 
-    if only is not None and only not in CHECKS:
+    if only and only not in CHECKS:
         raise typer.BadParameter(f"{only!r} is none of {', '.join(CHECKS)}", param_hint="--only")
     log.configure("error", "console", sys.stderr)  # what is worth a warning is a result
     results = []
@@ -45,10 +45,9 @@ async def examine(file: Path, only: str | None = None, *, quiet: bool = False) -
         subject = check.Subject(file, os.environ, clock.SystemClock(), embedded.with_sandbox, resources)
         async for result in check.run(subject, CHECKS, only):
             results.append(result)
+            advice = f"\n{'':14}→ {result.advice}" if result.advice else ""
             if not quiet:
-                typer.echo(printable(f"{result.name:14}{result.outcome:8}{result.text}"))
-                if result.advice:
-                    typer.echo(printable(f"{'':14}→ {result.advice}"))
+                typer.echo(printable(f"{result.name:14}{result.outcome:8}{result.text}{advice}"))
     return results
 
 

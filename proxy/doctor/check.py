@@ -1,10 +1,10 @@
 """What a check is: it returns what it found, or raises a Problem; and the values that the checks of one run share."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -12,7 +12,7 @@ from proxy import config
 from proxy.gateway.core import Gateway
 from proxy.kit import clock as clocks
 
-Outcome = Literal["passed", "warning", "failed", "skipped"]
+Outcome = Literal["passed", "warning", "failed", "skipped"]  # in this order
 
 
 class Problem(Exception):  # noqa: N818 - what a check has found is no error of the program
@@ -61,34 +61,34 @@ class Check(NamedTuple):
     each: bool = False
 
 
-async def run(subject: Subject, checks: Mapping[str, Check], only: str | None = None) -> AsyncIterator[CheckResult]:
+async def run(subject: Subject, checks: Mapping[str, Check], only: str = "") -> AsyncIterator[CheckResult]:
     """Run the checks, or `only` one and those that it needs; yields each result when it is there."""
-    wanted = set(checks if only is None else ())
+    wanted = set() if only else {*checks}
     while only:
         wanted.add(only)
         only = checks[only].needs
-    done: dict[str, list[str]] = {"": [""]}  # by check: the applications for which it has not failed
+    passed: dict[str, list[str]] = {"": [""]}  # by check: the applications for which it has not failed
     for name, check in checks.items():
-        if name not in wanted:
-            continue
-        applications, done[name] = done[check.needs], []
-        if check.each and applications == [""]:
-            applications = [*subject.settings.applications]
-        passed: list[str] = []
-        problems: list[Problem] = []
-        for application in applications:
-            shown = f"{application}: " if check.each else ""
-            try:
-                passed.append(f"{shown}{await check.run(subject, application)}")
-                done[name].append(application)
-            except Problem as problem:
-                problems.append(Problem(f"{shown}{problem}", problem.advice, is_warning=problem.is_warning))
-                done[name] += [application] if problem.is_warning else []
-        if not applications:
-            yield CheckResult(name, "skipped", f"needs {check.needs}")
-        elif problems:
-            outcome: Outcome = "warning" if all(each.is_warning for each in problems) else "failed"
-            advice = "; ".join(dict.fromkeys(each.advice for each in problems))
-            yield CheckResult(name, outcome, "; ".join(map(str, problems)), advice)
-        else:
-            yield CheckResult(name, "passed", "; ".join(passed))
+        if name in wanted:
+            applications = passed[check.needs]
+            if check.each and applications == [""]:
+                applications = [*subject.settings.applications]
+            results = {each: await _result(subject, name, check, each) for each in applications}
+            passed[name] = [each for each, result in results.items() if result.outcome != "failed"]
+            yield _worst([*results.values()]) if results else CheckResult(name, "skipped", f"needs {check.needs}")
+
+
+async def _result(subject: Subject, name: str, check: Check, application: str) -> CheckResult:
+    shown = f"{application}: " if check.each else ""
+    try:
+        return CheckResult(name, "passed", f"{shown}{await check.run(subject, application)}")
+    except Problem as problem:
+        return CheckResult(name, "warning" if problem.is_warning else "failed", f"{shown}{problem}", problem.advice)
+
+
+def _worst(results: Sequence[CheckResult]) -> CheckResult:
+    """Return one result for those of all applications: of what is wrong, if anything is."""
+    outcome = max((each.outcome for each in results), key=get_args(Outcome).index)
+    told = [each for each in results if outcome == "passed" or each.outcome != "passed"]
+    advice = "; ".join(dict.fromkeys(each.advice for each in told if each.advice))
+    return CheckResult(results[0].name, outcome, "; ".join(each.text for each in told), advice)

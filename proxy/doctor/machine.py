@@ -1,11 +1,9 @@
 """Checks of this machine: configuration, store, ports and disk."""
 
-import asyncio
 import errno
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -13,7 +11,7 @@ import msgspec
 from proxy import config, errors, sockets
 from proxy.config import loader
 from proxy.doctor.check import Problem, Subject
-from proxy.gateway.core import Gateway, StoredState
+from proxy.gateway.core import Gateway
 from proxy.kit.wording import counted
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
@@ -24,41 +22,35 @@ SPACE_ADVICE = "free space (df FOLDER), lower cache.bytes, or put it on another 
 async def configuration(subject: Subject, _: str) -> str:
     """Read everything that `serve` reads at its start, and start the embedded sandbox where it is the upstream."""
     try:
-        settings = loader.load(subject.file, subject.environ)
+        subject.settings = settings = loader.load(subject.file, subject.environ)
         if settings.upstream == "sandbox":
-            settings = (await subject.start_sandbox(settings, subject.resources))[0]
-        opened = settings
-        if not await _is_there(settings, subject):
-            opened = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
-        subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
+            subject.settings = settings = (await subject.start_sandbox(settings, subject.resources))[0]
+        subject.gateway = await _gateway(subject)
     except errors.StartError as error:
         raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error
-    subject.settings = settings
     if exposed := " ".join(map(str, loader.exposed(subject.file))):
         raise Problem(f"other users can read {exposed}, which has secrets", f"chmod 600 {exposed}", is_warning=True)
     keys = sum(len(application.apikeys) for application in settings.applications.values())
     return f"{subject.file}: {counted(len(settings.applications), 'application')}, {counted(keys, 'API key')}"
 
 
-async def _is_there(settings: config.Config, subject: Subject) -> bool:
-    """Return whether the store can be used as it is. One that does not exist is not made: it would belong to whoever
-    runs the check."""
+async def _gateway(subject: Subject) -> Gateway:
+    """Open the gateway on the store, or on one in memory. A store that does not exist is not made: it would belong to
+    whoever runs the check."""
+    settings = subject.settings
     try:
         file = settings.store.usable_file()
-        if settings.store.reveal() == "memory:" or (file is not None and not file.exists()):
-            return False
-        state = await StoredState.open(settings, subject.clock)
-    except (errors.ConfigError, errors.StoreUnavailable) as error:
+        if file is None or file.exists():
+            return await Gateway.open(settings, subject.clock, subject.resources)
+    except (errors.ConfigError, errors.StoreUnavailable) as error:  # of anything else it is raised again below
         subject.store_failure = error.message
-        return False
-    await state.aclose()
-    return True
+    in_memory = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
+    return await Gateway.open(in_memory, subject.clock, subject.resources)
 
 
 async def store(subject: Subject, _: str) -> str:
     """Try the store out, and say which client ids have their usage in it."""
-    url = subject.settings.store
-    file, clients = url.file, f"usage of {', '.join(_client_ids(subject.settings))}"
+    url, file, clients = subject.settings.store, subject.settings.store.file, _client_ids(subject.settings)
     if url.reveal() == "memory:":
         text = "in memory: usage and tokens are lost when the service stops"
         raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
@@ -80,13 +72,13 @@ async def store(subject: Subject, _: str) -> str:
     return text
 
 
-def _client_ids(settings: config.Config) -> Iterator[str]:
-    """Yield the applications by client id, of which only the end is shown: those with one id share a limit."""
+def _client_ids(settings: config.Config) -> str:
+    """Return the applications by client id, of which only the end is shown: those with one id share a limit."""
     names: dict[str, list[str]] = {}
     for name, application in settings.applications.items():
         names.setdefault(application.client_id or name, []).append(name)
-    for client_id, applications in names.items():
-        yield f"{' and '.join(applications)} (client id …{client_id[-4:]})"
+    shown = (f"{' and '.join(each)} (client id …{client_id[-4:]})" for client_id, each in names.items())
+    return f"usage of {', '.join(shown)}"
 
 
 async def listening(subject: Subject, _: str) -> str:
@@ -97,7 +89,7 @@ async def listening(subject: Subject, _: str) -> str:
         places["admin"] = settings.admin.host, settings.admin.port
     for block, (host, port) in places.items():
         try:
-            await asyncio.to_thread(sockets.check, host, port)
+            sockets.check(host, port)
         except OSError as error:
             text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
@@ -108,9 +100,7 @@ async def listening(subject: Subject, _: str) -> str:
 async def disk(subject: Subject, _: str) -> str:
     """Compare the free space with what the store may grow by."""
     file = subject.settings.store.file
-    if file is None:
-        return "the store is not on this disk"
-    return await asyncio.to_thread(_space, file, subject.settings.cache.bytes)
+    return "the store is not on this disk" if file is None else _space(file, subject.settings.cache.bytes)
 
 
 def _space(file: Path, cache_bytes: int) -> str:

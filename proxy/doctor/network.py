@@ -17,36 +17,34 @@ from proxy.kit import wording
 
 TOLERANCE = 60.0  # seconds that clocks may differ
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
-_PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+# The variable is not read, so that requests do not depend on who starts the program.
+PROXY_ADVICE = "where only a proxy leads out, set upstream.proxy: HTTPS_PROXY of the environment is not read"
+_SECONDS = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_read=config.CONNECT_SECONDS)
 
 
 async def dns(subject: Subject, _: str) -> str:
     """Resolve the names of the upstream's hosts, or of the proxy that leads to them."""
-    settings, resolved = subject.gateway.upstream, []
-    urls = [settings.proxy.reveal()] if settings.proxy else [settings.graphql_url, settings.token_url]
-    for url in map(yarl.URL, urls):
-        place = url.host or "", url.port or 0
-        host, port = settings.connections_to.get(place, place)
+    upstream = subject.gateway.upstream
+    urls = [upstream.proxy.reveal()] if upstream.proxy else [upstream.graphql_url, upstream.token_url]
+    places = [(url.host or "", url.port or 0) for url in map(yarl.URL, urls)]
+    hosts = {upstream.connections_to.get(place, place)[0]: None for place in places}
+    for host in hosts:
         try:
-            await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except OSError as error:
-            text = f"the name {host} is not resolved: {error.strerror}"
-            raise Problem(
-                text, f"check the addresses under upstream, and the DNS servers; {_proxy(subject)}"
-            ) from error
-        resolved.append(host)
-    return f"{' and '.join(dict.fromkeys(resolved))} resolved"
+            advice = f"check the addresses under upstream, and the DNS servers; {PROXY_ADVICE}"
+            raise Problem(f"the name {host} is not resolved: {error.strerror}", advice) from error
+    return f"{' and '.join(hosts)} resolved"
 
 
 async def tls(subject: Subject, _: str) -> str:
     """Reach the upstream's services, with TLS. Leaves their Date headers."""
     gateway, reached = subject.gateway, []
-    limits = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_read=config.CONNECT_SECONDS)
     urls = {yarl.URL(url).origin(): url for url in (gateway.upstream.token_url, gateway.upstream.graphql_url)}
     for origin, url in urls.items():
         reached.append(f"{origin.host}:{origin.port} {'with' if origin.scheme == 'https' else 'without'} TLS")
         try:
-            async with gateway.http.head(url, timeout=limits, allow_redirects=False) as response:
+            async with gateway.http.head(url, timeout=_SECONDS, allow_redirects=False) as response:
                 status, date = response.status, response.headers.get("Date")
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             if problem := _of_route(subject, origin, error):
@@ -74,17 +72,9 @@ def _of_route(subject: Subject, origin: yarl.URL, error: Exception) -> Problem |
         return Problem(f"the proxy makes no connection to {host}: {status}", advice)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         is_tls = isinstance(getattr(error, "os_error", None), ssl.SSLError)
-        advice = "check http:// or https://, and the port" if is_tls else f"check port and firewall; {_proxy(subject)}"
+        advice = "check http:// or https://, and the port" if is_tls else f"check port and firewall; {PROXY_ADVICE}"
         return Problem(f"no connection{' with TLS' if is_tls else ''} to {host}:{origin.port}: {error}", advice)
     return None
-
-
-def _proxy(subject: Subject) -> str:
-    """Return what to do about a proxy. Most programs read its name in the environment; this one does not, so that its
-    requests do not depend on who starts it."""
-    name = next((name for name in _PROXIES if subject.environ.get(name)), None)
-    shown = f"to the proxy that {name} names, which v3bridge does not read" if name else "where only a proxy leads out"
-    return f"set upstream.proxy {shown}"
 
 
 async def clock(subject: Subject, _: str) -> str:

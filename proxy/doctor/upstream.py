@@ -5,8 +5,8 @@ in the error of a search for a part that nobody has; only the portal shows what 
 """
 
 import re
-from collections.abc import Awaitable
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from proxy import errors, model
 from proxy.doctor.check import Problem, Subject
@@ -15,8 +15,6 @@ from proxy.kit.wording import counted
 from proxy.planning import documents, fetches, queries
 from proxy.planning.operations import Document, EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
-
-R = TypeVar("R")
 
 SECONDS = 30.0  # that an operation may take, or a token request
 LOW_PERCENT = 90.0
@@ -47,7 +45,10 @@ OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the w
 async def token(subject: Subject, name: str) -> str:
     """Get the access token of an application, from the store or by a token request."""
     gateway = subject.gateway
-    await _raised(gateway.tokens.get(gateway.applications.by_name[name].credentials, SECONDS))
+    try:
+        await gateway.tokens.get(gateway.applications.by_name[name].credentials, SECONDS)
+    except errors.BridgeError as error:
+        raise _problem(error) from error
     return "the identity service gives a token"
 
 
@@ -57,30 +58,24 @@ async def scope(subject: Subject, name: str) -> str:
     return "the GraphQL service accepts the token for supply data"
 
 
-async def _raised(work: Awaitable[R]) -> R:
-    """Return what comes of some work. Raises Problem, and the errors of a refused query or quota."""
-    try:
-        return await work
-    except (errors.QueryRefused, errors.QuotaExhausted):
-        raise
-    except errors.BridgeError as error:
-        raise Problem(error.message, ADVICE.get(type(error), OTHER_ADVICE)) from error
+def _problem(error: errors.BridgeError) -> Problem:
+    return Problem(error.message, ADVICE.get(type(error), OTHER_ADVICE))
 
 
 async def _sent(
     subject: Subject, name: str, operation: EncodedOperation
-) -> tuple[Any, errors.BridgeError | None, list[model.GraphQLError]]:
+) -> tuple[Any, errors.BridgeError | None, Sequence[model.GraphQLError]]:
     """Send an operation that returns no part. Return its data, or why the query or the quota is refused, and the errors
-    that are reported. Raises BridgeErrors."""
+    that are reported. Raises Problem."""
     gateway = subject.gateway
     application, deadline = gateway.applications.by_name[name], gateway.clock.monotonic() + SECONDS
     try:
-        data = await _raised(gateway.free.execute(application, operation, deadline))
-    except errors.QueryRefused as error:
-        return None, error, [*error.reported]
-    except errors.QuotaExhausted as error:
-        return None, error, []
-    return data, None, [*data.reported] if isinstance(data, PartialData) else []
+        data = await gateway.free.execute(application, operation, deadline)
+    except (errors.QueryRefused, errors.QuotaExhausted) as error:
+        return None, error, getattr(error, "reported", ())
+    except errors.BridgeError as error:
+        raise _problem(error) from error
+    return data, None, data.reported if isinstance(data, PartialData) else ()
 
 
 async def plan(subject: Subject, name: str) -> str:

@@ -163,7 +163,7 @@ async def test_proxy_of_the_environment_is_pointed_out(
     environ = {"HTTPS_PROXY": "http://me:hidden@proxy.example:3128"}
     result = await inspected(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
     assert result.failed == [name]
-    assert "that HTTPS_PROXY names, which v3bridge does not read" in result[name].advice
+    assert "set upstream.proxy: HTTPS_PROXY of the environment is not read" in result[name].advice
     assert "hidden" not in repr(result)
 
 
