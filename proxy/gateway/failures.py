@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from proxy import errors, model
 from proxy.gateway.bookings import Booking
-from proxy.gateway.features import Features, learn
+from proxy.gateway.features import Features
 from proxy.gateway.flights import NO_FEATURES, Again, Flight
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
@@ -28,13 +28,13 @@ class Failures:
             flight.spent += flight.parts if is_billed else 0
         await self._bookings.book([Booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
         if isinstance(error, errors.QuotaExhausted):
-            await learn(self._exhausted.mark(flights[0].client, error))
+            await self._exhausted.mark(flights[0].client, error)
         elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
             self._flights.end(flights, Again(error))
             return ()
         elif isinstance(error, errors.OversizedOperation) and len(flights) > 1:
             parts = sum(flight.parts for flight in flights)
-            await learn(self._features.keep_parts_max(flights[0].client.application, max(1, parts // 2)))
+            await self._features.keep_parts_max(flights[0].client.application, max(1, parts // 2))
             return flights
         elif isinstance(error, errors.QueryRefused) and self._is_fetched_otherwise(flights, error):
             return flights

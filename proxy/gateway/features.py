@@ -9,9 +9,8 @@ size of batches that the upstream accepts.
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -41,17 +40,38 @@ class Selected(NamedTuple):
     documents: Documents
 
 
-@dataclass(slots=True)
-class _Tier:
-    """What is known of an application: the features that it lacks, when an operation has shown that (seconds since
-    1970; None before the first), and until when it is taken for granted; the lock of the first operations, of which one
-    is sent at a time; how many parts an operation may have."""
+class Tier:
+    """What is known of an application's tier: the features that it lacks, when an operation has shown that (seconds
+    since 1970; None before the first), and until when it is taken for granted; how many parts an operation may have.
 
-    lacking: frozenset[str] = frozenset()
-    shown: float | None = None
-    until: float = 0.0
-    parts_max: int = model.PARTS_MAX
-    first: asyncio.Lock = field(default_factory=asyncio.Lock)
+    `selected` is what parts need to have. `first` is the lock of the first operations, of which one is sent at a time.
+    """
+
+    def __init__(self, configured: frozenset[str], *, is_known: bool, select: Callable[[frozenset[str]], Selected]):
+        self._configured = configured
+        self._is_known = is_known
+        self._select = select
+        self.first = asyncio.Lock()
+        self.set(None, 0.0, frozenset(), model.PARTS_MAX)
+
+    def set(self, shown: float | None, until: float, lacking: frozenset[str], parts_max: int) -> None:
+        """Replace what is known."""
+        self.shown, self.until, self.lacking, self.parts_max = shown, until, lacking, parts_max
+        self.selected = self._select(self._configured - lacking)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the configuration or an operation has said which features there are."""
+        return self._is_known or self.shown is not None
+
+    def fetched(self, without: frozenset[str], now: float) -> Selected:
+        """Return what is selected of parts that are fetched, without some features."""
+        if not (self.lacking or without):
+            return self.selected
+        lacking = self.lacking
+        if lacking and self.until <= now:
+            self.until, lacking = now + TRIAL_SECONDS, frozenset()
+        return self._select(self._configured - lacking - without)
 
 
 class Features:
@@ -63,39 +83,27 @@ class Features:
         self._clock = clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
         self.digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
-        self._tiers: dict[tuple[str, frozenset[str] | None], _Tier] = {}
+        self._tiers: dict[tuple[str, frozenset[str] | None], Tier] = {}
         self._selected: dict[frozenset[str], Selected] = {}
 
     def of(self, application: Application) -> frozenset[str]:
         """Return the features that an application is known or taken to have."""
-        return self._configured(application) - self._tier(application).lacking
+        return self.tier(application).selected.features
 
-    def selected(self, application: Application) -> Selected:
-        """Return what parts need to have for an application."""
-        return self._select(self.of(application))
-
-    def fetched(self, application: Application, without: frozenset[str]) -> Selected:
-        """Return what is selected of parts that are fetched, without some features."""
-        tier, now = self._tier(application), self._clock.now()
-        if tier.lacking and tier.until <= now:
-            tier.until = now + TRIAL_SECONDS
-            return self._select(self._configured(application) - without)
-        return self._select(self.of(application) - without)
+    def tier(self, application: Application) -> Tier:
+        key = application.account, application.features
+        tier = self._tiers.get(key)
+        if tier is None:
+            features, is_known = self._projections.features, application.features is not None
+            configured = features & application.features if application.features is not None else features
+            tier = self._tiers[key] = Tier(configured, is_known=is_known, select=self._select)
+        return tier
 
     def common(self, selected: Selected, other: Selected, lacking: frozenset[str]) -> Selected:
         """Return what parts of both selections have, without the fields of features that the tier lacks: nulls."""
         if other is selected and not lacking:
             return selected
         return self._select(selected.features & other.features - lacking)
-
-    def parts_max(self, application: Application) -> int:
-        """Return how many parts an operation may have."""
-        return self._tier(application).parts_max
-
-    def first(self, application: Application) -> asyncio.Lock | None:
-        """Return the lock of an application's first operations; None if its features are known."""
-        tier = self._tier(application)
-        return tier.first if application.features is None and tier.shown is None else None
 
     def named(self, reported: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
         """Return the selected features at whose fields the paths of errors end."""
@@ -111,52 +119,43 @@ class Features:
         self, application: Application, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False
     ) -> None:
         """Keep that an operation has shown the features that were selected, but for some that the application lacks, or
-        may lack. Raises StoreUnavailable; then this process knows it."""
-        tier = self._tier(application)
+        may lack."""
+        tier = self.tier(application)
         known = tier.lacking - selected.features | lacking
         if known == tier.lacking and not lacking and tier.shown is not None:
             return
-        tier.lacking, tier.shown = known, self._clock.now()
-        tier.until = tier.shown + (GUESS_SECONDS if is_guess else KEPT_SECONDS)
+        now = self._clock.now()
+        tier.set(now, now + (GUESS_SECONDS if is_guess else KEPT_SECONDS), known, tier.parts_max)
         if lacking:
             log.warning("features lacking", application=application.name, features=sorted(lacking))
-        await self._put(application)
+        await self._put(application, tier)
 
     async def keep_parts_max(self, application: Application, parts: int) -> None:
-        """Keep how many parts an operation may have. Raises StoreUnavailable; then this process knows it."""
-        tier = self._tier(application)
+        """Keep how many parts an operation may have."""
+        tier = self.tier(application)
         if parts < tier.parts_max:
             tier.parts_max = parts
             log.warning("batches made smaller", application=application.name, parts=parts)
-            await self._put(application)
+            await self._put(application, tier)
 
     async def refresh(self, applications: Iterable[Application]) -> None:
         """Learn what other processes know. Raises StoreUnavailable."""
         keys = {f"{TIER}{_key(application)}": application for application in applications}
         for application, text in zip(keys.values(), await self._store.values([*keys]), strict=True):
-            tier = self._tier(application)
+            tier = self.tier(application)
             if text is None:
                 tier.parts_max = model.PARTS_MAX
                 continue
             shown, until, lacking, tier.parts_max = _decode(text)
             if shown is not None and (tier.shown is None or tier.shown < shown):
-                tier.lacking, tier.shown, tier.until = lacking, shown, until
+                tier.set(shown, until, lacking, tier.parts_max)
 
-    async def _put(self, application: Application) -> None:
-        tier = self._tier(application)
+    async def _put(self, application: Application, tier: Tier) -> None:
+        """Let other processes know it, if the store takes it."""
         text = msgspec.json.encode((tier.shown, tier.until, sorted(tier.lacking), tier.parts_max)).decode()
-        # For longer, so that a process that starts then still finds the parts that have been fetched without them.
-        await self._store.put_value(f"{TIER}{_key(application)}", text, 2 * KEPT_SECONDS)
-
-    def _configured(self, application: Application) -> frozenset[str]:
-        features = self._projections.features
-        return features if application.features is None else features & application.features
-
-    def _tier(self, application: Application) -> _Tier:
-        key = application.account, application.features
-        if key not in self._tiers:
-            self._tiers[key] = _Tier()
-        return self._tiers[key]
+        with contextlib.suppress(errors.StoreUnavailable):
+            # For longer, so that a process that starts then still finds the parts that have been fetched without them.
+            await self._store.put_value(f"{TIER}{_key(application)}", text, 2 * KEPT_SECONDS)
 
     def _select(self, features: frozenset[str]) -> Selected:
         if features not in self._selected:
@@ -164,12 +163,6 @@ class Features:
             documents = Documents(self._projections.whole(features).selection)
             self._selected[features] = Selected(bits, features, documents)
         return self._selected[features]
-
-
-async def learn(keeping: Coroutine[Any, Any, None]) -> None:
-    """Keep what was learned for other processes, too, if the store takes it."""
-    with contextlib.suppress(errors.StoreUnavailable):
-        await keeping
 
 
 def _key(application: Application) -> str:

@@ -5,12 +5,14 @@ takes microseconds. Under load turns bring many requests.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from typing import Any
 
 from proxy import errors
+from proxy.gateway.applications import Application
 from proxy.gateway.bookings import Booking, Bookings
-from proxy.gateway.features import Features, learn
+from proxy.gateway.features import Features, Tier
 from proxy.gateway.flights import Flight, Flights, wait_for
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.results import Answer
@@ -91,27 +93,31 @@ class Gathering:
             size = len(self._gathered)
             await asyncio.sleep(0)
         flights, self._gathered = self._gathered, []
-        first: dict[asyncio.Lock, list[Flight]] = {}
+        first: dict[Tier, list[Flight]] = {}
         for flight in [*flights]:
-            lock = None if flight.apart or flight.query.passed_on else self._features.first(flight.client.application)
-            if lock is not None:
+            tier = self._features.tier(flight.client.application)
+            if not (tier.is_shown or flight.apart or flight.query.passed_on):
                 flights.remove(flight)
-                first.setdefault(lock, []).append(flight)
-        for lock, some in first.items():
-            self._tasks.spawn(self._find_features(lock, some), some)
+                first.setdefault(tier, []).append(flight)
+        for tier, some in first.items():
+            self._tasks.spawn(self._find_features(tier, some), some)
         await self._reserve(flights)
 
-    async def _find_features(self, lock: asyncio.Lock, flights: list[Flight]) -> None:
+    async def _find_features(self, tier: Tier, flights: list[Flight]) -> None:
         """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
         application = flights[0].client.application
-        async with lock:
+        async with tier.first:
             # Another process may have been first.
-            await learn(self._features.refresh((application,)))
-            if self._features.first(application):
+            await self._refresh((application,))
+            if not tier.is_shown:
                 flights[0].apart = object()
                 await self._reserve(flights[:1])
                 await wait_for(flights[:1])
         self.start([flight for flight in flights if flight.outcome is None])
+
+    async def _refresh(self, applications: Iterable[Application]) -> None:
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self._features.refresh(applications)
 
     async def _wait(self) -> None:
         """One read serves all that wait."""
@@ -124,6 +130,6 @@ class Gathering:
             both = [*zip(waiting, outcomes, strict=True)]
             free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
             if first := [flight.client.application for flight in free if flight.apart]:
-                await learn(self._features.refresh(first))  # the other process was first
+                await self._refresh(first)  # the other process was first
             self._busy[: len(waiting)] = [flight for flight, outcome in both if isinstance(outcome, Busy)]
             self.start(free)

@@ -40,7 +40,7 @@ class Lookups:
     ) -> list[Answer | None]:
         """Return what was fetched for queries of clients within so many seconds, and nothing where the store cannot be
         read."""
-        wanted = [self._features.selected(client.application) for client, _ in asked]
+        wanted = [self._features.tier(client.application).selected for client, _ in asked]
         begins = [self.begin(*each, selected, seconds=seconds) for each, selected in zip(asked, wanted, strict=True)]
         try:
             outcomes: Sequence[Outcome] = await self.quote(begins) if begins else []
@@ -61,7 +61,7 @@ class Lookups:
             return
         both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
         asked = [
-            self.begin(flight.client, query, self._features.selected(flight.client.application), anew=flight.anew)
+            self.begin(flight.client, query, self._features.tier(flight.client.application).selected, anew=flight.anew)
             for flight, queries in zip(behind, both, strict=True)
             for query in queries
         ]

@@ -18,7 +18,7 @@ from proxy.gateway.applications import Application, Client
 from proxy.gateway.batches import Batch, Batches, Send
 from proxy.gateway.bookings import Booking
 from proxy.gateway.failures import Failures
-from proxy.gateway.features import Features, learn
+from proxy.gateway.features import Features
 from proxy.gateway.flights import NO_FEATURES, Again, Flight, wait_for
 from proxy.gateway.gathering import Gathering, Tasks
 from proxy.gateway.lookups import Lookups
@@ -140,7 +140,7 @@ class Pipeline:
         blocked: list[tuple[Flight, Begin]] = []
         for flight in flights:
             application = flight.client.application
-            flight.begun, flight.until, flight.wanted = now, until, self._features.selected(application)
+            flight.begun, flight.until, flight.wanted = now, until, self._features.tier(application).selected
             begin = self._lookups.begin(flight.client, flight.query, flight.wanted, anew=flight.anew)
             if self._blocked(application):
                 blocked.append((flight, begin))
@@ -165,8 +165,9 @@ class Pipeline:
         """Add a flight that is reserved to a batch."""
         application = flight.client.application
         flight.fetch = Fetch(flight.query, stored)
-        flight.selected = self._features.fetched(application, flight.without)
-        batch = self._batches.add(flight, self._features.parts_max(application))
+        tier = self._features.tier(application)
+        flight.selected = tier.fetched(flight.without, self._clock.now())
+        batch = self._batches.add(flight, tier.parts_max)
         if batch is not None:
             self._tasks.spawn(self._send(batch), batch.flights)
 
@@ -192,9 +193,9 @@ class Pipeline:
         """Send one operation for a batch, and book what came of it."""
         async with self._batches.connection(batch):
             flights = [flight for flight in batch.flights if self._is_in_time(flight)]
-            late = [flight for flight in batch.flights if flight not in flights]
-            await self._bookings.book([Booking(flight) for flight in late])
-            self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
+            if late := [flight for flight in batch.flights if flight not in flights]:
+                await self._bookings.book([Booking(flight) for flight in late])
+                self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
             if not flights:
                 return
             application, passed_on = flights[0].client.application, flights[0].query.passed_on
@@ -238,7 +239,7 @@ class Pipeline:
         if used:
             # Before others find the results: they look for parts with the features that they know of.
             without, is_guess = lacking | flights[0].without, flights[0].is_guess
-            await learn(self._features.keep(application, selected, without, is_guess=is_guess))
+            await self._features.keep(application, selected, without, is_guess=is_guess)
         await self._bookings.book(bookings)
         for booking, answer in zip(bookings, ended, strict=True):
             flight = booking.flight

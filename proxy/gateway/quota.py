@@ -1,6 +1,7 @@
 """Quotas as a process knows them: usage of accounts, and those that the upstream refuses as exhausted: nothing more is
 sent for one until it is reset, by any process."""
 
+import contextlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -58,7 +59,7 @@ class ExhaustedQuotas:
         return errors.QuotaExhausted(exhausted.message, retry_after=None if has_no_parts else wait)
 
     async def mark(self, client: Client, error: errors.QuotaExhausted) -> None:
-        """Keep a refusal, for all processes. Raises StoreUnavailable; then it is kept with the next refresh."""
+        """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""
         if self.error(client.application) is not None:
             return  # by several requests in flight
         now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
@@ -72,7 +73,8 @@ class ExhaustedQuotas:
         self._exhausted[account] = self._unsaved[account] = Exhausted(error.message, now + seconds)
         until = datetime.fromtimestamp(now + seconds, UTC).isoformat()
         log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=until)
-        await self._save()
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self._save()
 
     async def refresh(self, accounts: Sequence[str]) -> None:
         """Learn what other processes have marked, and what was cleared. Raises StoreUnavailable."""

@@ -77,7 +77,11 @@ class GraphQLService:
         arguments, features = requested.arguments, requested.features
         asked = roots.of_root(requested.field.name, arguments) if requested.parts_max else None
         # Where parts and results do not have all that is selected, the response to the field itself says why.
-        if asked and features is not None and features <= self._gateway.features.of(client.application):
+        if (
+            asked
+            and features is not None
+            and features <= self._gateway.features.tier(client.application).selected.features
+        ):
             at_market = client.in_market(arguments["country"], arguments["currency"])
             answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
             if all(_has_all(answer, features) for answer in answers):
