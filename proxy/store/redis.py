@@ -76,20 +76,21 @@ class RedisStore(Store):
         for _ in range(ATTEMPTS):
             with contextlib.suppress(_ChangedError):
                 rows, result = await self._work(work)
-                if is_kept and rows.changed:
-                    await self._call([], rows.expected(), rows.additions, rows.writes())
+                if is_kept and (writes := rows.writes()):
+                    await self._call([], rows.expected(), rows.additions, writes)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
     async def _work(self, work: Callable[[Transaction], R]) -> tuple["_RedisTransaction", R]:
         """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
-        rows = _RedisTransaction(self._last[0], {})
+        rows = _RedisTransaction(self._last[0])
         result = work(rows)
         while rows.lacking or not rows.now:
             now, found = await self._call([_place(name) for name in rows.lacking])
-            rows.stored.update(zip(rows.lacking, found, strict=True))
-            now, ahead = (rows.now, rows.ahead) if rows.now else (now, now - self._clock.now())
-            rows = _RedisTransaction(self._last[0], rows.stored, now, ahead)
+            if not rows.now:
+                rows.now, rows.ahead = now, now - self._clock.now()
+            rows.epoch = self._last[0]
+            rows.begin_again(found)
             result = work(rows)
         return rows, result
 
@@ -108,47 +109,51 @@ class RedisStore(Store):
 class _RedisTransaction(Transaction):
     """Rows as they were read, and those that are lacking; what is changed is written at the end."""
 
-    def __init__(self, epoch: int, stored: dict[Name, Any], now: float = 0.0, ahead: float = 0.0) -> None:
-        self.epoch, self.now, self.ahead = epoch, now, ahead
-        self.stored = stored
+    def __init__(self, epoch: int) -> None:
+        super().__init__()
+        self.epoch = epoch
+        self.texts: dict[Name, Any] = {}
         self.lacking: dict[Name, None] = {}
-        self.changed: dict[Name, Any] = {}
         self.additions: list[tuple[Any, ...]] = []
 
-    def _stored(self, name: Name) -> Any:
-        if name not in self.stored:
+    def begin_again(self, found: Iterable[Any]) -> None:
+        """Forget what is changed, with what was lacking."""
+        for name, text in zip(self.lacking, found, strict=True):
+            self._add_text(name, text)
+        self.lacking, self.additions = {}, []
+        for rows in self.changed.values():
+            rows.clear()
+
+    def _add_text(self, name: Name, text: Any) -> None:
+        self.texts[name] = text
+        kind, *key = name
+        if key and kind in TABLES:
+            self.read[kind][tuple(key)] = None if text is None else kind._make(msgspec.msgpack.decode(text))
+
+    def _text_of(self, name: Name) -> Any:
+        if name not in self.texts:
             self.lacking[name] = None
-        return self.stored.get(name)
+        return self.texts.get(name)
 
     def load(self, kind: Kind, keys: Iterable[Key]) -> None:
         for key in keys:
-            self._stored((kind, *key))
+            self._text_of((kind, *key))
 
-    def all(self, kind: type[Row]) -> list[Row]:
-        found = self._stored((kind,)) or []
-        rows = {tuple(msgspec.json.decode(key)): text for key, text in zip(found[::2], found[1::2], strict=True)}
-        for key, text in rows.items():
-            self.stored.setdefault((kind, *key), text)
-        return [row for key in rows if (row := self.get(kind, *key)) is not None]
-
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        if (kind, *key) in self.changed:
-            changed: Row | None = self.changed[kind, *key]
-            return changed
-        text = self._stored((kind, *key))
-        return None if text is None else kind._make(msgspec.msgpack.decode(text))
+    def stored(self, kind: type[Row]) -> Iterable[Row]:
+        found = self._text_of((kind,)) or []
+        keys = [tuple(msgspec.json.decode(key)) for key in found[::2]]
+        for key, text in zip(keys, found[1::2], strict=True):
+            self._add_text((kind, *key), text)
+        return [self.read[kind][key] for key in keys]
 
     def part(self, scope: str, name: str) -> PartRow | None:
         uid = self.text(f"part {scope} {name}")
         return self.get(PartRow, scope, name) or (self.get(PartRow, scope, uid) if uid else None)
 
     def put(self, row: NamedTuple) -> None:
-        self.changed[type(row), *row[: TABLES[type(row)][1]]] = row
+        super().put(row)
         if isinstance(row, PartRow) and row.id is not None:
             self.put_value(f"part {row.scope} {row.id}", row.uid, STORED_SECONDS)
-
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self.changed[kind, *key] = None
 
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
         self.additions.append((json_text(pair), used, uncertain, reserved, limit))
@@ -156,24 +161,28 @@ class _RedisTransaction(Transaction):
     def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
         # Not before the time is known.
         ranges = (("ages", "-inf", oldest), ("ages", latest, "+inf")) if self.now else ()
-        return sum(self._stored((*each, scopes)) or 0 for each in ranges)
+        return sum(self._text_of((*each, scopes)) or 0 for each in ranges)
 
     def count_parts(self, scopes: str) -> int:
-        return self._stored(("parts", "-inf", "+inf", scopes)) or 0
+        return self._text_of(("parts", "-inf", "+inf", scopes)) or 0
 
     def drop_ended(self, first_day: str) -> None:
-        self._stored(("days", first_day))  # values end by themselves
+        self._text_of(("days", first_day))  # values end by themselves
 
     def expected(self) -> list[tuple[str, ...]]:
         """Return the digests of rows that must be as they were read: what is changed, and results and values."""
-        relied = [name for name in self.stored if name in self.changed or name[0] in (ResultRow, Value)]
-        digests = [hashlib.sha1(self.stored[name] or b"", usedforsecurity=False).hexdigest() for name in relied]
-        return [(*_place(name), digest) for name, digest in zip(relied, digests, strict=True)]
+        digests = []
+        for (kind, *key), text in self.texts.items():
+            if key and (kind in (ResultRow, Value) or (kind in TABLES and tuple(key) in self.changed[kind])):
+                digest = hashlib.sha1(text or b"", usedforsecurity=False).hexdigest()
+                digests.append((*_place((kind, *key)), digest))
+        return digests
 
     def writes(self) -> list[tuple[Any, ...]]:
         """Return the rows to write: their places and texts, and when they were fetched or the milliseconds until they
         end."""
-        return [(*_place(name), *self._text(row)) for name, row in self.changed.items()]
+        changed = [((kind, *key), row) for kind, rows in self.changed.items() for key, row in rows.items()]
+        return [(*_place(name), *self._text(row)) for name, row in changed]
 
     def _text(self, row: Any) -> tuple[Any, ...]:
         if row is None:

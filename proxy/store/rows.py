@@ -75,26 +75,43 @@ def json_text(values: Iterable[Any]) -> str:
 
 
 class Transaction(ABC):
-    """`now` is `ahead` of this process's clock. `epoch`: how often data were lost."""
+    """Rows by kind and key, as they were `read` and as they are `changed`: None is a row that is not there. `now` is
+    `ahead` of this process's clock. `epoch`: how often data were lost."""
 
     now = ahead = 0.0
     epoch = 0
+
+    def __init__(self) -> None:
+        self.read: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
+        self.changed: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
 
     @abstractmethod
     def load(self, kind: Kind, keys: Iterable[Key]) -> None:
         """Read rows together that `get` will be asked for."""
 
     @abstractmethod
-    def all(self, kind: type[Row]) -> list[Row]: ...
+    def stored(self, kind: type[Row]) -> Iterable[Row]:
+        """Return all rows of a kind but for what is changed."""
 
-    @abstractmethod
-    def get(self, kind: type[Row], *key: Any) -> Row | None: ...
+    def all(self, kind: type[Row]) -> list[Row]:
+        found = {row[: TABLES[kind][1]]: row for row in self.stored(kind)} | self.changed[kind]
+        return [row for row in found.values() if row is not None]
 
-    @abstractmethod
-    def put(self, row: NamedTuple) -> None: ...
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        rows = self.changed[kind]
+        if key not in rows:
+            rows = self.read[kind]
+            if key not in rows:
+                self.load(kind, (key,))
+        row: Row | None = rows.get(key)
+        return row
 
-    @abstractmethod
-    def drop(self, kind: Kind, *key: Any) -> None: ...
+    def put(self, row: NamedTuple) -> None:
+        kind = type(row)
+        self.changed[kind][row[: TABLES[kind][1]]] = row
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self.changed[kind][key] = None
 
     @abstractmethod
     def part(self, scope: str, name: str) -> PartRow | None:

@@ -4,7 +4,7 @@
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
@@ -152,65 +152,48 @@ class _SqliteTransaction(Transaction):
     """Rows are read together where they are known to be needed, and written together at the end."""
 
     def __init__(self, database: Database, places: _Places, now: float) -> None:
+        super().__init__()
         self.now = now
         self._execute, self._many = database.rows.execute, database.rows.executemany
         self._places = places
         self._is_refreshed = False
-        self._known: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
-        self._changed: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
         self._added: dict[Pair, tuple[int, int, int]] = {}
 
     def load(self, kind: Kind, keys: Iterable[Key]) -> None:
-        known = self._known[kind]
+        read = self.read[kind]
         if kind in APPENDED:
-            self._load_appended(kind, [key for key in keys if key not in known])
+            self._load_appended(kind, [key for key in keys if key not in read])
             return
         lasts: dict[Key, list[Any]] = {}
         for key in keys:
-            if key not in known:
-                known[key] = None
+            if key not in read:
+                read[key] = None
                 lasts.setdefault(key[:-1], []).append(key[-1])
         length = TABLES[kind][1]
         for first, last in lasts.items():
             for values in self._execute(_SELECT[kind], (*first, json_text(last))):
                 row = kind._make(values)
-                known[row[:length]] = row
+                read[row[:length]] = row
 
     def _load_appended(self, kind: Kind, keys: Sequence[Key]) -> None:
         if not self._is_refreshed:
             self._places.refresh()
             self._is_refreshed = True
-        known, numbers = self._known[kind], self._places.numbers[kind]
+        read, numbers = self.read[kind], self._places.numbers[kind]
         found: dict[int, list[Key]] = {}
         for key in keys:
-            known[key] = None
+            read[key] = None
             if (number := numbers.get(key)) is not None:
                 found.setdefault(number, []).append(key)
         if found:
             for number, *values in self._execute(_SELECT[kind], (json_text(found),)):
-                known |= dict.fromkeys(found[number], kind._make(values))
+                read |= dict.fromkeys(found[number], kind._make(values))
+
+    def stored(self, kind: type[Row]) -> Iterable[Row]:
+        return map(kind._make, self._execute(f"SELECT * FROM {TABLES[kind][0]}"))
 
     def part(self, scope: str, name: str) -> PartRow | None:
         return self.get(PartRow, scope, name)
-
-    def all(self, kind: type[Row]) -> list[Row]:
-        rows = map(kind._make, self._execute(f"SELECT * FROM {TABLES[kind][0]}"))
-        stored = {row[: TABLES[kind][1]]: row for row in rows} | self._changed[kind]
-        return [row for row in stored.values() if row is not None]
-
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        if key not in self._known[kind]:
-            self.load(kind, (key,))
-        row: Row | None = self._known[kind][key]
-        return row
-
-    def put(self, row: NamedTuple) -> None:
-        kind = type(row)
-        key = row[: TABLES[kind][1]]
-        self._known[kind][key] = self._changed[kind][key] = row
-
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self._known[kind][key] = self._changed[kind][key] = None
 
     def add(self, pair: Pair, used: int, uncertain: int, reserved: int, _: int | None = None) -> None:
         old = self._added.get(pair, (0, 0, 0))
@@ -233,8 +216,8 @@ class _SqliteTransaction(Transaction):
 
     def write(self) -> int:
         """Write what was changed; return about how many bytes."""
-        rows = sum(map(len, self._changed.values()))
-        for kind, changed in self._changed.items():
+        rows = sum(map(len, self.changed.values()))
+        for kind, changed in self.changed.items():
             if kind in APPENDED or not changed:
                 continue
             puts = [row for row in changed.values() if row is not None]
@@ -244,18 +227,18 @@ class _SqliteTransaction(Transaction):
                 self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
         if self._added:
             self._many(_ADD_USAGE, [(*pair, *parts) for pair, parts in self._added.items() if any(parts)])
-        results = self._changed[ResultRow]
+        results = self.changed[ResultRow]
         return rows * ROW_BYTES + (self._append() if results else 0)
 
     def _append(self) -> int:
         """Append parts and results, and delete those that they replace; return about how many bytes."""
         for kind in APPENDED:
             numbers = self._places.numbers[kind]
-            if replaced := [(numbers[key],) for key in self._changed[kind] if key in numbers]:
+            if replaced := [(numbers[key],) for key in self.changed[kind] if key in numbers]:
                 for statement in _DELETE[kind]:
                     self._many(statement, replaced)
-        parts = [*enumerate(self._changed[PartRow].values(), self._places.next())]
-        results = [*enumerate(self._changed[ResultRow].values(), self._places.next() + len(parts))]
+        parts = [*enumerate(self.changed[PartRow].values(), self._places.next())]
+        results = [*enumerate(self.changed[ResultRow].values(), self._places.next() + len(parts))]
         self._many("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", [(n, *row[:-1]) for n, row in parts])
         self._many("INSERT INTO body VALUES (?, ?)", [(n, row.body) for n, row in parts])
         self._many(f"INSERT INTO result VALUES (?{', ?' * len(ResultRow._fields)})", [(n, *row) for n, row in results])
