@@ -12,7 +12,7 @@ copyright = "the v3bridge authors, Apache-2.0"
 
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["docs/*.md", "*.md", "bench/README.md", "contract/*.md"]
+include_patterns = ["docs/*.md", "*.md", "bench/README.md", "sandbox/README.md", "contract/*.md"]
 # Headings get the anchors that GitHub gives them, so that a link works in both places.
 myst_heading_anchors = 4
 # Console output and JSON are shown shortened, which no highlighter accepts.
