@@ -50,46 +50,31 @@ def init(
     The part shows which features the plan has; it costs 1 part, and is booked. The exit code is that of doctor: 0, or 1
     where the file is written and something is to do.
     """
-    if output.is_dir():
-        raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
     secret_file = output.with_suffix(".secret")
-    for file in (output, secret_file):
-        if file.exists():
-            raise errors.ConfigError(f"{file} exists; name another file with --output, or delete it")
+    if output.is_dir() or output.exists() or secret_file.exists():
+        raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output, or delete it")
     if client_secret is not None and not client_secret.startswith(REFERENCES):
-        raise typer.BadParameter(
-            "must be env:NAME or file:PATH: others can read a command line", param_hint="--client-secret"
-        )
+        why = "must be env:NAME or file:PATH: others can read a command line"
+        raise typer.BadParameter(why, param_hint="--client-secret")
     client_id = client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes)
     secret = client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True)
     tier = plan or (None if yes else _asked_plan())
     if not (apikey or yes):
         apikey = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
     apikey = (apikey or "").strip() or secrets.token_urlsafe(KEY_BYTES)
-    if not secret.startswith(REFERENCES):
-        _write_private(secret_file, f"{secret}\n")
-        secret = f"file:{secret_file.name}"
-    addresses = {"graphql_url": graphql_url, "token_url": token_url}
-    other = [f"  {name}: {json.dumps(url)}" for name, url in addresses.items() if url]
-    # JSON's strings are YAML's, whatever a key has in it.
+    # JSON is YAML, whatever a key has in it.
+    addresses = {name: url for name, url in (("graphql_url", graphql_url), ("token_url", token_url)) if url}
     lines = [
         "# All settings: v3bridge config --all",
-        *(["upstream:", *other] if other else ["upstream: nexar"]),
+        f"upstream: {json.dumps(addresses) if addresses else 'nexar'}",
         "applications:",
         f"  {APPLICATION}:",
         f"    client_id: {json.dumps(client_id)}",
-        f"    client_secret: {json.dumps(secret)}",
+        f"    client_secret: {json.dumps(secret if secret.startswith(REFERENCES) else f'file:{secret_file.name}')}",
         *([f"    plan: {tier}"] if tier else []),
         f"    apikeys: [{json.dumps(apikey)}]",
     ]
-    try:
-        _write_private(output, "\n".join(lines) + "\n")
-        loader.load(output, os.environ)
-    except errors.ConfigError:
-        for file in (output, secret_file):
-            file.unlink(missing_ok=True)
-        raise
-    typer.echo(f"{output} is written" + (f", with the secret in {secret_file}" if secret_file.exists() else "") + ".\n")
+    _write(output, "\n".join(lines), secret_file, "" if secret.startswith(REFERENCES) else secret)
     code = doctor.exit_code(asyncio.run(doctor.examine(output)))
     if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
         asyncio.run(_learn_features(output))
@@ -97,6 +82,24 @@ def init(
     url = f"http://127.0.0.1:8080/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}"
     typer.echo(f"\nNext:\n  v3bridge serve --config {output}\n  curl -g '{url}'")
     raise typer.Exit(code)
+
+
+def _write(output: Path, text: str, secret_file: Path, secret: str) -> None:
+    """Write a configuration, and a secret if there is one, for their owner only. Raises ConfigError for a mistake in
+    it; then neither is left."""
+    written = {secret_file: secret, output: text} if secret else {output: text}
+    try:
+        for file, content in written.items():
+            with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
+                stream.write(f"{content}\n")
+        loader.load(output, os.environ)
+    except (errors.ConfigError, OSError) as error:
+        for file in written:
+            file.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise errors.ConfigError(f"{error.filename} cannot be written: {error.strerror}") from error
+        raise
+    typer.echo(f"{output} is written{f', with the secret in {secret_file}' if secret else ''}.\n")
 
 
 async def _learn_features(output: Path) -> None:
@@ -113,14 +116,14 @@ async def _learn_features(output: Path) -> None:
         (client,) = gateway.applications.clients.values()
         deadline = gateway.clock.monotonic() + SECONDS
         (answer,) = await gateway.pipeline.resolve(client, [queries.matching(0, 1, mpn=NUMBER)], deadline)
-        if answer.result is None or not answer.result.items:
-            reason = answer.error.message if answer.error else f"no part has the number {NUMBER}"
-            typer.echo(f"Which features the plan has is found out by your first request: {reason}.")
-            return
-        features = sorted(answer.features)
+    if answer.result is None or not answer.result.items:
+        reason = answer.error.message if answer.error else f"no part has the number {NUMBER}"
+        typer.echo(f"Which features the plan has is found out by your first request: {reason}.")
+        return
+    features = ", ".join(sorted(answer.features))
     with output.open("a", encoding="utf-8") as file:
-        file.write(f"    features: [{', '.join(features)}]\n")
-    typer.echo(f"The part is booked; the plan has {', '.join(features) or 'no further features'}.")
+        file.write(f"    features: [{features}]\n")
+    typer.echo(f"The part is booked; the plan has {features or 'no further features'}.")
 
 
 def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
@@ -135,11 +138,3 @@ def _asked_plan() -> str:
     while (answer := typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()) not in config.PLANS:
         typer.echo(f"{answer!r} is none of {names}")
     return str(answer)
-
-
-def _write_private(file: Path, text: str) -> None:
-    try:
-        with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as stream:
-            stream.write(text)
-    except OSError as error:
-        raise errors.ConfigError(f"{file} cannot be written: {error.strerror}") from error
