@@ -5,6 +5,7 @@ stored results.
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -176,8 +177,7 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     # In a thread whatever reads files or compiles mappings: the event loop may be serving requests.
-    process.translation = await asyncio.to_thread(translate, settings, upstream, process.translation)
-    gateway = Gateway(settings, upstream, process, process.translation)
+    gateway = Gateway(settings, upstream, process, await asyncio.to_thread(translate, settings, upstream))
     for close in (gateway.http.close, gateway.tokens.close, gateway.free.aclose, gateway.pipeline.aclose):
         resources.push_async_callback(close)
     refresh = PeriodicTask("refresh", gateway.refresh, REFRESH_SECONDS, delay=REFRESH_SECONDS)
@@ -187,15 +187,16 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
     return gateway
 
 
-def translate(
-    settings: config.Config, upstream: config.UpstreamSettings, previous: Translation | None = None
-) -> Translation:
-    """Load the mappings, unless those of `previous` are made of the same. Raises MappingError."""
+def translate(settings: config.Config, upstream: config.UpstreamSettings) -> Translation:
+    """Load the mappings, unless this process, or its parent before the fork, has loaded the same last. Raises
+    MappingError."""
     uids = Path(settings.uids) if settings.uids else None
-    sources = upstream.site, shipped.digest([*shipped.mapping_files(), *([uids] if uids else [])])
-    if previous is not None and previous[0] == sources:
-        return previous
-    mappings = loader.load(shipped.path("mappings"), upstream.site, uids)
+    return _translation(upstream.site, uids, shipped.digest([*shipped.mapping_files(), *([uids] if uids else [])]))
+
+
+@functools.lru_cache(maxsize=1)
+def _translation(site: str, uids: Path | None, digest: str) -> Translation:
+    mappings = loader.load(shipped.path("mappings"), site, uids)
     projections = ProjectionCache(mappings)
     projections.check(config.FEATURES)
-    return sources, mappings, projections
+    return (site, digest), mappings, projections

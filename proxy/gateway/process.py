@@ -43,7 +43,6 @@ class ProcessState:
         self.clock = clock
         self.rng = rng
         self.breaker = CircuitBreaker(clock=clock, rng=rng, metrics=metrics)
-        self.translation: Translation | None = None
         self.metrics = metrics
         self.workers = workers
         self.flights = Flights()
