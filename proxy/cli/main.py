@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import typer
 from typer import core
@@ -14,20 +14,20 @@ from proxy import __version__, errors
 from proxy.kit import shipped, wording
 
 COMMANDS = {
-    "init": "proxy.cli.init.init",
-    "serve": "proxy.cli.serve.serve",
-    "status": "proxy.cli.status.status",
-    "config": "proxy.cli.config.config",
-    "doctor": "proxy.cli.doctor.doctor",
-    "sandbox": "proxy.cli.sandbox.sandbox",
-    "explain": "proxy.cli.explain.explain",
-    "usage": "proxy.cli.usage.usage",
-    "compare": "proxy.tools.compare.command.compare",
-    "conform": "proxy.tools.conform.command.conform",
-    "sheet": "proxy.tools.sheet.command.app",
+    "init": ("Start", "write a configuration for your Nexar account", "proxy.cli.init"),
+    "serve": ("", "start the proxy; without an account on the sandbox", "proxy.cli.serve"),
+    "doctor": ("", "check an installation, and say what to do; 0 parts", "proxy.cli.doctor"),
+    "explain": ("Migrate", "which programs of a log work, and what it costs", "proxy.cli.explain"),
+    "compare": ("", "replay requests on both services: may I switch?", "proxy.tools.compare.command"),
+    "conform": ("", "test what is assumed about the Nexar services", "proxy.tools.conform.command"),
+    "status": ("Operate", "the running service on one screen", "proxy.cli.status"),
+    "usage": ("", "parts used and left; who still calls", "proxy.cli.usage"),
+    "config": ("", "the settings, and where each comes from", "proxy.cli.config"),
+    "sheet": ("Spreadsheets", "fill a parts list with prices, stock and more", "proxy.tools.sheet.command"),
+    "sandbox": ("Try", "run the simulated Nexar services by themselves", "proxy.cli.sandbox"),
 }
-"""Commands, and groups of them, by name: each is imported when it is called, because all together take as long again as
-the call of one."""
+"""Commands, and groups of them, by name: what begins with it in the help, what people do with it, and the module, which
+is imported when the command is called, because all together take as long again as the call of one."""
 
 EXTRAS = {"nexar_sandbox": "sandbox", "redis": "redis", "openpyxl": "sheet"}
 """Extra of pyproject.toml by the package that it installs."""
@@ -50,33 +50,11 @@ class CommandGroup(core.TyperGroup):
 
 
 class ProgramGroup(CommandGroup):
-    """All commands. The help is one screen: a line for each command in HELP, by what people want to do."""
-
-    HELP: ClassVar[dict[str, dict[str, str]]] = {
-        "Start": {
-            "init": "write a configuration for your Nexar account",
-            "serve": "start the proxy; without an account on the sandbox",
-            "doctor": "check an installation, and say what to do; 0 parts",
-        },
-        "Migrate": {
-            "explain": "which programs of a log work, and what it costs",
-            "compare": "replay requests on both services: may I switch?",
-            "conform": "test what is assumed about the Nexar services",
-        },
-        "Operate": {
-            "status": "the running service on one screen",
-            "usage": "parts used and left; who still calls",
-            "config": "the settings, and where each comes from",
-        },
-        "Spreadsheets": {"sheet": "fill a parts list with prices, stock and more"},
-        "Try": {"sandbox": "run the simulated Nexar services by themselves"},
-    }
+    """All commands. The help is one screen: a line for each, by what people want to do."""
 
     def format_help(self, _: Any, formatter: Any) -> None:
         lines = ["Usage: v3bridge COMMAND [OPTIONS]", str(self.help), ""]
-        for group, commands in self.HELP.items():
-            for place, (name, text) in enumerate(commands.items()):
-                lines.append(f"{group if place == 0 else '':<14}{name:<10}{text}")
+        lines += [f"{group:<14}{name:<10}{text}" for name, (group, text, _) in COMMANDS.items()]
         lines += ["v3bridge COMMAND --help prints its options, v3bridge --version the version."]
         formatter.write("\n".join(lines) + "\n")
 
@@ -92,9 +70,8 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     app.callback(invoke_without_command=True)(_root)
     for name in names:
-        place, _, attribute = COMMANDS[name].rpartition(".")
-        module = importlib.import_module(place)
-        command = getattr(module, attribute)
+        module = importlib.import_module(COMMANDS[name][2])
+        command = getattr(module, name)
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, cls=CommandGroup)
         else:
@@ -110,10 +87,7 @@ def _called(words: list[str]) -> Iterable[str]:
     return () if is_help else COMMANDS
 
 
-def _root(
-    context: typer.Context,
-    version: bool = typer.Option(False, "--version", help=VERSION_HELP),
-) -> None:
+def _root(context: typer.Context, version: bool = typer.Option(False, "--version", help=VERSION_HELP)) -> None:
     if version:
         schema, mappings = shipped.versions()
         typer.echo(f"v3bridge {__version__}\nschema   {schema}\nmappings {mappings}")

@@ -8,7 +8,6 @@ from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
-import msgspec
 import typer
 
 from proxy import config
@@ -33,13 +32,6 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text
 def configured(file: Path | None) -> config.Config:
     """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
     return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
-
-
-def with_admin_port(settings: config.Config, port: int | None) -> config.Config:
-    """Return the settings with another operators' port, unless that is off."""
-    if port is None or not settings.admin:
-        return settings
-    return msgspec.structs.replace(settings, admin=msgspec.structs.replace(settings.admin, port=port))
 
 
 def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:

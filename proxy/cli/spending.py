@@ -26,12 +26,12 @@ def say(text: str) -> None:
     console().print(shown.visible(text))
 
 
-def confirm_cost(parts: int, budget: int | None, spent: int, *, yes: bool, free: bool) -> bool:
+def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bool:
     """Ask whether to spend up to `parts`; return whether to continue. Without a terminal, a budget is required. Raises
     BadParameter without one."""
     if yes or free or not parts:
         return True
-    most = parts if budget is None else min(parts, max(0, budget - spent))
+    most = parts if budget is None else min(parts, budget)
     # The question goes to standard error, because standard output may be a report.
     if sys.stdin.isatty() and sys.stderr.isatty():
         return _answer(f"Up to {counted(most, 'part')} may be spent. Continue?")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from proxy import errors
+from proxy import errors, sockets
 from proxy.cli import option_fields, shown
 from proxy.cli.usage import COLUMNS, client_name
 from proxy.kit.wording import counted, duration, printable
@@ -33,11 +33,10 @@ def status(
 
     The exit code is 0, 1 if it is not ready, and 2 if no service responds.
     """
-    settings = option_fields.configured(config_file)
-    admin = option_fields.with_admin_port(settings, admin_port).admin
+    admin = option_fields.configured(config_file).admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
-    url = f"http://[{admin.host}]:{admin.port}" if ":" in admin.host else f"http://{admin.host}:{admin.port}"
+    url = f"http://{sockets.shown(admin.host, admin.port if admin_port is None else admin_port)}"
     found = _read(url, admin.token.reveal() if admin.token else "")
     if check:
         lines = [printable(reason) for reason in reasons(found)]

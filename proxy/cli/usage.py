@@ -158,14 +158,12 @@ def _set(settings: config.Config, text: str) -> None:
 def _forget_results(settings: config.Config, application: str | None, yes: bool) -> None:
     """Say what the stored results of an application, or of all, cost; ask, and delete them. Running services drop those
     in memory. Raises BadParameter and ConfigError."""
-    whose = [*settings.applications]
-    if application is not None:
-        if application not in whose:
-            raise typer.BadParameter(f"{application!r} is none of {', '.join(whose)}", param_hint="APPLICATION")
-        clients = {name: entry.client_id or name for name, entry in settings.applications.items()}
-        whose = [name for name in whose if clients[name] == clients[application]]  # they share results
+    if application is not None and application not in settings.applications:
+        known = ", ".join(settings.applications)
+        raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")
+    whose = f"{application}, and others with its client id" if application else "all applications"
     parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
-    spending.say(f"The store has {parts} of {' and '.join(whose)}, free for a day; to fetch them again costs as many.")
+    spending.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
     if not spending.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
     deleted = _with_state(settings, lambda state: state.forget_results(application))

@@ -67,7 +67,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         free = opened.free or opened.candidate is None
         _show(source, chosen.budget, free=free)
         # Nothing that costs a part has been sent so far: declining costs nothing.
-        if not spending.confirm_cost(source.plan.parts, chosen.budget, 0, yes=chosen.yes, free=free):
+        if not spending.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
             return None
         today = datetime.fromtimestamp(started, UTC).date()
         standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]

@@ -123,7 +123,7 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
         if booked:
             settings, name = booked
             spending.say(f"application {name}, {with_cost}")
-            if not spending.confirm_cost(selection.at_worst, options.budget, 0, yes=options.yes, free=False):
+            if not spending.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
             book = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
         with spending.progress_bar("testing", len(selection.probes)) as update:

@@ -9,7 +9,7 @@ import typer
 from proxy.cli import option_fields, shown
 from proxy.tools.sheet.options import FillOptions
 
-app = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_help=True)
+sheet = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_help=True)
 
 
 def _fill(options: FillOptions) -> None:
@@ -19,10 +19,10 @@ def _fill(options: FillOptions) -> None:
     raise typer.Exit(run.run(options))
 
 
-app.command("fill")(option_fields.command(FillOptions, _fill))
+sheet.command("fill")(option_fields.command(FillOptions, _fill))
 
 
-@app.command("columns")
+@sheet.command("columns")
 def columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
     from proxy.tools.sheet.columns import KINDS

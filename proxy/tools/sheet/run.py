@@ -59,7 +59,7 @@ async def _run(options: FillOptions) -> int:
         most = job.worst_case
         summary.say_cost(options, job, cost, most, free=free)
         # Nothing has been sent so far: declining costs nothing.
-        if not spending.confirm_cost(most, options.budget, 0, yes=options.yes, free=free):
+        if not spending.confirm_cost(most, options.budget, yes=options.yes, free=free):
             return NOT_RUN
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:

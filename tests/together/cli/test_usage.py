@@ -175,7 +175,7 @@ def test_clients_are_listed_with_what_they_lose_and_unused_keys(
 def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, config_file: str) -> None:
     asked = run_command("usage", "--config", config_file, "--forget-results")
     assert (asked.returncode, "confirm with --yes" in asked.stderr) == (2, True)
-    assert "The store has 0 parts of shop and trial, free for a day; to fetch" in asked.stderr
+    assert "The store has 0 parts of all applications, free for a day; to fetch" in asked.stderr
     done = run_command("usage", "--config", config_file, "--forget-results", "--yes")
     assert (done.returncode, done.stdout) == (0, "0 parts forgotten; running services follow within a second.\n")
 
@@ -226,7 +226,7 @@ def test_results_of_one_application_are_forgotten_and_cost_again(
         assert (costs(), costs()) == ([1, 1, 1], [0, 0, 0])
         forget = ("usage", "--config", str(file), "--forget-results")
         done = run_command(*forget, "web", "--yes")
-        assert "The store has 2 parts of shop and web, free for a day" in done.stderr
+        assert "The store has 2 parts of web, and others with its client id, free for a day" in done.stderr
         assert (done.returncode, done.stdout[:18]) == (0, "2 parts forgotten;")
         again, end = [0, 0, 0], time.monotonic() + 30
         while again[:2] != [1, 1]:  # the service reads once a second that results are forgotten
