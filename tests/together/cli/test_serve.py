@@ -5,6 +5,7 @@ import json
 import shlex
 import signal
 import socket
+import sys
 import urllib.parse
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,17 @@ def test_port_option_overrides_the_file_and_only_the_example_key_is_printed(star
     serving.stop(signal.SIGTERM)
     assert "a-key-of-our-own" not in serving.errors
     assert "exposed secrets found" not in serving.errors
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux shows the files of a process")
+def test_service_has_nothing_in_memory_that_reads_options(start_command: Any, tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(CONFIG + CREDENTIALS)
+    serving = start_command("serve", "--config", str(config))
+    serving.until("curl")
+    files = Path(f"/proc/{serving.pid}/maps").read_text()
+    assert serving.stop(signal.SIGTERM) == 0
+    assert ("msgspec" in files, "pydantic" in files) == (True, False)
 
 
 @pytest.mark.parametrize("command, who", [("serve", ""), ("sandbox", "the sandbox ")])
