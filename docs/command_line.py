@@ -16,17 +16,21 @@ from typer.models import ArgumentInfo, ParameterInfo
 from nexar_sandbox import command as sandbox_command
 from proxy.cli import main
 
-HEAD = """# Command line
+HEAD = """# Commands
 
-Every command, as `v3bridge COMMAND --help` and `man v3bridge` show it.
+For those who type them: every command and option, as `v3bridge COMMAND --help` and `man v3bridge` show them.
 
-- `v3bridge --version` prints the version, and digests of the schema and the mapping files: put all three lines into a
-  report of a problem.
-- `v3bridge --install-completion` installs completion for your shell: bash, zsh or fish.
-- Exit codes: 0 is success, 1 an unsuccessful result, 2 a mistake in options or configuration. `v3bridge compare` has
-  [codes of its own](may-i-switch.md#the-verdict), and `v3bridge conform` [one](nexar.md#test-them).
+- `v3bridge --version` prints the version, and digests of schema and mappings. Put all three lines into a report.
+- `v3bridge --install-completion` installs completion for bash, zsh or fish.
 
-Options of many commands, which these list after "also":
+| exit code | meaning |
+|---|---|
+| 0 | success |
+| 1 | a result that needs you: not ready, a failed check, a refused request, lines without what you asked for |
+| 2 | it could not run: a mistake in options or configuration, or a cost that you declined; no restart cures it |
+| 3 | of `conform` and `sheet fill`: nothing could be tested or used |
+
+`v3bridge compare` has [its own](may-i-switch.md#the-verdict). These options are the same in many commands:
 
 """
 TABLE = "| option | meaning |\n|---|---|\n"
