@@ -160,6 +160,7 @@ async def opened_process(
     try:
         for each in ended:
             await store.end_worker(each)
+        await store.quote(())  # looks through all that is stored, before requests wait for it
         sweeping.start()
         yield process
     finally:
