@@ -88,8 +88,5 @@ def _round(targets: Path) -> dict[str, dict[str, float]]:
             days[name] = {
                 "CPU time": result.cpu * result.responses / 1e6,
                 "parts": counts["parts"],
-                "upstream requests": counts["requests"],
-                "p50 (ms)": result.p50,
-                "p99 (ms)": result.p99,
             }
     return days

@@ -2,13 +2,12 @@
 
 No error handling, quota, projections or shared requests. Run as `python -m bench.floor GRAPHQL_URL [NAME=VALUE …]`;
 prints its port. `fields=A,B`: fetches these fields, too, as the service does. `cache=BYTES`: keeps responses in an LRU
-cache by request target, which a good engineer adds in the evening. `forked=1`: in two processes. `constant=BYTES`:
-returns so many constant bytes instead, the upper bound of any aiohttp server.
+cache by request target, which a good engineer adds in the evening. `constant=BYTES`: returns so many constant bytes
+instead, the upper bound of any aiohttp server.
 """
 
 import asyncio
 import functools
-import os
 import socket
 import sys
 import time
@@ -159,6 +158,4 @@ if __name__ == "__main__":
     options = {each.partition("=")[0]: each.partition("=")[2] for each in sys.argv[2:]}
     listening = socket.create_server(("127.0.0.1", 0), backlog=256)
     print(listening.getsockname()[1], flush=True)
-    if options.pop("forked", ""):
-        os.fork()
     asyncio.run(main(sys.argv[1], listening, **options))

@@ -101,12 +101,11 @@ def service(
 
 
 class LoadResult(NamedTuple):
-    """Responses a second and their number, percentiles in ms, and CPU time of the server for each in µs."""
+    """Responses a second and their number, their median in ms, and CPU time of the server for each in µs."""
 
     rate: float
     responses: float
     p50: float
-    p99: float
     cpu: float
 
 

@@ -1,8 +1,7 @@
 """Functions of the service that a new request passes from its socket to the upstream and back.
 
 The sandbox and the service run in this process, as shipped. Distinct queries are sent over a socket, and each function
-of the service that is called meanwhile is noted; what only some of the requests call is left out. `python -m
-bench.request_way` prints them by module.
+of the service that is called meanwhile is noted; what only some of the requests call is left out.
 """
 
 import asyncio
@@ -77,8 +76,3 @@ async def _way() -> list[str]:
 
         functions = set.intersection(*[await traced(number) for number in NUMBERS][WARM:])
         return sorted(module for module, _ in functions)
-
-
-if __name__ == "__main__":
-    for module, count in Counter(asyncio.run(_way())).items():
-        print(f"{count:4} {module}")

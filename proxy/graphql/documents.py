@@ -1,6 +1,7 @@
 """Documents of clients: parsed, validated and measured once by their text, before anything is sent or paid for."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,13 +18,17 @@ KEPT_CHARACTERS = (
 )
 KEPT_TEXT_MIN, KEPT_TEXT_MAX = 512, 8_192  # characters that a short document counts for, and a remembered one has
 TEXT_MAX = 100_000  # characters of a document
-TOKENS_MAX = 10_000
+# Within these bounds a document takes less than 50 ms of CPU, in which nobody else is served (bench/steps.py).
+TOKENS_MAX = 2_000  # most have less than 200
 DEPTH_MAX = 24  # of fields, the root fields included
-ROOTS_MAX = 20  # root fields, aliases included
-FIELDS_MAX = 2_000  # fields and fragments, with those of fragments wherever they are spread
-FRAGMENTS_MAX = 100  # that a document defines
-# The same of a document with introspection, where a field has a value in each type, field and argument of the schema.
-INTROSPECTED_MAX = 250  # the usual query has 239
+ROOTS_MAX = 20  # root fields of an operation, aliases included
+FIELDS_MAX = 2_000  # fields and fragments, with those of fragments wherever they are spread, and where they are defined
+REPEATS_MAX = 5_000  # pairs with the same key in the same place, each of which validation compares
+DEFINITIONS_MAX = 100  # operations and fragments
+# Fields of operations with introspection, where each has a value in each type, field and argument of the schema, and
+# pairs of them with the same name in the same place.
+INTROSPECTED_MAX, INTROSPECTED_REPEATS_MAX = 250, 20  # the usual query has 239 and none
+VALUES_MAX = 2_000  # of variables; 100 queries, which are the most of an operation, have some 500
 
 SCHEMA = frozenset({"__schema", "__type"})
 INTROSPECTION = SCHEMA | {"__typename"}
@@ -37,6 +42,7 @@ _WORD = re.compile(r"\w+")
 
 Operations = dict[str | None, ast.OperationDefinitionNode]
 Fragments = dict[str, ast.FragmentDefinitionNode]
+Place = tuple[str, ...]  # the keys of a field and of those around it; below SCHEMA their names
 
 
 @lru_cache(maxsize=4)
@@ -111,15 +117,35 @@ class DocumentReader:
                 self._known[text] = known
         return known[0]
 
-    def validated(self, node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
-        """Measure and validate a parsed document. Raises InvalidDocumentError."""
-        document = measured(node, client_names)
+    def _read(self, text: str) -> ClientDocument:
+        document = measured(node := parse(text))
         if not document.is_passed_on and (problems := graphql.validate(self.schema, node, max_errors=ERRORS_MAX)):
             raise InvalidDocumentError(*problems)
         return document
 
-    def _read(self, text: str) -> ClientDocument:
-        return self.validated(parse(text))
+
+@dataclass(slots=True)
+class Size:
+    """Size of a document."""
+
+    fields: int = 0
+    repeats: int = 0
+    introspects: bool = False
+
+    def add(self, selections: ast.SelectionSetNode, fragments: Fragments) -> list[str]:
+        """Add an operation or a fragment; return the names of its first fields. Raises InvalidDocumentError."""
+        places, roots = Counter[Place](), []
+        for place, name in _fields(selections, fragments, (), ()):
+            self.fields += 1
+            self.repeats += places[place]
+            if self.fields > FIELDS_MAX:
+                raise _too_much("The document has more fields, with those of its fragments", f"{FIELDS_MAX}")
+            if self.repeats > REPEATS_MAX:
+                raise _too_much("The document selects the same fields more often", f"{REPEATS_MAX} pairs of them")
+            places[place] += 1
+            self.introspects = self.introspects or name in SCHEMA
+            roots += [name] if len(place) == 1 and name else []
+        return roots
 
 
 def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
@@ -129,29 +155,37 @@ def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAME
     fragments = {each.name.value: each for each in node.definitions if isinstance(each, ast.FragmentDefinitionNode)}
     if not found:
         raise InvalidDocumentError(graphql.GraphQLError("The document has no operation."))
-    if len(fragments) > FRAGMENTS_MAX:  # each that spreads the next one is a call in a call
-        raise _too_much("The document has more fragments", f"{FRAGMENTS_MAX}")
-    is_passed_on, supply = False, None
+    if len(node.definitions) > DEFINITIONS_MAX:  # each fragment that spreads the next one is a call in a call
+        raise _too_much("The document has more operations and fragments", f"{DEFINITIONS_MAX}")
+    is_passed_on, supply, size = False, None, Size()
     for operation in found:
-        fields, roots, introspects = 0, list[str](), False
-        for depth, name in _fields(operation.selection_set, fragments, 1, ()):
-            fields += 1
-            if fields > FIELDS_MAX:
-                raise _too_much("The document has more fields, with those of its fragments", f"{FIELDS_MAX}")
-            introspects = introspects or name in SCHEMA
-            roots += [name] if depth == 1 and name else []
-        if introspects and fields > INTROSPECTED_MAX:
-            raise _too_much("A document with __schema or __type has more fields", f"{INTROSPECTED_MAX}")
+        roots = size.add(operation.selection_set, fragments)
         if len(roots) > ROOTS_MAX:
             raise _too_much("The document has more root fields", f"{ROOTS_MAX}; send several requests")
         supply = supply or next((name for name in roots if name.startswith(SUPPLY)), None)
         is_query = operation.operation is graphql.OperationType.QUERY
         is_passed_on = is_passed_on or not is_query or any(name.startswith(OWN) for name in roots)
+    if size.introspects and (size.fields > INTROSPECTED_MAX or size.repeats > INTROSPECTED_REPEATS_MAX):
+        raise _too_much("A document with __schema or __type has more fields", f"{INTROSPECTED_MAX}, none twice")
+    for fragment in fragments.values():
+        size.add(fragment.selection_set, fragments)
     if is_passed_on and supply:
         message = f"{supply} is charged to the API key, the other fields are your own data: send them in two requests."
         raise InvalidDocumentError(graphql.GraphQLError(message))
     operations: Operations = {each.name.value if each.name else None: each for each in found}
     return ClientDocument(operations, fragments, client_names, is_passed_on)
+
+
+def check_variables(variables: Mapping[str, Any]) -> None:
+    """Raise InvalidDocumentError for more values than are coerced."""
+    values, left = 0, list[Any]([variables])
+    while left:
+        value = left.pop()
+        inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+        values += len(inside)
+        if values > VALUES_MAX:
+            raise _too_much("The variables have more values", f"{VALUES_MAX}; send several requests")
+        left += inside
 
 
 def parse(text: str) -> ast.DocumentNode:
@@ -167,22 +201,27 @@ def parse(text: str) -> ast.DocumentNode:
 
 
 def _fields(
-    selections: ast.SelectionSetNode, fragments: Fragments, depth: int, spread: tuple[str, ...]
-) -> Iterator[tuple[int, str]]:
-    """Yield the depth and name of each field, and "" as that of each fragment: those that spread each other may have no
-    field at all. Raises InvalidDocumentError beyond DEPTH_MAX."""
-    if depth > DEPTH_MAX:
+    selections: ast.SelectionSetNode, fragments: Fragments, above: Place, spread: tuple[str, ...]
+) -> Iterator[tuple[Place, str]]:
+    """Yield the place and name of each field, and "" as key and name of each fragment: those that spread each other may
+    have no field at all. Raises InvalidDocumentError beyond DEPTH_MAX."""
+    if len(above) >= DEPTH_MAX:
         raise _too_much("The document is nested deeper", f"{DEPTH_MAX} fields")
     for node in selections.selections:
-        name = node.name.value if isinstance(node, ast.FieldNode | ast.FragmentSpreadNode) else ""
-        yield depth, name if isinstance(node, ast.FieldNode) else ""
-        if isinstance(node, ast.FragmentSpreadNode):
+        if isinstance(node, ast.FieldNode):
+            is_schema = (above or (node.name.value,))[0] in SCHEMA
+            place = (*above, (node.name if is_schema else node.alias or node.name).value)
+            yield place, node.name.value
+            if node.selection_set is not None:
+                yield from _fields(node.selection_set, fragments, place, spread)
+            continue
+        yield (*above, ""), ""
+        if isinstance(node, ast.InlineFragmentNode):
+            yield from _fields(node.selection_set, fragments, above, spread)
+        elif isinstance(node, ast.FragmentSpreadNode):
+            name = node.name.value
             if name in fragments and name not in spread:  # else validation says what is wrong
-                yield from _fields(fragments[name].selection_set, fragments, depth, (*spread, name))
-        elif isinstance(node, ast.InlineFragmentNode):
-            yield from _fields(node.selection_set, fragments, depth, spread)
-        elif isinstance(node, ast.FieldNode) and node.selection_set is not None:
-            yield from _fields(node.selection_set, fragments, depth + 1, spread)
+                yield from _fields(fragments[name].selection_set, fragments, above, (*spread, name))
 
 
 def _too_much(what: str, limit: str) -> InvalidDocumentError:

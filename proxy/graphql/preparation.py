@@ -15,7 +15,13 @@ from graphql.execution import values
 from graphql.language import ast
 
 from proxy.graphql import roots, selection
-from proxy.graphql.documents import ERRORS_MAX, INTROSPECTION, DocumentRequest, InvalidDocumentError
+from proxy.graphql.documents import (
+    ERRORS_MAX,
+    INTROSPECTION,
+    DocumentRequest,
+    InvalidDocumentError,
+    check_variables,
+)
 from proxy.graphql.selection import Compiler, Field
 from proxy.planning import operations, queries
 from proxy.planning.projection_cache import ProjectionCache
@@ -82,6 +88,7 @@ class Preparation:
     def prepare(self, request: DocumentRequest) -> list[Introspection | Requested]:
         """Return the root fields of a request, in the order of the response. Raises InvalidDocumentError."""
         operation = request.document.operation(request.operation_name)
+        check_variables(request.variables)
         coerced = values.get_variable_values(
             self._schema, operation.variable_definitions or (), dict(request.variables), max_errors=ERRORS_MAX
         )

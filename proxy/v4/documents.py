@@ -13,7 +13,7 @@ from proxy.v4 import rewrite
 
 
 class V4DocumentReader(documents.DocumentReader):
-    """Makes requests of v4 documents of a catalog `site`; what is executed is valid by `schema`."""
+    """Makes requests of v4 documents of a catalog `site`. Rewritten, a valid one is valid by `schema`."""
 
     def __init__(self, schema: graphql.GraphQLSchema, site: str) -> None:
         super().__init__(schema)
@@ -21,6 +21,7 @@ class V4DocumentReader(documents.DocumentReader):
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         """Read a document. Raises InvalidDocumentError, also for a variable with a wrong value."""
+        documents.check_variables(variables)
         document = self.read(text)
         chosen = document.operation(operation_name)
         operation = document.sent[chosen.name.value if chosen.name else None]
@@ -36,5 +37,5 @@ class V4DocumentReader(documents.DocumentReader):
         sent = documents.measured(node)
         if problems := graphql.validate(self._v4, node, max_errors=documents.ERRORS_MAX):
             raise InvalidDocumentError(*problems)
-        rewritten = self.validated(rewrite.rewrite(node, self._v4), rewrite.client_names())
+        rewritten = documents.measured(rewrite.rewrite(node, self._v4), rewrite.client_names())
         return replace(rewritten, sent=sent.operations, introspected=self._v4)

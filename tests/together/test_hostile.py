@@ -225,8 +225,8 @@ def test_introspection_has_at_most_250_fields(service: running.Service) -> None:
 
 
 def test_chained_fragments_are_refused(service: running.Service) -> None:
-    chain = " ".join(f"fragment F{number} on Query {{ ...F{number + 1} }}" for number in range(1_200))
-    document = f"{chain} fragment F1200 on Query {{ __typename }} query "
+    chain = " ".join(f"fragment F{number} on Query {{ ...F{number + 1} }}" for number in range(150))
+    document = f"{chain} fragment F150 on Query {{ __typename }} query "
     for operation in ("{ ...F0 }", "{ __typename }"):
         for path in (GRAPHQL, V4):
             assert ask(service, document + operation, path).status == 400
@@ -234,7 +234,7 @@ def test_chained_fragments_are_refused(service: running.Service) -> None:
 
 def test_long_documents_are_not_remembered(service: running.Service) -> None:
     def long(number: int) -> str:
-        fields = " ".join(f"an_alias_of_a_field_{number}_{field}: name" for field in range(1_700))
+        fields = " ".join(f"an_alias_of_a_field__{number}_{field}: name" for field in range(620))
         return f"{{ supParts(ids: []) {{ {fields} }} }}"
 
     for number in range(15):
