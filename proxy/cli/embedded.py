@@ -1,7 +1,7 @@
 """Sandbox embedded in a command, and the configuration derived for it."""
 
+import dataclasses
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 async def with_sandbox(
     settings: config.Config, stack: AsyncExitStack, chosen: "nexar_sandbox.SandboxSettings | None" = None
 ) -> "tuple[config.Config, nexar_sandbox.Sandbox]":
-    """Start a sandbox; return the configuration with its addresses, and its default client credentials for
-    applications that have none."""
+    """Start a sandbox; return the configuration that is connected to it, and the sandbox."""
     import nexar_sandbox
 
     upstream = await stack.enter_async_context(nexar_sandbox.serve(chosen or nexar_sandbox.SandboxSettings()))
@@ -44,18 +43,11 @@ def connected(settings: config.Config, url: str) -> config.Config:
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
-def endless_sandbox(catalog: Path | None = None) -> "nexar_sandbox.SandboxSettings":
-    """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of additional parts."""
-    import dataclasses
-
+def endless_sandbox(catalog: str = "") -> "nexar_sandbox.SandboxSettings":
+    """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of further parts that it is
+    shipped with."""
     import nexar_sandbox
 
     plan = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=ENDLESS)
-    return nexar_sandbox.SandboxSettings(applications=(plan,), catalog=catalog)
-
-
-def add_in_sample() -> Path:
-    """Return the file of the parts of the add-in's official sample workbook, which the sandbox lacks otherwise."""
-    import nexar_sandbox
-
-    return nexar_sandbox.SHIPPED / "add_in_sample.jsonl"
+    further = nexar_sandbox.SHIPPED / catalog if catalog else None
+    return nexar_sandbox.SandboxSettings(applications=(plan,), catalog=further)

@@ -28,6 +28,8 @@ from proxy.tools.sheet.workbook import WorkbookFile
 
 DONE, INCOMPLETE, NOT_RUN, NOTHING_USABLE = 0, 1, 2, 3  # exit codes
 
+ADD_IN_SAMPLE = "add_in_sample.jsonl"  # the parts of the add-in's official sample workbook
+
 Table = CsvFile | WorkbookFile
 
 
@@ -120,7 +122,7 @@ async def _source(
         else:
             login = job.login.credentials(str(options.file), clock.now(), refresh=options.refresh_login)
     if free:
-        sandbox = embedded.endless_sandbox(embedded.add_in_sample())
+        sandbox = embedded.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
     opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
     return await stack.enter_async_context(opened), login, free
