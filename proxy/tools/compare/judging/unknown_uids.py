@@ -53,10 +53,12 @@ def recorded() -> frozenset[str]:
 
 
 def computed(kind: str | None, uid: Any) -> bool:
-    """Return true if a value is a uid that v3bridge computes for objects of a kind; of any kind for None."""
+    """Return true if a value is a uid that v3bridge computes for objects of a kind; of any kind for None. A source that
+    is a seller has the seller's."""
     if type(uid) is not str or not _UID.fullmatch(uid):
         return False
-    return uid[:6] in TAGS.values() if kind is None else uid[:6] == TAGS.get(kind)
+    kinds = TAGS.keys() if kind is None else {kind, "Seller"} if kind == "Source" else {kind}
+    return any(uid.startswith(TAGS[each]) for each in kinds & TAGS.keys())
 
 
 def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> bool:
