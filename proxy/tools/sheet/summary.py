@@ -3,16 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
-
 from proxy.cli import shown, spending
-from proxy.kit.wording import counted, printable
+from proxy.kit.wording import counted
 from proxy.tools.sheet.fetching import FetchEnd, Job
 from proxy.tools.sheet.headings import ROLES
 from proxy.tools.sheet.lines import NAME_MAX, PartsList, column_name
-from proxy.tools.sheet.list_job import ListJob
+from proxy.tools.sheet.list_job import Amount, ListJob
 from proxy.tools.sheet.options import FillOptions
 from proxy.tools.sheet.parts import CostEstimate
 
@@ -93,21 +89,17 @@ def show(
     if options.json:
         shown.print_json({name.replace(" ", "_"): number for name, number in figures.items()} | files | more)
         return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, number in figures.items():
-        table.add_row(Text(name), Text(f"{number:,}"))
-    for name, path in files.items():
-        table.add_row(Text(name), Text(printable(path)))
-    console = Console(soft_wrap=True, highlight=False)
-    console.print(table)
+    lines: list[shown.Line] = [f"{name:18} {number:,}" for name, number in figures.items()]
+    lines += [f"{name:18} {path}" for name, path in files.items()]
     by_number = sorted(job.reasons.items(), key=lambda each: -each[1])
-    for reason, number in by_number[:SHOWN_MAX]:
-        console.print(Text(printable(f"{number:,} × {reason}")))
+    lines += [f"{number:,} × {reason}" for reason, number in by_number[:SHOWN_MAX]]
     if len(by_number) > SHOWN_MAX:
-        console.print(f"{len(by_number) - SHOWN_MAX} more reasons; --json lists all")
-    if isinstance(job, ListJob) and (totals := job.totals()):
-        sums = Table("distributor", Column("lines", justify="right"), Column("total", justify="right"))
-        for each in totals:
-            total = "" if each.total is None else f"{each.total:,.2f}"
-            sums.add_row(Text(printable(each.distributor)), f"{each.lines:,}", total)
-        shown.print_lines([sums])
+        lines.append(f"{len(by_number) - SHOWN_MAX} more reasons; --json lists all")
+    if isinstance(job, ListJob):
+        totals: dict[str, shown.Column] = {"distributor": "distributor", "lines": "lines", "total": _total}
+        lines.append(shown.table(job.totals(), totals))
+    shown.print_lines(lines)
+
+
+def _total(each: Amount) -> str:
+    return "" if each.total is None else f"{each.total:12,.2f}"

@@ -26,15 +26,22 @@ READ_SECONDS, WRITE_SECONDS = 20, 120  # of CPU
 REFUSED = 3  # exit code: standard output says why
 WAITING = 6  # times as long as that, on a machine with other work
 _NO_ZIP = "is not a workbook, damaged, or protected by a password; save it as .xlsx without one, or as CSV"
+KEPT = (  # also what programs make anew
+    *("[", "_rels/", "docProps/", "xl/_rels/", "xl/workbook.", "xl/worksheets/", "xl/chartsheets/", "xl/styles."),
+    *("xl/theme/", "xl/sharedStrings.", "xl/comments", "xl/tables/", "xl/externalLinks/", "xl/media/"),
+    *("xl/calcChain.", "xl/printerSettings/"),
+)
 LOST = {
     "xl/charts/": "charts",
     "xl/drawings/": "drawings",
     "xl/pivotTables/": "pivot tables",
     "xl/slicers/": "slicers",
-    "xl/vbaProject.bin": "macros",
+    "xl/vbaProject": "macros",
+    "xl/ctrlProps/": "form controls",
+    "xl/threadedComments/": "threaded comments",
     "_xmlsignatures/": "its signature",
 }
-"""What a copy lacks or has changed, by the beginnings of parts' names."""
+"""What a copy lacks or has changed, by the beginnings of parts' names; others that are not KEPT have none but those."""
 
 
 class ReadTask(msgspec.Struct, tag=True):
@@ -48,12 +55,14 @@ class ReadTask(msgspec.Struct, tag=True):
 
 
 class WorkbookContent(msgspec.Struct):
-    """Rows of one of the sheets, or calls of all. `formulas`: number of the workbook's own ones."""
+    """Rows of one of the sheets, or calls of all. `formulas`: number of the workbook's own ones; `extensions`: what of
+    sheets is not kept, such as sparklines."""
 
     sheets: list[str] = []
     sheet: str = ""
     rows: list[tuple[int, list[Cell]]] = []
     formulas: int = 0
+    extensions: list[str] = []
     calls: list[Call] = []
     problems: list[str] = []
 
@@ -103,7 +112,8 @@ class WorkbookFile:
         if sum(member.file_size for member in members) > UNPACKED_MAX:
             large = f"is larger than a parts list can be ({UNPACKED_MAX >> 20} MiB unpacked)"
             raise errors.SheetError(f"{self.path}: {large}")
-        return sorted({LOST[start] for start in LOST if any(each.filename.startswith(start) for each in members)})
+        others = [each.filename for each in members if not (each.is_dir() or each.filename.startswith(KEPT))]
+        return sorted({next((LOST[start] for start in LOST if name.startswith(start)), name) for name in others})
 
     def rows(self, reading: Reading, sheet: str | None) -> list[Row]:
         """Return the rows of a sheet that are not blank. Raises SheetError."""
@@ -119,6 +129,7 @@ class WorkbookFile:
     def _read(self, task: ReadTask) -> WorkbookContent:
         content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
         self.sheets, self.sheet, self.formulas = content.sheets, content.sheet, content.formulas
+        self.lost += content.extensions
         return content
 
     def save(self, target: Path, cells: Sequence[NewCell]) -> None:

@@ -33,8 +33,6 @@ CELLS_MAX = 400_000  # of all sheets: what a copy keeps in memory
 MEMORY_MAX = 1 << 30  # bytes of address space
 _ZEROS = re.compile("00+")
 _DAMAGED = "is not a readable workbook: damaged, locked, or of another program; save it as .xlsx or CSV"
-
-
 LENGTH_MAX = 16_384  # characters; Excel allows 8192 as they are typed
 AREA_MAX = 1000  # cells of a range of distributors
 
@@ -50,8 +48,11 @@ def main() -> int:
     task = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=ReadTask | WriteTask)
     result: Any
     try:
-        with warnings.catch_warnings(action="ignore"):  # about extensions that are not supported
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
             code, result = 0, _read(task) if isinstance(task, ReadTask) else _write(task)
+        said = {str(each.message).partition(" is not supported and will be removed") for each in warned}
+        result.extensions = sorted(name for name, found, _ in said if found)
     except errors.SheetError as error:
         code, result = REFUSED, error.message
     except Exception:  # openpyxl and its XML and ZIP libraries raise many kinds of errors for damaged files
