@@ -135,14 +135,30 @@ def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
         loader = _Loader(text)
         root = loader.get_single_node()
         duplicates = tuple(_duplicates(root, name, mistake))
-        return LocatedYaml(None if root is None else loader.construct_document(root), name, root, duplicates)
+        data = None if root is None else loader.construct_document(root)
+        _check_depth(data, (), set())
+        return LocatedYaml(data, name, root, duplicates)
     except yaml.MarkedYAMLError as error:
         problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
         if error.context_mark is not None and error.context:
             problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
         raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
-    except yaml.YAMLError:
-        raise mistake(f"{name}: holds a character that YAML does not allow") from None
+    except yaml.reader.ReaderError as error:
+        before = text.encode()[: error.position].decode("utf-8", "ignore")
+        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
+    except RecursionError:
+        raise mistake(f"{name}: is nested too deeply, or has an alias of a value within that value") from None
+
+
+def _check_depth(value: Any, above: tuple[int, ...], seen: set[int]) -> None:
+    """Raise RecursionError if a value has an alias of one of those `above` it; `seen` have been searched."""
+    if id(value) in above:
+        raise RecursionError
+    if id(value) not in seen:
+        seen.add(id(value))
+        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            _check_depth(each, (*above, id(value)), seen)
 
 
 def _position(mark: yaml.Mark | None) -> Position | None:

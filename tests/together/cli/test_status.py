@@ -117,6 +117,21 @@ def test_token_is_sent_where_one_is_needed(start_command: Start, run_command: Ru
     assert (done.returncode, done.stdout.split()[0]) == (0, "ready,")
 
 
+@pytest.mark.parametrize(
+    "broken, says",
+    [
+        (CONFIG + "  - x", "own.yaml:6:3: did not find expected key"),
+        (CONFIG.replace("1000", "1,000"), "own.yaml:5:63: applications.shop.parts: a comma ends a value in braces"),
+        (CONFIG + "a: &a [*a]\n", "own.yaml: is nested too deeply, or has an alias of a value within that value"),
+    ],
+)
+def test_broken_file_is_named_with_the_place(run_command: Run, tmp_path: Path, broken: str, says: str) -> None:
+    (tmp_path / "own.yaml").write_text(broken)
+    done = run_command("status", "--config", str(tmp_path / "own.yaml"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"v3bridge: {says}")
+
+
 def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(CONFIG.replace("admin: {port: 0}", "admin: false"))
