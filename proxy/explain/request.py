@@ -72,17 +72,13 @@ class Explainer:
     """Explains requests under one configuration. Sends nothing. `projections` are those of its mappings, where they
     are at hand."""
 
-    def __init__(
-        self,
-        settings: config.Config,
-        mappings: loader.Mappings | None = None,
-        projections: ProjectionCache | None = None,
-    ) -> None:
+    def __init__(self, settings: config.Config, projections: ProjectionCache | None = None) -> None:
         """Load the mappings. Raises MappingError."""
-        site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
-        uids = Path(settings.uids) if settings.uids else None
-        self.mappings = mappings or loader.load(shipped.path("mappings"), site, uids)
-        self.projections = projections or ProjectionCache(self.mappings)
+        if projections is None:
+            site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
+            uids = Path(settings.uids) if settings.uids else None
+            projections = ProjectionCache(loader.load(shipped.path("mappings"), site, uids))
+        self.projections, self.mappings = projections, projections.mappings
         self.applications = Applications(settings.applications)
         self.single_query = settings.translation.single_query
 

@@ -36,7 +36,7 @@ class ProjectionCache:
     """
 
     def __init__(self, mappings: loader.Mappings) -> None:
-        self._mappings = mappings
+        self.mappings = mappings
         self.tables = mappings.tables
         self._views = {PART: mappings, **mappings.views}
         self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
@@ -48,10 +48,10 @@ class ProjectionCache:
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
         self.whole(everything.features)
-        for view, mappings in self._mappings.views.items():
+        for view, mappings in self.mappings.views.items():
             compiler.compile_object(mappings, view, Projection(mappings.includable(view), features=everything.features))
         for name in LISTS:
-            compiler.compile_object(self._mappings, name, everything)
+            compiler.compile_object(self.mappings, name, everything)
 
     def part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
         """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
@@ -83,7 +83,7 @@ class ProjectionCache:
 
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """Return the mapping of a brand, seller or category."""
-        return self._shown(self._mappings, name, projection)
+        return self._shown(self.mappings, name, projection)
 
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
@@ -109,27 +109,27 @@ class ProjectionCache:
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""
         needs = self._needs(features)
-        return self._shown(self._mappings, PART, self._everything(features), needs)
+        return self._shown(self.mappings, PART, self._everything(features), needs)
 
     def _everything(self, features: frozenset[str]) -> Projection:
         """Return the projection that shows all that a plan with these features has."""
-        return Projection(frozenset().union(*map(self._mappings.includable, self._mappings.rules)), features=features)
+        return Projection(frozenset().union(*map(self.mappings.includable, self.mappings.rules)), features=features)
 
     def _needs(self, features: frozenset[str]) -> tuple[str, ...]:
         """Return the fields of parts that are fetched beside those of the rules."""
-        fetched = self._mappings.rules[PART].fetched
+        fetched = self.mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
         return (exact_match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
 
     def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
-        read = {field.path for field in self._mappings.tables.search.values() if field.path}
+        read = {field.path for field in self.mappings.tables.search.values() if field.path}
         return tuple(sorted({"mpn", "shortDescription", *read}))
 
     def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        everything = Projection(include=self._mappings.includable(name))
-        whole = compiler.compile_object(self._mappings, name, everything, needs)
+        everything = Projection(include=self.mappings.includable(name))
+        whole = compiler.compile_object(self.mappings, name, everything, needs)
         # A list is the same for all clients: its fields depend on no country and no currency.
         nowhere, uids = MappingContext("", ""), self.tables.uids[name]
 

@@ -178,6 +178,6 @@ async def _explanation(gateway: Gateway, failure: Row) -> Row:
     if not failure["target"] or client is None:
         return {}
     path, query, _ = parse_target(failure["target"])
-    explainer = Explainer(gateway.settings, gateway.mappings, gateway.projections)
+    explainer = Explainer(gateway.settings, gateway.projections)
     explained, _ = await explainer.explain(V3Request(path, query), client, None, failure["method"])
     return msgspec.to_builtins(explained)  # type: ignore[no-any-return]
