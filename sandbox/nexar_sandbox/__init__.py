@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nexar_sandbox.settings import SandboxSettings
     from nexar_sandbox.user_directory import DEFAULT_ORGANIZATION, DEFAULT_PASSWORD, DEFAULT_USERS, SandboxUser
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DEFAULT_APPLICATION",
