@@ -10,7 +10,7 @@ import typer
 
 from proxy import errors, sockets
 from proxy.cli import option_fields, shown
-from proxy.cli.usage import COLUMNS, client_name
+from proxy.cli.usage import COLUMNS, client_name, endpoints
 from proxy.kit.wording import counted, duration, printable
 
 SECONDS = 10.0  # that the service may take to respond
@@ -94,7 +94,7 @@ def _lines(url: str, read: Status) -> Iterator[shown.Line]:
     yield f"{state}, operators' port {url}, version {read['version']}, up {running}"
     yield from (shown.visible(reason, "red") for reason in reasons(read))
     program = {"program": "user_agent", "last": "last_seen"}
-    calls: dict[str, shown.Column] = {"last calls": client_name, "endpoints": lambda row: ", ".join(row["endpoints"])}
+    calls: dict[str, shown.Column] = {"last calls": client_name, "endpoints": endpoints}
     failed = {name: name for name in ("request", "route", "status", "error")}
     yield shown.table(read["usage"], COLUMNS)
     yield shown.table(read["clients"][:ROWS], calls | program)

@@ -3,7 +3,6 @@ from the store that the workers share, which --set and --forget-results change."
 
 import asyncio
 import sys
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -14,7 +13,7 @@ import typer
 from proxy import config, errors
 from proxy.cli import option_fields, shown, spending
 from proxy.kit import clock
-from proxy.kit.wording import counted, rfc3339
+from proxy.kit.wording import counted
 from proxy.telemetry import log as logging
 
 if TYPE_CHECKING:
@@ -30,6 +29,10 @@ def client_name(row: dict[str, Any]) -> str:
     if not row["application"]:
         return "(no valid API key)"
     return f"{row['application']}/{row['key']}" if row["key"] else row["application"]
+
+
+def endpoints(row: dict[str, Any]) -> str:
+    return ", ".join(row["endpoints"])
 
 
 def _state(row: dict[str, Any]) -> str:
@@ -173,35 +176,25 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
 
 async def _clients(state: "StoredState") -> dict[str, Any]:
     """Return the programs that called, the most requests first, with what they lost, and the API keys."""
-    programs: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0, 0.0])
-    keys: dict[tuple[str, ...], list[float]] = defaultdict(lambda: [0, 0.0])
-    for row in await state.clients():
-        own = row.application, row.key
-        for counts in (programs[*own, row.endpoint, row.user_agent, row.detail], keys[own]):
-            counts[:] = counts[0] + row.requests, max(counts[1], row.last)
-    names = ("application", "key", "endpoint", "user_agent", "unsupported")
-    return {
-        "first_day": state.first_day().isoformat(),
-        "clients": [
-            dict(zip(names, program, strict=True)) | {"requests": requests, "last": rfc3339(last)}
-            for program, (requests, last) in sorted(programs.items(), key=lambda each: (-each[1][0], each[0]))
-        ],
-        "keys": [
-            {"application": row.application, "key": row.key, "parts": row.used, "requests": requests}
-            | {"last": rfc3339(last) if requests else None}
-            for row in await state.usage()
-            if row.key is not None
-            for requests, last in [keys[row.application, row.key]]
-        ],
-    }
+    from proxy.web import status
+
+    programs = sorted(status.clients(await state.clients()), key=lambda each: -each["requests"])
+    keys = []
+    for row in await state.usage():
+        if row.key is not None:
+            own = [each for each in programs if (each["application"], each["key"]) == (row.application, row.key)]
+            requests, last = (
+                sum(each["requests"] for each in own),
+                max((each["last_seen"] for each in own), default=None),
+            )
+            key = {"application": row.application, "key": row.key, "parts": row.used}
+            keys.append(key | {"requests": requests, "last_seen": last})
+    return {"first_day": state.first_day().isoformat(), "clients": programs, "keys": keys}
 
 
 def _client_lines(found: dict[str, Any]) -> Iterator[shown.Line]:
-    last: dict[str, shown.Column] = {"requests": "requests", "last": lambda row: (row["last"] or "never")[:10]}
+    last: dict[str, shown.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
     yield shown.table(found["keys"], {"API key": client_name, "parts": "parts", **last})
-    program: dict[str, shown.Column] = {
-        f"clients since {found['first_day']}": client_name,
-        "endpoint": "endpoint",
-        "user agent": "user_agent",
-    }
-    yield shown.table(found["clients"], {**program, **last, "unsupported uses": "unsupported"})
+    program: dict[str, shown.Column] = {f"clients since {found['first_day']}": client_name, "endpoints": endpoints}
+    program |= {"user agent": "user_agent", **last, "unsupported uses": lambda row: ", ".join(row["unsupported"])}
+    yield shown.table(found["clients"], program)

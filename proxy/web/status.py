@@ -72,7 +72,7 @@ async def read(service: ServiceState, explained: str = "") -> Row:
         stored = {
             "tokens": await _tokens(gateway),
             "usage": await _usage(gateway.state, now),
-            "clients": _clients(await gateway.state.clients()),
+            "clients": clients(await gateway.state.clients())[:CLIENTS_MAX],
             "unknown_keys": [*map(_unknown_key, await gateway.state.unknown_keys())],
             "failures": [*map(_failure, await gateway.state.failures())],
         }
@@ -142,19 +142,19 @@ def end_of_rest(row: UsageRow, rate: float, now: float) -> str | None:
     return rfc3339(end)[:10] if row.resets_at is None or rfc3339(end) < row.resets_at else None
 
 
-def _clients(seen: Iterable[Seen]) -> list[Row]:
+def clients(seen: Iterable[Seen]) -> list[Row]:
     """Return the programs that called, the last one first: endpoints, and what they lost. Names are empty without a
     valid API key."""
-    clients: dict[tuple[str, ...], Row] = {}
+    found: dict[tuple[str, ...], Row] = {}
     for each in seen:
         names = {"application": each.application, "key": each.key, "user_agent": each.user_agent}
         first: Row = {"endpoints": [], "unsupported": [], "requests": 0, "last_seen": rfc3339(each.last)}
-        client = clients.setdefault((*names.values(),), names | first)
+        client = found.setdefault((*names.values(),), names | first)
         client["requests"] += each.requests
         uses = each.detail.split(", ") if each.detail else []
         for name, values in (("endpoints", [each.endpoint]), ("unsupported", uses)):
             client[name] += [value for value in values if value not in client[name]]
-    return [*clients.values()][:CLIENTS_MAX]
+    return [*found.values()]
 
 
 def _unknown_key(seen: Seen) -> Row:

@@ -161,7 +161,7 @@ def test_clients_are_listed_with_what_they_lose_and_unused_keys(
     use_store(lambda store: store.add_seen("1", [row, old, before], day - 40))
     report = json.loads(run_command("usage", "--config", config_file, "--clients", "--json").stdout)
     assert [(row["user_agent"], row["unsupported"], row["requests"]) for row in report["clients"]] == [
-        ("bom/1", "sortby (ignored)", 5)
+        ("bom/1", ["sortby (ignored)"], 5)
     ]
     assert [(row["key"], row["parts"], row["requests"]) for row in report["keys"]] == [
         ("erp", 480, 5),
