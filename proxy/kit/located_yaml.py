@@ -9,13 +9,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 import yaml
 
 Trail = tuple[str | int, ...]
-T = TypeVar("T")
 
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
@@ -75,17 +74,6 @@ class LocatedYaml:
             label, node = child
             mark = label.start_mark
         return _position(mark)
-
-    def convert(self, kind: type[T], mistake: type[Exception], at: Trail = ()) -> T:
-        """Return the value at a path as a type. Raises `mistake`, which names file and line."""
-        value = self.data
-        for step in at:
-            value = value[step]
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            message, trail = explain(error, at)
-            raise mistake(f"{self.place(trail)}: {message}") from None
 
 
 def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:

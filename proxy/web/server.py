@@ -46,7 +46,7 @@ class Listener:
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.url = ""
         self._handler = handler
-        self._connections = Connections(limits)
+        self.connections = Connections(limits)
         self._draining = False
         self._server = web.Server(
             self._handle,
@@ -62,7 +62,7 @@ class Listener:
     def replace(self, handler: Handler, limits: Limits) -> None:
         """Serve with another handler and other limits from the next request on."""
         self._handler = handler
-        self._connections.limits = limits
+        self.connections.limits = limits
 
     async def accept(self, listening: socket.socket) -> None:
         """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
@@ -78,11 +78,7 @@ class Listener:
                     await asyncio.sleep(FAILURE_SECONDS)
 
     def _connect(self) -> Connection:
-        return Connection(self._connections, self._server())
-
-    async def watch(self) -> None:
-        """Apply the limits of time, until this is cancelled."""
-        await self._connections.watch()
+        return Connection(self.connections, self._server())
 
     async def stop(self) -> None:
         """Finish the requests under way, and those that arrive in the first `drain_seconds` on open connections; close
@@ -90,16 +86,16 @@ class Listener:
 
         Idle connections stay open at first: a request may be on its way on one, and closing it would lose it.
         """
-        limits, now = self._connections.limits, asyncio.get_running_loop().time()
+        limits, now = self.connections.limits, asyncio.get_running_loop().time()
         self._draining = True
         try:
             for _ in range(ACCEPT_TURNS):
                 await asyncio.sleep(0)
-            await self._connections.wait_closed(now + min(limits.drain_seconds, limits.stop_seconds))
-            for connection in list(self._connections.open):
+            await self.connections.wait_closed(now + min(limits.drain_seconds, limits.stop_seconds))
+            for connection in list(self.connections.open):
                 if connection.is_idle():
                     connection.abort()
-            await self._connections.wait_closed(now + limits.stop_seconds)
+            await self.connections.wait_closed(now + limits.stop_seconds)
         finally:
             await self._server.shutdown(AT_ONCE)
 
@@ -142,7 +138,7 @@ async def listening(
         for each in sockets:
             stack.enter_context(each)
         stack.push_async_callback(listener.stop)
-        stack.callback(asyncio.create_task(listener.watch(), name="limits of connections").cancel)
+        stack.callback(asyncio.create_task(listener.connections.watch(), name="limits of connections").cancel)
         for each in sockets:
             each.setblocking(False)
             stack.callback(asyncio.create_task(listener.accept(each), name="accepting connections").cancel)
