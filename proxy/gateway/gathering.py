@@ -1,7 +1,7 @@
 """Flights that begin in the same turns of the event loop are reserved in one transaction.
 
-Nothing waits on a clock: they are reserved as soon as a turn has brought nothing further, which for a single request
-takes microseconds. Under load turns bring many requests.
+Nothing waits on a clock: they are reserved as soon as a turn has brought nothing further. Under load turns bring many
+requests.
 """
 
 import asyncio

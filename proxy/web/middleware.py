@@ -38,7 +38,7 @@ _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestIds:
-    """Makes ids of 8 random hex digits of the process and an 8-digit counter; cheaper than a random id each."""
+    """Makes ids of 8 random hex digits of the process and an 8-digit counter."""
 
     def __init__(self, keys: redaction.Redaction) -> None:
         self.redaction = keys

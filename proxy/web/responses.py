@@ -28,7 +28,6 @@ from proxy.web.routing import READ
 ALLOWED = "GET, HEAD, OPTIONS"
 CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a worker
 ENTRY_BYTES = 400  # that a response takes beside its body
-# An istr saves the case folding at every use.
 AGE = istr("Age")
 X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
 X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
