@@ -21,10 +21,9 @@ import graphql
 import msgspec
 
 from bench.processes import TIMEOUT
-from proxy import app, config
+from proxy import app, config, log
 from proxy.config import loader
 from proxy.kit import shipped
-from proxy.telemetry import log
 
 BEYOND, WITHIN = "longest step, beyond a bound (ms of CPU)", "longest step, within all bounds (ms of CPU)"
 GOALS = {BEYOND: -50, WITHIN: -50}

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import structlog
 
 from proxy import config, redaction, sockets
+from proxy import metrics as metering
 from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway.process import ProcessState, Recorder
@@ -18,8 +19,7 @@ from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
 from proxy.kit.tasks import PeriodicTask
-from proxy.telemetry import metrics as metering
-from proxy.telemetry.seen import SeenRequests
+from proxy.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, graphql, middleware, operators, responses, routing, server, v3_routes
 from proxy.web.connections import Limits

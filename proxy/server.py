@@ -19,9 +19,8 @@ from typing import NoReturn
 import structlog
 from msgspec.structs import replace
 
-from proxy import app, config, errors, worker
-from proxy.telemetry import log as logging
-from proxy.telemetry import metrics
+from proxy import app, config, errors, metrics, worker
+from proxy import log as logging
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import structlog
 
 from proxy import app, config, errors, sockets
-from proxy.telemetry import log as logging
+from proxy import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
 STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off

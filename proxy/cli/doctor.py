@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from proxy import log
 from proxy.cli import embedded, option_fields, shown
 from proxy.kit import clock, shipped
 from proxy.kit.wording import printable
-from proxy.telemetry import log
 
 if TYPE_CHECKING:
     from proxy.doctor.check import CheckResult

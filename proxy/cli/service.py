@@ -17,11 +17,10 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from proxy import __version__, config, errors, server, sockets, worker
+from proxy import __version__, config, errors, log, metrics, server, sockets, worker
 from proxy.cli import embedded
 from proxy.config import loader
 from proxy.kit import shipped, wording
-from proxy.telemetry import log, metrics
 
 SANDBOX_HOST = "127.0.0.1"
 

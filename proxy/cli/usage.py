@@ -11,10 +11,10 @@ import structlog
 import typer
 
 from proxy import config, errors
+from proxy import log as logging
 from proxy.cli import option_fields, shown, spending
 from proxy.kit import clock
 from proxy.kit.wording import counted
-from proxy.telemetry import log as logging
 
 if TYPE_CHECKING:
     from proxy.gateway.core import StoredState

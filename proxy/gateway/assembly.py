@@ -29,9 +29,9 @@ from proxy.kit import shipped
 from proxy.kit.clock import Clock
 from proxy.kit.tasks import PeriodicTask
 from proxy.mapping import loader
+from proxy.metrics import Metrics
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream import classify, connections, http_post, policies
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Tokens

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proxy.gateway.flights import Flight
+from proxy.metrics import Metrics
 from proxy.planning.operations import EncodedOperation
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream.identity import Credentials
 
 Send = Callable[[EncodedOperation, Credentials, float], Awaitable[Any]]

@@ -17,12 +17,12 @@ from proxy.kit.clock import Clock, SlidingWindow, Window
 from proxy.kit.tasks import PeriodicTask
 from proxy.kit.wording import counted
 from proxy.mapping import loader
+from proxy.metrics import Metrics
 from proxy.model import Seen
 from proxy.planning.projection_cache import ProjectionCache
+from proxy.seen import SeenRequests
 from proxy.store.protocol import CLIENT_DAYS, DAY_SECONDS, FAILURE
 from proxy.store.store import Store
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.seen import SeenRequests
 from proxy.upstream.policies import CircuitBreaker
 
 INTERVAL_SECONDS = 10.0  # between two writes of what was seen

@@ -19,13 +19,13 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
+from proxy.metrics import Metrics
 from proxy.planning import exact_match, fetches, match, queries, search, search_support
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
 from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
-from proxy.telemetry.metrics import Metrics
 
 SELLERS_SECONDS = 2.0  # for which a response with sources waits for the list of sellers, once a day
 

@@ -9,7 +9,7 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
-from proxy.telemetry.metrics import Metrics
+from proxy.metrics import Metrics
 from proxy.upstream.classify import SERVICE
 
 FAILURES = 10  # in a row, after which nothing is sent

@@ -17,8 +17,8 @@ import structlog
 
 from proxy import errors, model
 from proxy.kit.clock import Clock
-from proxy.telemetry.log import REQUEST_ID
-from proxy.telemetry.metrics import Metrics
+from proxy.log import REQUEST_ID
+from proxy.metrics import Metrics
 from proxy.upstream import classify, http_post, identity, policies
 from proxy.upstream.tokens import Tokens
 

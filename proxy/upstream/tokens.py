@@ -17,8 +17,8 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.tasks import SingleFlight
+from proxy.metrics import Metrics
 from proxy.store.store import Store
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream import identity
 from proxy.upstream.identity import AccessToken, Credentials
 from proxy.upstream.stored_tokens import FAILURE_SECONDS_MAX, RETRY_AFTER_MAX, Backoff, StoredTokens

@@ -14,8 +14,8 @@ from aiohttp import hdrs, web
 from proxy import config, errors
 from proxy.gateway.core import Applications, Client
 from proxy.kit.clock import SlidingWindow, Window
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.seen import SeenRequests
+from proxy.metrics import Metrics
+from proxy.seen import SeenRequests
 from proxy.web.routing import STATE, ClientAddress
 
 WINDOW_SECONDS = 60.0  # of the limit

@@ -17,9 +17,9 @@ from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
+from proxy.log import REDACTION
 from proxy.model import GRAPHQL_PATHS
 from proxy.redaction import Redaction
-from proxy.telemetry.log import REDACTION
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator

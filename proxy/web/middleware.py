@@ -13,11 +13,11 @@ from multidict import istr
 from prometheus_client import Histogram
 
 from proxy import errors, redaction
+from proxy import log as logging
 from proxy.kit.clock import Clock
-from proxy.telemetry import log as logging
-from proxy.telemetry.log import REDACTION, REQUEST_ID
-from proxy.telemetry.metrics import Metrics, Value
-from proxy.telemetry.seen import FailureDetail, SeenRequests
+from proxy.log import REDACTION, REQUEST_ID
+from proxy.metrics import Metrics, Value
+from proxy.seen import FailureDetail, SeenRequests
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
 from proxy.web import operators, responses, routing

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from proxy.telemetry import log
+from proxy import log
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from together.environment import StartEnvironment, target
 from proxy import config
 from proxy.kit import clock
 from proxy.model import Seen
+from proxy.seen import OTHERS
 from proxy.store import open as opening
 from proxy.store.protocol import CLIENT, DAY_SECONDS
-from proxy.telemetry.seen import OTHERS
 
 SN74 = target({"mpn": "SN74S74N"})
 DAY = int(clock.ManualClock().now() // DAY_SECONDS)

@@ -8,8 +8,7 @@ import pytest
 from support import running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 
-from proxy import config
-from proxy.telemetry import log
+from proxy import config, log
 
 ONE = {"mpn_or_sku": "SN74S74N"}
 ERP = config.ApiKeySettings(config.digest("k3y-of-erp"), "erp")

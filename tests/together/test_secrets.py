@@ -11,8 +11,7 @@ import pytest
 from support import running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, RawResponse, StartEnvironment, raw, single_application, target
 
-from proxy import config
-from proxy.telemetry import log
+from proxy import config, log
 from proxy.upstream import classify
 
 APIKEY = "k3yPLANTED"

@@ -16,8 +16,8 @@ from together.environment import target
 from proxy import config
 from proxy.kit import clock
 from proxy.model import Seen
+from proxy.seen import FAILURES_MAX
 from proxy.store.protocol import UNKNOWN_KEY, Account
-from proxy.telemetry.seen import FAILURES_MAX
 
 TOKEN = config.Secret(running_admin.TOKEN)
 BEARER = {"Authorization": f"Bearer {running_admin.TOKEN}"}

@@ -23,7 +23,7 @@ INCONCLUSIVE, NOT_RUN = 2, 3  # exit codes; a mistake in options or files is NOT
 
 def _compare(chosen: ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
-    from proxy.telemetry import log
+    from proxy import log
     from proxy.tools import event_loop
     from proxy.tools.compare import comparison, uid_learning
     from proxy.tools.compare.judging.result import EXIT_CODES

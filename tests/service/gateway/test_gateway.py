@@ -7,7 +7,7 @@ from proxy import config
 from proxy.gateway import assembly as gateway
 from proxy.gateway.stored_state import StoredState
 from proxy.kit.clock import ManualClock
-from proxy.telemetry.metrics import Metrics
+from proxy.metrics import Metrics
 
 KEY = "a-key"
 

@@ -9,7 +9,7 @@ from proxy import config, errors
 from proxy.gateway import applications
 from proxy.gateway.process import ProcessState
 from proxy.kit import clock
-from proxy.telemetry.metrics import Metrics
+from proxy.metrics import Metrics
 
 KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
 

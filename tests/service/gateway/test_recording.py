@@ -10,9 +10,9 @@ from support import log_lines
 from proxy import errors
 from proxy.gateway import process
 from proxy.kit import clock
+from proxy.seen import SeenRequests
 from proxy.store.protocol import CLIENT, DAY_SECONDS
 from proxy.store.sqlite import SqliteStore
-from proxy.telemetry.seen import SeenRequests
 
 
 class UnreliableStore:

@@ -13,9 +13,9 @@ from proxy import errors
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.results import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
+from proxy.metrics import Metrics
 from proxy.model import FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
 from proxy.planning.operations import EncodedOperation
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream.identity import Credentials
 
 SHOWN = Projection(show=frozenset({("uid",), ("mpn",)}), features=frozenset(ALL))

@@ -20,6 +20,7 @@ from proxy.gateway.features import Features
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
+from proxy.metrics import Metrics
 from proxy.model import MappingContext
 from proxy.planning.operations import EncodedOperation
 from proxy.planning.projection_cache import ProjectionCache
@@ -27,7 +28,6 @@ from proxy.planning.queries import Query
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
-from proxy.telemetry.metrics import Metrics
 from proxy.upstream import classify, http_post
 from proxy.upstream.identity import Credentials
 

@@ -15,11 +15,10 @@ from aiohttp import web
 from service.upstream import identity_service
 from support import served
 
-from proxy import config
+from proxy import config, log
+from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
-from proxy.telemetry import log
-from proxy.telemetry import metrics as metering
 from proxy.upstream import connections, identity, policies
 
 SIGNING_KEY = "a key that is long enough for a signature in a test"

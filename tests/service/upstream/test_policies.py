@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from proxy import errors
+from proxy import metrics as metering
 from proxy.kit import clock as clocks
-from proxy.telemetry import metrics as metering
 from proxy.upstream import policies
 
 NEVER_SENT = errors.UpstreamUnreachable("no connection")

@@ -13,9 +13,9 @@ from aiohttp import web
 from service.upstream import graphql_responses
 
 from proxy import errors
+from proxy import metrics as metering
 from proxy.kit import clock as clocks
-from proxy.telemetry import metrics as metering
-from proxy.telemetry.log import REQUEST_ID
+from proxy.log import REQUEST_ID
 from proxy.upstream import http_post, identity, policies
 from proxy.upstream import tokens as tokens_
 from proxy.upstream.sending import Sender

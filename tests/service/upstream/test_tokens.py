@@ -11,8 +11,8 @@ import pytest
 from service.upstream.identity_service import CREDENTIALS, DAY, URL, background, until
 
 from proxy import config, errors
+from proxy import metrics as metering
 from proxy.kit import clock as clocks
-from proxy.telemetry import metrics as metering
 from proxy.upstream import identity, stored_tokens, tokens
 
 

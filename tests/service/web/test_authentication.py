@@ -8,8 +8,8 @@ from aiohttp.test_utils import make_mocked_request
 from proxy import config, errors
 from proxy.gateway.core import Applications
 from proxy.kit.clock import ManualClock
-from proxy.telemetry.metrics import Metrics
-from proxy.telemetry.seen import SeenRequests
+from proxy.metrics import Metrics
+from proxy.seen import SeenRequests
 from proxy.web import authentication, routing
 
 KEY = "the-right-key"

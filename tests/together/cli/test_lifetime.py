@@ -36,7 +36,7 @@ HANGUPS = """
 import os, runpy, signal, sys
 class Hangups:
     def find_spec(self, name, *_):
-        if name.startswith(("proxy.cli", "proxy.config", "proxy.telemetry")):
+        if name.startswith(("proxy.cli", "proxy.config", "proxy.log")):
             os.kill(os.getpid(), signal.SIGHUP)
 sys.meta_path.insert(0, Hangups())
 runpy.run_module(sys.argv.pop(1), run_name="__main__")

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from support import running_proxy, scripted_upstream
 
-from proxy.telemetry import log
+from proxy import log
 
 SECRETS = {"clientId": "cl1entPLANTED", "clientSecret": "s3cretPLANTED", "username": "us3rPLANTED",
            "password": "p4ss\"é+PLANTED", "apiKey": "k3yPLANTED"}  # fmt: skip

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 PROCESS = """
 import sys
-from proxy.telemetry import metrics
+from proxy import metrics
 counted = metrics.Metrics()
 for line in sys.stdin:
     word, number = line.split()

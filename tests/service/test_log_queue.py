@@ -10,8 +10,8 @@ import pytest
 import structlog
 from support import log_lines
 
-from proxy.telemetry import log
-from proxy.telemetry.metrics import Metrics
+from proxy import log
+from proxy.metrics import Metrics
 
 
 class Pipe:

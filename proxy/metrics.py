@@ -18,7 +18,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 
 from proxy.kit import clock as clocks
-from proxy.telemetry.log import Output
+from proxy.log import Output
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's variable, which it reads when it is imported
 # Up to 30 s, the default time limit of a request.

@@ -6,7 +6,7 @@ import msgspec
 
 from proxy.model import Seen
 from proxy.redaction import Redaction
-from proxy.telemetry.seen import (
+from proxy.seen import (
     ADDRESS_KEYS_MAX,
     CALLERS_MAX,
     DAY_SECONDS,

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from proxy import errors
-from proxy.telemetry import log
+from proxy import errors, log
 
 KEY = "s3cret-apikey"
 

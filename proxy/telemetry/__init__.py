@@ -1,1 +1,0 @@
-"""Log, metrics, and requests that are yet to be recorded. None of them holds an API key or a secret."""
