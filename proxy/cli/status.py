@@ -1,5 +1,6 @@
 """`v3bridge status`: the running service on one screen, as `/status` of its operators' port has it."""
 
+import http.client
 import json
 import urllib.error
 import urllib.request
@@ -12,6 +13,7 @@ from proxy import errors, sockets
 from proxy.cli import option_fields, shown
 from proxy.cli.usage import COLUMNS, client_name, endpoints
 from proxy.kit.wording import counted, duration, printable
+from proxy.web.status import another
 
 SECONDS = 10.0  # that the service may take to respond
 ROWS = 5  # of clients, unknown API keys and failures
@@ -33,11 +35,17 @@ def status(
 
     The exit code is 0, 1 if it is not ready, and 2 if no service responds.
     """
-    admin = option_fields.configured(config_file).admin
+    settings = option_fields.configured(config_file)
+    admin = settings.admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
     url = f"http://{sockets.shown(admin.host, admin.port if admin_port is None else admin_port)}"
     found = _read(url, admin.token.reveal() if admin.token else "")
+    if config_file is not None and (other := another(found, settings)):
+        raise errors.ConfigError(
+            f"{other}, responds at {url}/status; the service of {config_file} needs an operators' port of its own: "
+            f"{sockets.OPERATORS_OPTIONS}"
+        )
     if check:
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
@@ -55,15 +63,24 @@ def _read(url: str, token: str) -> Status:
     try:
         with direct.open(request, timeout=SECONDS) as response:
             read: Status = json.load(response)
+        is_state = isinstance(read, dict) and read.keys() >= {"ready", "reasons", "tokens", "uptime_seconds"}
     except urllib.error.HTTPError as error:
-        reason = json.load(error)["message"] if error.code == 401 else error
-        raise errors.ConfigError(f"{url}/status cannot be read: {reason}") from error
-    except (OSError, ValueError) as error:
+        if "v3bridge" in error.headers.get("WWW-Authenticate", ""):
+            raise errors.ConfigError(
+                f"{url}/status is of a v3bridge with an admin.token that this configuration does not have: name its "
+                "own with --config"
+            ) from error
+        is_state = False
+    except (ValueError, http.client.HTTPException):
+        is_state = False
+    except OSError as error:
         reason = getattr(error, "reason", error)
         raise errors.ConfigError(
             f"no service responds at {url}/status: {reason}; name its configuration with --config, or its operators' "
             "port with --admin-port; what its store has is shown by v3bridge usage"
         ) from error
+    if not is_state:
+        raise errors.ConfigError(f"what responds at {url}/status is not the operators' port of a v3bridge")
     return read
 
 

@@ -6,6 +6,7 @@ import shutil
 import time
 from pathlib import Path
 
+import aiohttp
 import msgspec
 
 from proxy import config, errors, sockets
@@ -13,8 +14,10 @@ from proxy.config import loader
 from proxy.doctor.check import Problem, Subject
 from proxy.gateway.core import Gateway
 from proxy.kit.wording import counted
+from proxy.web import status
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
+SECONDS = aiohttp.ClientTimeout(5.0)  # that a service may take to give its state
 SLOW_SECONDS = 0.25  # of a transaction
 SPACE_ADVICE = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
 
@@ -87,6 +90,10 @@ async def listening(subject: Subject, _: str) -> str:
     places = {"listen": (settings.listen.host, settings.listen.port)}
     if settings.admin:
         places["admin"] = settings.admin.host, settings.admin.port
+        if other := await _another(subject, settings.admin):
+            port = sockets.shown(settings.admin.host, settings.admin.port)
+            advice = f"give one of them another: {sockets.OPERATORS_OPTIONS}"
+            raise Problem(f"{other}, is on the operators' port {port}", advice)
     for block, (host, port) in places.items():
         try:
             sockets.check(host, port)
@@ -95,6 +102,19 @@ async def listening(subject: Subject, _: str) -> str:
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
             raise Problem(text, advice, is_warning=error.errno == errno.EADDRINUSE) from error
     return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
+
+
+async def _another(subject: Subject, admin: config.AdminSettings) -> str:
+    """Return which other v3bridge is on the operators' port; "" if none is, or the service itself."""
+    headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
+    url = f"http://{sockets.shown(admin.host, admin.port)}/status"
+    try:
+        async with subject.gateway.http.get(url, headers=headers, timeout=SECONDS) as response:
+            if "v3bridge" in response.headers.get("WWW-Authenticate", ""):
+                return "a v3bridge with another admin.token, perhaps another one"
+            return status.another(await response.json(), subject.settings)
+    except (aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
+        return ""
 
 
 async def disk(subject: Subject, _: str) -> str:

@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 import proxy
-from proxy import errors
+from proxy import config, errors
+from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.explain.request import Explainer
 from proxy.gateway.core import Gateway, StoredState, UsageRow
@@ -94,6 +95,22 @@ async def read(service: ServiceState, explained: str = "") -> Row:
         "store": gateway.settings.store.shown,
         "store_failure": store_failure,
     }
+
+
+def another(found: Row, settings: config.Config) -> str:
+    """Return which other v3bridge a state is of, as words for a message; "" if it may be of the service of these
+    settings, which has one of its applications, and its upstream."""
+    names = sorted({row["application"] for row in found["tokens"]})
+    ours = settings.upstream if settings.upstream == "sandbox" else urlsplit(settings.upstream.graphql_url).netloc
+    hosts = {ours, found["upstream"]}
+    is_elsewhere = len(hosts) > 1 and not all(each == "sandbox" or _is_local(each) for each in hosts)
+    if not is_elsewhere and (not names or not settings.applications.keys().isdisjoint(names)):
+        return ""
+    return f"another v3bridge, with the applications {', '.join(names)} and the upstream {found['upstream']}"
+
+
+def _is_local(netloc: str) -> bool:
+    return secret.is_loopback(urlsplit(f"//{netloc}").hostname or "")
 
 
 async def _tokens(gateway: Gateway) -> list[Row]:

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import socket
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -115,6 +117,56 @@ def test_token_is_sent_where_one_is_needed(start_command: Start, run_command: Ru
         urllib.request.urlopen(f"http://127.0.0.1:{admin_port(lines)}/status")
     done = run_command("status", "--config", str(file), "--admin-port", admin_port(lines))
     assert (done.returncode, done.stdout.split()[0]) == (0, "ready,")
+
+
+OTHER = CONFIG.replace("upstream: sandbox", "upstream: nexar").replace(
+    "apikeys", "client_id: a, client_secret: b, apikeys"
+)
+
+
+@pytest.mark.parametrize("other", [CONFIG.replace("{shop:", "{web:"), OTHER])
+def test_another_v3bridge_on_the_port_is_called_that(
+    start_command: Start, run_command: Run, config_file: str, tmp_path: Path, other: str
+) -> None:
+    port = admin_port(start_command("serve", "--config", config_file).until("For operators"))
+    file = tmp_path / "other.yaml"
+    file.write_text(other.replace("admin: {port: 0}", f"admin: {{port: {port}}}"))
+    file.chmod(0o600)
+    for options in ((), ("--check",), ("--json",)):
+        done = run_command("status", "--config", str(file), "--admin-port", port, *options)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(
+            "v3bridge: another v3bridge, with the applications shop and the upstream 127.0.0.1:"
+        )
+        assert f"responds at http://127.0.0.1:{port}/status; the service of {file} needs" in done.stderr
+    examined = run_command("doctor", "--config", str(file), "--only", "ports").stdout
+    assert "ports         failed  another v3bridge, with the applications shop and the upstream 127.0.0.1:" in examined
+    assert f"is on the operators' port 127.0.0.1:{port}" in examined
+    own = Path(config_file).read_text().replace("admin: {port: 0}", f"admin: {{port: {port}}}")
+    file.write_text(own)
+    assert "another v3bridge" not in run_command("doctor", "--config", str(file), "--only", "ports").stdout
+
+
+def test_what_is_no_operators_port_is_named(start_command: Start, run_command: Run, config_file: str) -> None:
+    lines = start_command("serve", "--config", config_file).until("For operators")
+    url = lines[0].partition("listening at ")[2].partition("/v3")[0]
+    done = run_command("status", "--admin-port", url.rpartition(":")[2])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"v3bridge: what responds at {url}/status is not the operators' port of a v3bridge\n"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        threading.Thread(target=respond_with_nonsense, args=(listening,), daemon=True).start()
+        done = run_command("status", "--admin-port", str(port))
+    assert done.stderr == (
+        f"v3bridge: what responds at http://127.0.0.1:{port}/status is not the operators' port of a v3bridge\n"
+    )
+
+
+def respond_with_nonsense(listening: socket.socket) -> None:
+    connection, _ = listening.accept()
+    with connection:
+        connection.sendall(b"-ERR unknown command\r\n")
+        connection.recv(1000)
 
 
 @pytest.mark.parametrize(
