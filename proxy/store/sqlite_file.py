@@ -51,17 +51,17 @@ class Database:
         self._file = ":memory:" if path is None else str(path.resolve())
         self.written = 0  # bytes since the last checkpoint, which the user adds to
         self.is_alone = True
-        self._inode, self._bytes, self._log_bytes = (0, 0), 0, 0
+        self._inode, self._bytes, self._log_bytes = [0, 0], 0, 0
         self._damage = ""  # what SQLite has found, perhaps in pages that others have still in memory
         self._checkpoint: asyncio.Future[None] | None = None
         with contextlib.ExitStack() as stack:
             try:
                 if path is not None:
-                    self._inode = _make(path)
+                    is_new, *self._inode = _make(path)
                     self._lock = os.open(f"{self._file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
                     stack.callback(os.close, self._lock)
                     self.is_alone = _lock_use(self._lock)
-                    if not (self.is_alone or path.stat().st_size):
+                    if not (self.is_alone or is_new or path.stat().st_size):
                         raise errors.StoreUnavailable(f"{path} was truncated; {RESTORE}")
                 self.rows = stack.enter_context(contextlib.closing(_connect(self._file)))
                 self.rows.execute(f"PRAGMA page_size = {PAGE_BYTES}")
@@ -162,7 +162,7 @@ class Database:
                 "and set the parts that are used with `v3bridge usage --set`"
             ) from error
         mistake = ""
-        if (found.st_dev, found.st_ino) != self._inode:
+        if [found.st_dev, found.st_ino] != self._inode:
             mistake = "was replaced; restart to use the new file"
         elif found.st_nlink > 1:
             mistake = "has a second name (a hard link), by which a program would destroy it; delete that name"
@@ -173,14 +173,14 @@ class Database:
         self._bytes, self._log_bytes = found.st_size, log.st_size
 
 
-def _make(path: Path) -> tuple[int, int]:
+def _make(path: Path) -> tuple[bool, int, int]:
     """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
-    Return its device and inode."""
-    with contextlib.suppress(FileExistsError):
-        path.touch(0o600, exist_ok=False)  # new: nobody has locked it
+    Return whether it is new, its device and its inode."""
+    is_new = not path.exists()
+    path.touch(0o600)
     path.chmod(0o600)
     found = path.stat()
-    return found.st_dev, found.st_ino
+    return is_new, found.st_dev, found.st_ino
 
 
 def _lock_use(lock: int) -> bool:

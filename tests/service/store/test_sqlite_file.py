@@ -188,6 +188,16 @@ async def test_file_that_was_changed_is_not_used(client: Client, file: Path, cha
             await work
 
 
+async def test_a_new_file_is_begun_beside_a_process_whose_own_was_deleted(
+    client: Client, file: Path, time: ManualClock
+) -> None:
+    await client.begin("x", "a")
+    file.unlink()
+    new = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    assert await new.begin("y", "a") == Reserved(None)
+    await new.store.aclose()
+
+
 async def test_end_of_a_reservation_is_known_for_a_while(client: Client, file: Path, time: ManualClock) -> None:
     for id, seconds in (("short", 35.0), ("long", 600.0)):
         await client.begin(id, id, seconds=seconds)
