@@ -1,16 +1,21 @@
 """Take the documentation's screenshots from the running product: `python -m docs.screenshots`.
 
-Starts the sandbox and a comparison, opens the portal, the IDE and the report in Chromium, and writes PNG files to
-docs/images. Needs what `make test` installs, chromium and chromedriver.
+Starts the sandbox, a service and a comparison, opens the portal, the status page and the report in Chromium, and writes
+PNG files to docs/images. Needs what `make test` installs, chromium and chromedriver.
 """
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from selenium import webdriver
@@ -22,11 +27,19 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs/images"
 PROGRAM = (sys.executable, "-m", "proxy")
 WIDTH, HEIGHT = 1180, 760  # pixels; text stays readable at the width of a page, and a file below 150 KB
+WRITTEN = 11  # seconds after which a service has written who called
+SERVICE = """upstream: sandbox
+store: "memory:"
+applications:
+  shop:
+    parts: 100
+    apikeys: [{key: first-key, name: bom-tool}, {key: second-key, name: erp, parts: 30%}]
+"""
 PATIENCE = 30  # seconds until a page shows what is awaited
 SWITCHES = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-proxy-server")
 
 
-@contextmanager
+@contextlib.contextmanager
 def running_sandbox() -> Iterator[str]:
     """Yield a sandbox in a process of its own; its address."""
     command = (*PROGRAM, "sandbox", "--port", "0")
@@ -44,7 +57,7 @@ def running_sandbox() -> Iterator[str]:
             process.terminate()
 
 
-@contextmanager
+@contextlib.contextmanager
 def chromium() -> Iterator[webdriver.Chrome]:
     """Debian's Chromium without a window."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):  # selenium would use them to reach its driver
@@ -101,13 +114,33 @@ def portal(browser: webdriver.Chrome, address: str) -> None:
     save(browser, "portal")
 
 
-def ide(browser: webdriver.Chrome, address: str) -> None:
-    """Execute the first document of the IDE; the user has signed in at the portal."""
-    browser.get(f"{address}/graphql")
-    wait_for(browser, "1000 parts")
-    press(browser, "Execute query (Ctrl-Enter)")
-    wait_for(browser, '"hits"')
-    save(browser, "ide")
+def status(browser: webdriver.Chrome, folder: Path) -> None:
+    """Show the status of a service that has had some requests."""
+    file = folder / "status.yaml"
+    file.touch(0o600)
+    file.write_text(SERVICE)
+    command = (*PROGRAM, "serve", "--config", str(file), "--port", "0", "--admin-port", "0")
+    with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        shown = ""
+        while "/status" not in shown:
+            shown += process.stdout.readline()
+        service, *_, operators = re.findall(r"http://[\d.]+:\d+", shown)
+        try:
+            for key, number in (
+                ("first-key", "SN74S74N"),
+                ("first-key", "LM317T"),
+                ("second-key", "NE555P"),
+                ("old", "1"),
+            ):
+                query = urllib.parse.quote(f'[{{"mpn":"{number}"}}]')
+                with contextlib.suppress(urllib.error.HTTPError):
+                    urllib.request.urlopen(f"{service}/v3/parts/match?apikey={key}&queries={query}").close()
+            time.sleep(WRITTEN)
+            browser.get(f"{operators}/status")
+            save(browser, "status")
+        finally:
+            process.terminate()
 
 
 def report(browser: webdriver.Chrome, folder: Path) -> None:
@@ -123,7 +156,7 @@ def report(browser: webdriver.Chrome, folder: Path) -> None:
         "--requests",
         "examples/access.log",
     )
-    subprocess.run((*command, "--fresh", "--html", str(page)), cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
+    subprocess.run((*command, "--html", str(page)), cwd=ROOT, check=False, stdout=subprocess.DEVNULL)
     browser.get(page.as_uri())
     save(browser, "report")
 
@@ -133,7 +166,7 @@ def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     with chromium() as browser, running_sandbox() as address, tempfile.TemporaryDirectory() as folder:
         portal(browser, address)
-        ide(browser, address)
+        status(browser, Path(folder))
         report(browser, Path(folder))
 
 
