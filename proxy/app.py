@@ -98,7 +98,6 @@ class Service:
         """Begin to serve an App, with its metrics and records."""
         self.app = app
         app.gateway.metrics.stored = app.gateway.stored_metrics
-        app.gateway.metrics.cached = app.clients.responses.usage
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""

@@ -7,7 +7,6 @@ client.
 """
 
 import asyncio
-import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -67,15 +66,13 @@ class Values:
 
 
 class Metrics(Collector):
-    """All metrics of a process. `stored` returns those of what all processes read from the store, `cached` the number
-    of responses in memory and their bytes."""
+    """All metrics of a process. `stored` returns those of what all processes read from the store."""
 
     def __init__(self, clock: clocks.Clock | None = None) -> None:
         self.clock = clock or clocks.SystemClock()
         self.registry, self._own = CollectorRegistry(), CollectorRegistry()
         self.registry.register(self)
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
-        self.cached: Callable[[], tuple[int, int]] = lambda: (0, 0)
         self._values: list[Values] = []
         self._lines_dropped = 0
         self._add_request_metrics()
@@ -124,9 +121,6 @@ class Metrics(Collector):
         self.upstream_in_flight = total("upstream_requests_in_flight", waiting).labels()
         queued = "Batches that wait for an upstream connection"
         self.upstream_waiting = total("upstream_batches_waiting", queued).labels()
-        self._event_loop_tasks = total("event_loop_tasks", "Unfinished tasks of the event loop").labels()
-        self._cache_entries = total("cache_entries", "Entries of the caches in memory: encoded responses", "cache")
-        self._cache_bytes = total("cache_bytes", "Memory that these entries take", "cache")
         states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
         self.circuit_breaker_state = highest("circuit_breaker_state", states, "service")
         self._event_loop_lag = highest("event_loop_lag_seconds", "Lag of the event loop").labels()
@@ -153,13 +147,8 @@ class Metrics(Collector):
 
     def flush(self) -> None:
         """Hand all numbers to the library, which shows them in every process."""
-        number, size = self.cached()
-        self._cache_entries.labels("responses").set(number)
-        self._cache_bytes.labels("responses").set(size)
         self._log_lines_dropped.inc(Output.dropped - self._lines_dropped)
         self._lines_dropped = Output.dropped
-        with contextlib.suppress(RuntimeError):  # no event loop runs in this thread
-            self._event_loop_tasks.set(len(asyncio.all_tasks()))
         for each in self._values:
             each.flush()
 

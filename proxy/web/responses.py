@@ -53,10 +53,6 @@ class EncodedResponses:
         self._responses = cachetools.LRUCache(size, _memory_of)
         self._clock = clock
 
-    def usage(self) -> tuple[int, int]:
-        """Return the number of responses, and the bytes of memory that they take."""
-        return len(self._responses), int(self._responses.currsize)
-
     def clear(self) -> None:
         self._responses.clear()
 
