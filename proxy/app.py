@@ -33,19 +33,13 @@ OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
 log = structlog.get_logger()
 
 
-class ClientHandler(NamedTuple):
-    """Handler of the requests of clients, and the parts of it that a reload needs."""
-
-    requests: middleware.RequestMiddleware
-    authenticator: authentication.Authenticator
-    responses: responses.EncodedResponses
-
-
 class App(NamedTuple):
-    """Objects of one configuration; `operators` is the handler of their port, None where that is off."""
+    """Objects of one configuration. `requests` handles those of clients, `operators` those to their port; None where
+    that is off."""
 
     gateway: gateways.Gateway
-    clients: ClientHandler
+    authenticator: authentication.Authenticator
+    requests: middleware.RequestMiddleware
     operators: routing.Handler | None
     resources: AsyncExitStack
 
@@ -87,12 +81,14 @@ class Service:
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
             state = ServiceState(gateway, readiness.checks, self._started)
-            clients = _client_handler(state, self._ids, self._seen)
+            limit = settings.listen.failed_auth_per_minute
+            authenticator = authentication.Authenticator(gateway.applications, limit, gateway.metrics, self._seen)
             if previous is not None:
-                clients.authenticator.adopt(previous.clients.authenticator)
+                authenticator.adopt(previous.authenticator)
+            requests = _for_clients(state, authenticator, self._ids, self._seen)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
             # Only once all is built; an error before this closes what was opened.
-            return App(gateway, clients, watching, resources.pop_all())
+            return App(gateway, authenticator, requests, watching, resources.pop_all())
 
     def activate(self, app: App) -> None:
         """Begin to serve an App, with its metrics and records."""
@@ -102,7 +98,7 @@ class Service:
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
         limits = _limits(self.app.gateway.settings)
-        serving = server.listening(self.app.clients.requests.handle, opened.public, limits)
+        serving = server.listening(self.app.requests.handle, opened.public, limits)
         self._listener = await stack.enter_async_context(serving)
         self.url = self._listener.url
         if self.app.operators is not None and opened.operators:
@@ -118,7 +114,7 @@ class Service:
         limits = _limits(settings)
         # Without an await: no request sees a part of the change.
         if self._listener is not None:
-            self._listener.replace(new.clients.requests.handle, limits)
+            self._listener.replace(new.requests.handle, limits)
         if self._operators_listener is not None and new.operators is not None:
             self._operators_listener.replace(new.operators, OPERATORS_LIMITS)
         self.activate(new)
@@ -133,34 +129,34 @@ class Service:
         await self.app.resources.aclose()
 
 
-def _client_handler(state: ServiceState, ids: middleware.RequestIds, seen: SeenRequests) -> ClientHandler:
-    """Build the handler of the requests of clients."""
-    gateway = state.gateway
-    settings, metrics, upstream = gateway.settings, gateway.metrics, gateway.settings.upstream
-    assert upstream != "sandbox"  # noqa: S101 - it holds addresses by now
-    limit = settings.listen.failed_auth_per_minute
-    authenticator = authentication.Authenticator(gateway.applications, limit, metrics, seen)
+def _for_clients(
+    state: ServiceState,
+    authenticator: authentication.Authenticator,
+    ids: middleware.RequestIds,
+    seen: SeenRequests,
+) -> middleware.RequestMiddleware:
+    """Build what handles the requests of clients."""
+    gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
     # New with every reload: a cached response knows its client, and is made again from stored results.
     cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
     gateway.on_forgotten = cache.clear
     paths = routing.Routes()
     v3 = v3_routes.V3Routes(gateway, authenticator, cache)
     v3.add_to(paths)
-    service = GraphQLService(gateway, documents.schema(upstream.site))
+    service = GraphQLService(gateway, documents.schema(site))
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
-    served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, upstream.site).request)
+    served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, site).request)
     operators.add_monitoring(paths, state, everything=settings.listen.metrics)
     addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
-    requests = middleware.RequestMiddleware(
-        paths, v3, cache, addresses, metrics=metrics, clock=gateway.clock, ids=ids, seen=seen
+    return middleware.RequestMiddleware(
+        paths, v3, cache, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=ids, seen=seen
     )
-    return ClientHandler(requests, authenticator, cache)
 
 
 async def _retire(replaced: App) -> None:
     """Close an App once the requests that began in it have ended. New ones begin in another one."""
-    while replaced.clients.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+    while replaced.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
         await asyncio.sleep(RETIREMENT_SECONDS)
     await replaced.resources.aclose()
 
