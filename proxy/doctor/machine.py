@@ -91,9 +91,9 @@ async def listening(subject: Subject, _: str) -> str:
     if settings.admin:
         places["admin"] = settings.admin.host, settings.admin.port
         if other := await _another(subject, settings.admin):
-            port = sockets.shown(settings.admin.host, settings.admin.port)
+            place = sockets.shown(settings.admin.host, settings.admin.port)
             advice = f"give one of them another: {sockets.OPERATORS_OPTIONS}"
-            raise Problem(f"{other}, is on the operators' port {port}", advice)
+            raise Problem(f"{other}, is on the operators' port {place}", advice)
     for block, (host, port) in places.items():
         try:
             sockets.check(host, port)
