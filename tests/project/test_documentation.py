@@ -1,4 +1,4 @@
-"""Twelve pages of at most 25,000 words; README in two minutes; each promise of SECURITY.md with tests that exist."""
+"""Twelve pages of at most 25,000 words, a short README, and pages that name only tests and files that exist."""
 
 import re
 
@@ -36,3 +36,11 @@ def test_each_promise_of_security_names_tests_that_exist() -> None:
     assert len(promises) > 40
     assert [line for line, found in zip(promises, tests, strict=True) if not found] == []
     assert [name for found in tests for name in found if not (running.ROOT / "tests" / name).exists()] == []
+
+
+def test_files_that_maintainers_are_sent_to_exist() -> None:
+    pages = [(running.ROOT / name).read_text("utf-8") for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")]
+    named = [name for page in pages for name in re.findall(r"`((?:\w+/)+[\w-]+\.\w+)`", page)]
+    folders = (running.ROOT, running.ROOT / "proxy")
+    assert len(named) > 30
+    assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
