@@ -40,8 +40,3 @@ class SandboxSettings:
     faults: tuple[faults_of.Fault, ...] = ()
     legacy: legacy_service.LegacySettings = field(default_factory=legacy_service.LegacySettings)
     admin_hosts: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        for name in ("token_lifetime", "answer_fields"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}")

@@ -8,7 +8,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from nexar_sandbox.catalog import records as catalog_records
 from nexar_sandbox.design import design_store, samples
@@ -110,7 +110,7 @@ def update_parameters(store: design_store.DesignStore, by: str, project: Record,
 
 def create_job(store: design_store.DesignStore, by: str, fields: Record) -> Record:
     """Create a package or an export of a variant (None: the first), which is complete at once: a ZIP with the bill of
-    materials and the placement as CSV."""
+    materials as CSV."""
     project, name = store.find("projects", fields["projectId"]), fields.pop("variantName")
     variant = next((variant for variant in project["variants"] if name in (None, variant["name"])), None)
     if variant is None:
@@ -122,11 +122,7 @@ def create_job(store: design_store.DesignStore, by: str, fields: Record) -> Reco
 def _zip(store: design_store.DesignStore, project: Record, bom: Record) -> bytes:
     written = io.BytesIO()
     with zipfile.ZipFile(written, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in (
-            (f"{project['name']} {bom['variantName']} BOM.csv", _bom(store, bom)),
-            (f"{project['name']} placement.csv", _placement(store, project)),
-        ):
-            archive.writestr(zipfile.ZipInfo(name, ZIP_TIME), text)
+        archive.writestr(zipfile.ZipInfo(f"{project['name']} {bom['variantName']} BOM.csv", ZIP_TIME), _bom(store, bom))
     return written.getvalue()
 
 
@@ -137,18 +133,8 @@ def _bom(store: design_store.DesignStore, bom: Record) -> str:
         first = next(iter(component["manufacturerParts"]), {"companyName": "", "partNumber": ""})
         fitted = [instance["designator"] for instance in item["bomItemInstances"] if instance["isFitted"]]
         rows.append((" ".join(fitted), len(fitted), component["name"], first["companyName"], first["partNumber"]))
-    return _csv(("Designators", "Quantity", "Component", "Manufacturer", "Part number"), rows)
-
-
-def _placement(store: design_store.DesignStore, project: Record) -> str:
-    (items,) = store.where("items", "projectId", [project["id"]])
-    names = ("designator", "comment", "footprintName", "rotation")
-    return _csv(("Designator", "Comment", "Footprint", "Rotation"), [[item[name] for name in names] for item in items])
-
-
-def _csv(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     text = io.StringIO()
-    csv.writer(text).writerows([head, *rows])
+    csv.writer(text).writerows([("Designators", "Quantity", "Component", "Manufacturer", "Part number"), *rows])
     return text.getvalue()
 
 

@@ -43,14 +43,12 @@ class SignIn:
 @dataclass(frozen=True, slots=True)
 class AccessToken:
     """Claims of an access token. `user` is the id of the user who authorized the application; None: client
-    credentials. Times in seconds since 1970."""
+    credentials. `expires` in seconds since 1970."""
 
     client_id: str
     scopes: tuple[str, ...]
     user: str | None
     jti: str
-    issuer: str
-    issued_at: int
     expires: int
 
 
@@ -144,9 +142,8 @@ class TokenIssuer:
             claims = jwt.decode(
                 token, self.key.public, algorithms=["RS256"], audience=AUDIENCE, options=WITHOUT_TIME_CHECKS
             )
-            names = ("client_id", "scope", "jti", "iss", "nbf", "exp")
-            client_id, scope, jti, issuer, issued_at, expires = (claims[name] for name in names)
-            return AccessToken(client_id, tuple(scope), claims.get("sub"), jti, issuer, issued_at, expires)
+            client_id, scope, jti, expires = (claims[name] for name in ("client_id", "scope", "jti", "exp"))
+            return AccessToken(client_id, tuple(scope), claims.get("sub"), jti, expires)
         except (jwt.InvalidTokenError, ValueError, KeyError, TypeError) as error:
             raise InvalidTokenError(type(error).__name__) from error
 

@@ -63,13 +63,15 @@ class LegacyEndpoints:
 
     def _respond(self, request: web.Request, resolve: Resolver) -> web.Response:
         if len(request.raw_path) > MAX_TARGET:
-            return html_error_page(414)
+            return web.Response(text=pages.gateway_error(414), status=414, content_type="text/html")
         parameters, style = query_string.QueryString(request.raw_path), ResponseStyle()
         try:
             style = response_style(parameters)
-            return success_response(resolve(self._served.caller(parameters), request), style, request)
-        except query_string.LegacyError as why:
-            return error_response(why, style, request)
+            return _response(resolve(self._served.caller(parameters), request), 200, style, request)
+        except query_string.LegacyError as error:
+            name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
+            status = 200 if style.always_ok else error.status
+            return _response({"__class__": name, "message": error.message}, status, style, request)
 
 
 def _of_class(served: service.LegacyService, path: str, name: str) -> dict[str, Resolver]:
@@ -97,27 +99,9 @@ def response_style(parameters: query_string.QueryString) -> ResponseStyle:
     return ResponseStyle(parameters.flag("pretty_print"), callback, parameters.flag("suppress_status_codes"))
 
 
-def success_response(body: dict[str, Any], style: ResponseStyle, request: web.Request) -> web.Response:
-    return _response(_written(body, style), 200, style, request)
-
-
-def error_response(error: query_string.LegacyError, style: ResponseStyle, request: web.Request) -> web.Response:
-    """Return an error response in v3's JSON (§5)."""
-    name = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
-    body = _written({"__class__": name, "message": error.message}, style)
-    return _response(body, 200 if style.always_ok else error.status, style, request)
-
-
-def html_error_page(status: int) -> web.Response:
-    return web.Response(text=pages.gateway_error(status), status=status, content_type="text/html")
-
-
-def _written(body: dict[str, Any], style: ResponseStyle) -> bytes:
+def _response(content: dict[str, Any], status: int, style: ResponseStyle, request: web.Request) -> web.Response:
     """JSON as in recorded bodies: sorted keys, escaped non-ASCII, and an indent of 2, or 4 for pretty_print."""
-    return json.dumps(body, indent=4 if style.pretty else 2, sort_keys=True).encode()
-
-
-def _response(body: bytes, status: int, style: ResponseStyle, request: web.Request) -> web.Response:
+    body = json.dumps(content, indent=4 if style.pretty else 2, sort_keys=True).encode()
     kind = "application/json"
     if style.callback:
         body, kind = b"%s(%s)" % (style.callback.encode(), body), "application/javascript"

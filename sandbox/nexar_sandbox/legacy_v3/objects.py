@@ -15,6 +15,7 @@ from nexar_sandbox.legacy_v3 import (
 )
 
 Object = dict[str, Any]
+_CAD_FORMATS = ("altium", "eagle", "orcad", "kicad")
 _SUFFIXES = {"jpg": "image/jpg", "jpeg": "image/jpg", "png": "image/png", "gif": "image/gif"}
 
 
@@ -130,7 +131,7 @@ class PartObjects:
                 "metadata": {},
                 "attribution": self._company_objects.credited(""),
             }
-            for url in (_downloads(part.cad) if part.cad else ())
+            for url in ((getattr(part.cad, f"download_url_{name}") for name in _CAD_FORMATS) if part.cad else ())
         ]
 
     def _specs(self, part: records.Part) -> Object:
@@ -165,11 +166,6 @@ def _picture(url: str) -> Object | None:
         return None
     mimetype = _SUFFIXES.get(url.rpartition(".")[2].lower(), "image/jpg")
     return {"mimetype": mimetype, "metadata": {"width": None, "height": None}, "__class__": "Asset", "url": url}
-
-
-def _downloads(cad: records.Cad) -> list[str]:
-    formats = [name for name in ("altium", "eagle", "orcad", "kicad") if getattr(cad, f"has_{name}")]
-    return [getattr(cad, f"download_url_{name}") for name in formats]
 
 
 class LegacyObjects:
