@@ -77,8 +77,6 @@ class SandboxApplication:
         self._require_known("flows", self.flows, FLOWS)
         if not self.domains:
             raise ValueError(f"application {self.name}: it needs a domain, {' or '.join(DOMAINS)}")
-        if self.part_limit < 0:
-            raise ValueError(f"application {self.name}: part_limit must not be negative, it is {self.part_limit}")
         for uri in self.redirect_uris:
             if not is_absolute_uri(uri):
                 raise ValueError(f"application {self.name}: {uri!r} is not an absolute URI without a fragment")

@@ -30,16 +30,9 @@ class Exchange:
     def origin(self) -> str:
         return "" if self.request is None else str(self.request.url.origin())
 
-    @property
-    def fault(self) -> faults.RandomFault | None:
-        return self.injected.fault
-
     def record_fault(self, kind: type[faults.Fault]) -> None:
         """Record that a fault took effect."""
         self.journal.record_fault(self.entry, faults.kind_name(kind))
-
-    def record_parts(self, parts: int) -> None:
-        self.journal.record_parts(self.entry, parts)
 
 
 Handler: TypeAlias = Callable[[web.Request, Exchange], Awaitable[web.Response]]
@@ -91,7 +84,7 @@ async def _deliver(request: web.Request, exchange: Exchange, original: web.Respo
     if exchange.injected.delay:
         exchange.record_fault(faults.LatencyFault)
         await asyncio.sleep(exchange.injected.delay)
-    fault = exchange.fault
+    fault = exchange.injected.fault
     if isinstance(fault, TRANSPORT_FAULTS):
         exchange.record_fault(type(fault))
     if isinstance(fault, faults.ResetFault):

@@ -57,9 +57,7 @@ class HomePage:
             return web.Response(body=body, content_type="application/json", headers={"Vary": "Accept"})
         unchanged = self._applications()
         able = (
-            application
-            for application in unchanged
-            if applications.CLIENT_CREDENTIALS in application.flows and applications.SUPPLY_SCOPE in application.scopes
+            each for each in unchanged if applications.CLIENT_CREDENTIALS in each.flows and "supply" in each.domains
         )
         return self.html_pages.render(
             "home.html",

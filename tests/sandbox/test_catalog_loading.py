@@ -31,7 +31,7 @@ def _match(catalog: Any, mpn: Any) -> Any:
 def test_a_users_part_needs_only_a_number_and_a_maker(own: Any) -> None:
     catalog = own({"mpn": "MINE-1", "manufacturer": "370"}, {"mpn": "MINE-2", "manufacturer": "ti"})
     first, second = _match(catalog, "MINE1") + _match(catalog, "MINE2")
-    assert first.manufacturer is second.manufacturer is catalog.company("370")
+    assert first.manufacturer is second.manufacturer is catalog.reference.companies.get("370")
     assert (first.id, second.id) == ("900000001", "900000002")
     assert len(first.v3uid) == 16
     assert first.v3uid != second.v3uid
@@ -44,7 +44,7 @@ def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
     assert first.manufacturer.name == "Acme Parts"
     assert first.manufacturer is second.manufacturer
     assert first.category is second.category
-    assert [one.name for one in catalog.ancestors(first.category.id)] == ["Electronic Parts"]
+    assert [one.name for one in catalog.reference.ancestors(first.category.id)] == ["Electronic Parts"]
     assert catalog.num_parts(first.category.id) == 2
 
 

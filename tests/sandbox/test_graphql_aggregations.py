@@ -74,7 +74,7 @@ async def test_lists_are_complete_or_filtered_by_id_slug_or_path(caller: Sandbox
         ' path: supCategories(paths: ["/electronic-parts"]) { id } }'
     )
     data = response.data
-    assert len(data["all"]) == len(catalog.manufacturers())
+    assert len(data["all"]) == len(catalog.reference.manufacturers)
     assert data["one"] == [{"name": "Texas Instruments", "slug": "/manufacturers/texas-instruments"}]
     assert data["slug"] == [{"id": "370"}]
     assert 0 < len(data["big"]) < len(data["all"])

@@ -51,7 +51,7 @@ def test_a_source_that_is_no_seller_is_recorded_or_gets_its_own_digest() -> None
 def test_a_source_that_is_a_seller_has_its_v3_name_and_uid() -> None:
     catalog = store.open_catalog()
     made = catalog_objects.CompanyObjects(catalog, catalog_objects.LegacyUids())
-    sellers = [*catalog.sellers()]
+    sellers = [*catalog.reference.sellers]
     credited = [made.credited(each.name)["sources"][0] for each in sellers]
     shown = [made.seller(each) for each in sellers]
     assert [(each["uid"], each["name"]) for each in credited] == [(each["uid"], each["name"]) for each in shown]

@@ -67,7 +67,7 @@ class PartsValidator:
             manufacturer=maker.id,
             category=category.id,
             id=line.id or self._free_id(),
-            v3uid=line.v3uid or v3uid(maker.id, line.mpn),
+            v3uid=line.v3uid or hashlib.blake2b(f"{maker.id}|{line.mpn}".encode(), digest_size=8).hexdigest(),
         )
         self._check_specs(complete)
         self._check_sellers(complete)
@@ -84,7 +84,7 @@ class PartsValidator:
             attribute = self._reference.attributes.get(name)
             if attribute is None:
                 raise ValueError(f"specs: there is no attribute {name!r}")
-            if not _fits(attribute, value):
+            if isinstance(value, str) != (attribute.value_type == "text"):
                 raise ValueError(f"specs: {name} takes a {attribute.value_type}, not {value!r}")
 
     def _check_sellers(self, line: records.PartLine) -> None:
@@ -114,12 +114,3 @@ def _resolved(key: str, text: str, find: Callable[[str], R]) -> R:
 def _check_has_text(key: str, text: str) -> None:
     if not matching.normalize(text):
         raise ValueError(f"{key} {text!r} has no letter or digit")
-
-
-def v3uid(maker_id: str, mpn: str) -> str:
-    """A 16-digit hex uid for a part without a recorded one."""
-    return hashlib.blake2b(f"{maker_id}|{mpn}".encode(), digest_size=8).hexdigest()
-
-
-def _fits(attribute: records.CatalogAttribute, value: float | str) -> bool:
-    return isinstance(value, str) == (attribute.value_type == "text")

@@ -265,13 +265,13 @@ class SpecCounts:
     maximum: float | None
 
 
+@dataclass(frozen=True, slots=True)
 class SearchHits:
     """All hits, best first: `parts` are the numbers of their ids, `akas` the alternate MPNs of those that matched by
     one."""
 
-    def __init__(self, parts: Sequence[int], akas: Mapping[int, str] | None = None) -> None:
-        self.parts = parts
-        self._akas = akas or {}
+    parts: Sequence[int]
+    akas: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def hits(self) -> int:
@@ -279,14 +279,14 @@ class SearchHits:
 
     @property
     def ids(self) -> tuple[str, ...]:
-        return tuple(map(str, self.parts))
+        return self.page(0, len(self.parts))
 
     def page(self, start: int, limit: int) -> tuple[str, ...]:
         return tuple(map(str, self.parts[start : start + limit]))
 
     def aka_of(self, id_: str) -> str | None:
         """The alternate MPN by which this part matched; None if it matched otherwise."""
-        return self._akas.get(int(id_))
+        return self.akas.get(int(id_))
 
 
 class CatalogError(ValueError):

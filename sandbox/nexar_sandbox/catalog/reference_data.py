@@ -4,7 +4,6 @@ It grows while the catalog is loaded (a user's file may name new manufacturers a
 afterwards. It holds no parts.
 """
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from nexar_sandbox.catalog import matching, records, units
 
 # Above every real id, so that a new company or category cannot be mistaken for a real one.
 _FIRST_NEW_ID = 990_001
-_NOT_SLUG = re.compile(r"[\W_]+")
 
 
 class ReferenceData:
@@ -41,6 +39,10 @@ class ReferenceData:
         self._children: dict[str, list[str]] = {}
         for category in self.categories.values():
             self._add_child(category)
+
+    @property
+    def manufacturers(self) -> tuple[records.Company, ...]:
+        return tuple(company for company in self.companies.values() if "manufacturer" in company.roles)
 
     def root(self) -> records.Category:
         """The category that is its own parent."""
@@ -106,7 +108,7 @@ def _next_id(used_ids: Iterable[str]) -> str:
 
 
 def _slug(name: str) -> str:
-    return _NOT_SLUG.sub("-", name.lower()).strip("-")
+    return "-".join(matching.words(name)).lower()
 
 
 def read(data: Path) -> ReferenceData:

@@ -39,12 +39,14 @@ def open_catalog(extra: Path | None = None, data: Path = loader.SHIPPED) -> "Cat
 
 
 class Catalog:
-    """Parts with everything about them. Ids are the service's numeric strings."""
+    """Parts with everything about them, by the service's numeric strings. `reference` has companies, categories and
+    attributes."""
 
     def __init__(self, lines: Mapping[int, records.PartLine], reference: reference_data.ReferenceData) -> None:
         connection = self._connection = database.create(lines, reference)
-        self._lines, self._reference = lines, reference
-        self._by_uid = {uid: id_ for id_, line in lines.items() for uid in (line.v3uid, *line.redirected)}
+        self._lines, self.reference = lines, reference
+        self._by_id = {line.id: line for line in lines.values()}
+        self._by_uid = {uid: line.id for line in lines.values() for uid in (line.v3uid, *line.redirected)}
         connection.create_function("median_price", 1, lambda part: pricing.median(self._prices(part)))
         connection.create_function("mean_price", 1, lambda part: pricing.mean(self._prices(part)))
         self._search = search.CatalogSearch(connection, lines, reference)
@@ -67,7 +69,7 @@ class Catalog:
     def part_by_uid(self, v3uid: str) -> records.Part | None:
         """The part with this v3 uid; for a redirected uid its target; None for an unknown one."""
         id_ = self._by_uid.get(v3uid.lower())
-        return None if id_ is None else self._parts(str(id_))
+        return None if id_ is None else self._parts(id_)
 
     def match(self, query: records.MatchQuery, conditions: records.SearchConditions) -> records.SearchHits:
         """SupMultiMatch (contract graphql.md §2.3). Raises ValueError for an empty query and for invalid conditions."""
@@ -96,35 +98,10 @@ class Catalog:
         """The offers of all sellers, including brokers, for the part in `country` (ISO 3166 alpha-2)."""
         return self._sellers(part.id, country)
 
-    def manufacturers(self) -> tuple[records.Company, ...]:
-        return tuple(company for company in self._reference.companies.values() if "manufacturer" in company.roles)
-
-    def sellers(self) -> tuple[records.Company, ...]:
-        return tuple(company for company in self._reference.companies.values() if "seller" in company.roles)
-
-    def categories(self) -> tuple[records.Category, ...]:
-        return tuple(self._reference.categories.values())
-
-    def attributes(self) -> tuple[records.CatalogAttribute, ...]:
-        return tuple(self._reference.attributes.values())
-
-    def company(self, id: str) -> records.Company | None:
-        return self._reference.companies.get(id)
-
-    def category(self, id: str) -> records.Category | None:
-        return self._reference.categories.get(id)
-
-    def ancestors(self, id: str) -> tuple[records.Category, ...]:
-        """From the root down to the parent. KeyError for an unknown id."""
-        return self._reference.ancestors(id)
-
-    def children(self, id: str) -> tuple[records.Category, ...]:
-        return self._reference.children(id)
-
     def num_parts(self, category_id: str) -> int:
         """The number of parts in the category and its descendants. KeyError for an unknown id."""
         counts = self._parts_by_category()
-        return sum(counts[below] for below in self._reference.descendants(category_id))
+        return sum(counts[below] for below in self.reference.descendants(category_id))
 
     def suggest(
         self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
@@ -141,17 +118,17 @@ class Catalog:
     # Counts are over all hits, not over a page: most frequent first, of equal ones that of the lowest part id first.
 
     def manufacturer_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Company, int], ...]:
-        return tuple((self._reference.companies[id_], count) for id_, count in self._counted("maker", hits))
+        return tuple((self.reference.companies[id_], count) for id_, count in self._counted("maker", hits))
 
     def distributor_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Company, int], ...]:
         """Hits by seller; a part counts for each seller that lists it."""
         listings = self._listings()
         totals = Counter(seller for part in sorted(hits.parts) for seller in listings.get(part, ()))
-        return tuple((self._reference.sellers[seller], count) for seller, count in totals.most_common())
+        return tuple((self.reference.sellers[seller], count) for seller, count in totals.most_common())
 
     def category_counts(self, hits: records.SearchHits) -> tuple[tuple[records.Category, int], ...]:
         """Hits by category, without those of its descendants."""
-        return tuple((self._reference.categories[id_], count) for id_, count in self._counted("category", hits))
+        return tuple((self.reference.categories[id_], count) for id_, count in self._counted("category", hits))
 
     def in_stock_counts(self, hits: records.SearchHits) -> tuple[tuple[bool, int], ...]:
         """Hits with and without stock; brokers do not count."""
@@ -164,7 +141,7 @@ class Catalog:
     def spec_counts(self, hits: records.SearchHits, shortname: str) -> records.SpecCounts:
         """Hits by value of one attribute; a hit with several values, such as "I2C, SPI", counts for each. ValueError
         for an unknown shortname."""
-        attribute = self._reference.attributes.get(shortname)
+        attribute = self.reference.attributes.get(shortname)
         if attribute is None:
             raise ValueError(f"there is no attribute {shortname!r}")
         specs = (self._lines[part].specs for part in sorted(hits.parts))
@@ -186,20 +163,15 @@ class Catalog:
             sellers.setdefault(part, []).append(seller)
         return sellers
 
-    def _line(self, id_: str) -> records.PartLine | None:
-        if not (id_.isascii() and id_.isdecimal() and len(id_) < 16):
-            return None
-        return self._lines.get(int(id_))
-
     def _part(self, id_: str) -> records.Part | None:
-        line = self._line(id_)
-        return None if line is None else parts.build(line, self._reference, self._similar(line))
+        line = self._by_id.get(id_)
+        return None if line is None else parts.build(line, self.reference, self._similar(line))
 
     def _seller_offers(self, id_: str, country: str) -> tuple[records.SellerOffers, ...]:
-        line, part = self._line(id_), self._parts(id_)
+        line, part = self._by_id.get(id_), self._parts(id_)
         if line is None or part is None:
             return ()
-        return offers.seller_offers(part, database.offer_terms(line), self._reference.sellers, country)
+        return offers.seller_offers(part, database.offer_terms(line), self.reference.sellers, country)
 
     def _prices(self, part: int) -> list[float]:
         """Prices in USD of the sellers in the US."""

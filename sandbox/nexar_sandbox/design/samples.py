@@ -179,7 +179,7 @@ class _Workspace:
 
     def _components(self, category: str, number: int, used: Counter[str], count: int) -> list[Record]:
         """Components of the category whose path ends with `category`, in each project and sheet others."""
-        found = next(each for each in self._catalog.categories() if each.path.endswith(category))
+        found = next(each for each in self._catalog.reference.categories.values() if each.path.endswith(category))
         inside = catalog_records.SearchConditions((("category_id", (found.id,)),))
         ids = self._catalog.search("", inside).ids
         first = number * 20 + used[category]

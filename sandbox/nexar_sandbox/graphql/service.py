@@ -187,13 +187,13 @@ class QueryService:
         self, token: str | None, document: documents.ParsedDocument, exchange: exchanges.Exchange
     ) -> QueryCaller:
         """Return the caller of the token; without an application for introspection without a valid token."""
-        if isinstance(exchange.fault, faults.InvalidTokenFault):
+        if isinstance(exchange.injected.fault, faults.InvalidTokenFault):
             exchange.record_fault(faults.InvalidTokenFault)
             raise _token_error(False, document)
         expired = False
         try:
             claims = self._tokens.access(token or "")
-            if not isinstance(exchange.fault, faults.ExpiredTokenFault):
+            if not isinstance(exchange.injected.fault, faults.ExpiredTokenFault):
                 application = self._applications.by_client_id(claims.client_id)
                 return QueryCaller(application, claims.user, frozenset(claims.scopes))
             # Revoked, and not only refused, so that the client needs a new one.
@@ -214,10 +214,9 @@ class QueryService:
         """Return the caller without a token, if none is needed: the first user, with the first application for
         supply."""
         user = next((user.id for user in self._settings.users), None)
-        for application in self._applications.all:
-            if applications.SUPPLY_SCOPE in application.scopes:
-                return QueryCaller(application, user, SUPPLY_SCOPES | DESIGN_SCOPES)
-        return QueryCaller(next(iter(self._applications.all), None), user, DESIGN_SCOPES)
+        # Those with supply data first.
+        first = max(self._applications.all, key=lambda each: applications.SUPPLY_SCOPE in each.scopes)
+        return QueryCaller(first, user, DESIGN_SCOPES.union(first.scopes))
 
     def _admit(self, prepared: executor.SupplyExecutor, caller: QueryCaller, exchange: exchanges.Exchange) -> None:
         """Check scopes, quota and the limits of arguments, before any field is resolved. Raises RequestError."""
@@ -267,7 +266,7 @@ class QueryService:
         if resolver_context.application is not None:
             parts = resolver_context.billed_parts(data)
             self._part_usage.record(resolver_context.application.application_id, parts)
-            exchange.record_parts(parts)
+            exchange.journal.record_parts(exchange.entry, parts)
 
 
 def _scope_error(root: executor.RootField, caller: QueryCaller) -> dict[str, Any] | None:

@@ -86,7 +86,7 @@ class CompanyObjects:
         self.credited = lru_cache(maxsize=1024)(self._credited)
         self._sellers = {
             name: seller
-            for seller in catalog.sellers()
+            for seller in catalog.reference.sellers
             for name in (*self.other_names(seller), self.seller_name(seller))
         }
 
@@ -102,7 +102,7 @@ class CompanyObjects:
 
     def category_line(self, category: records.Category) -> list[str]:
         """Return the uids from the root to the category itself."""
-        return [self.category_uid(each) for each in (*self._catalog.ancestors(category.id), category)]
+        return [self.category_uid(each) for each in (*self._catalog.reference.ancestors(category.id), category)]
 
     def _brand(self, company: records.Company) -> Object:
         return {**_named(company), "__class__": "Brand", "uid": self.uids.of("Brand", company.id, company.name)}
@@ -130,9 +130,9 @@ class CompanyObjects:
             "num_parts": self._catalog.num_parts(category.id),
             "ancestor_uids": line,
             "uid": uid,
-            "children_uids": [self.category_uid(child) for child in self._catalog.children(category.id)],
+            "children_uids": [self.category_uid(child) for child in self._catalog.reference.children(category.id)],
             "__class__": "Category",
-            "ancestor_names": [each.name for each in self._catalog.ancestors(category.id)],
+            "ancestor_names": [each.name for each in self._catalog.reference.ancestors(category.id)],
         }
 
     def _credited(self, name: str) -> Object:

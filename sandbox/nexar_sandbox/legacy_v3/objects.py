@@ -27,7 +27,7 @@ class PartObjects:
         market: catalog_objects.OfferObjects,
     ) -> None:
         self._catalog, self._company_objects, self._market = catalog, company_objects, market
-        self._sellers = tuple(map(company_objects.seller_name, catalog.sellers()))
+        self._sellers = tuple(map(company_objects.seller_name, catalog.reference.sellers))
         self._fields: dict[str, Callable[[records.Part], Any]] = {
             "short_description": lambda part: part.short_description,
             "descriptions": self._descriptions,
@@ -174,7 +174,7 @@ class LegacyObjects:
     def __init__(self, catalog: store.Catalog) -> None:
         self._catalog = catalog
         self._companies = catalog_objects.CompanyObjects(catalog, catalog_objects.LegacyUids())
-        self.spec_names = spec_names.SpecNames(catalog.attributes())
+        self.spec_names = spec_names.SpecNames(catalog.reference.attributes.values())
         fields = part_search.PartFields(catalog, self._companies, self.spec_names)
         self.search = part_search.PartSearch(catalog, fields)
         self.parts = PartObjects(catalog, self._companies, catalog_objects.OfferObjects(self._companies))
@@ -193,13 +193,13 @@ class LegacyObjects:
         company_objects, catalog = self._companies, self._catalog
         return {
             "Brand": listing.LegacyListing(
-                (company_objects.brand(each), each.aliases, ()) for each in catalog.manufacturers()
+                (company_objects.brand(each), each.aliases, ()) for each in catalog.reference.manufacturers
             ),
             "Seller": listing.LegacyListing(
                 (company_objects.seller(each), each.aliases, company_objects.other_names(each))
-                for each in catalog.sellers()
+                for each in catalog.reference.sellers
             ),
             "Category": listing.LegacyListing(
-                (company_objects.category(each), (), ()) for each in catalog.categories()
+                (company_objects.category(each), (), ()) for each in catalog.reference.categories.values()
             ),
         }

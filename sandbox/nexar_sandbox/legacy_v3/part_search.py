@@ -28,7 +28,7 @@ class PartFields:
         names: spec_names.SpecNames,
     ) -> None:
         self._catalog, self._company_objects, self._names = catalog, company_objects, names
-        self._places = {seller.id: place for place, seller in enumerate(catalog.sellers())}
+        self._places = {seller.id: place for place, seller in enumerate(catalog.reference.sellers)}
         self._fields = {**self._of_companies(), **self._of_offers(), **_TEXTS}
 
     def of(self, name: str) -> SearchField:

@@ -28,12 +28,6 @@ class LegacySettings:
     apikeys: tuple[str, ...] = (DEFAULT_APIKEY,)
     requests_per_second: int | None = 3
 
-    def __post_init__(self) -> None:
-        if not self.apikeys or not all(self.apikeys) or len(set(self.apikeys)) != len(self.apikeys):
-            raise ValueError("API keys of the old service must be some, not empty and each there once")
-        if self.requests_per_second is not None and self.requests_per_second < 1:
-            raise ValueError(f"requests_per_second must be 1 or more, or None, not {self.requests_per_second}")
-
     def __repr__(self) -> str:
         return f"LegacySettings({len(self.apikeys)} apikeys, requests_per_second={self.requests_per_second})"
 

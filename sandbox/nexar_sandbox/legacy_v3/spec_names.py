@@ -240,9 +240,8 @@ def _bounds(attribute: records.CatalogAttribute, criterion: criteria.Criterion) 
 
 def _choices(spec: records.CatalogSpec) -> list[str]:
     """Return a number as v3 wrote it, or each text of a list."""
-    if spec.attribute.value_type == "number":
-        return [number(spec.attribute, float(spec.si_value))]
-    return list(dict.fromkeys(map(str.strip, spec.value.split(","))))
+    texts = dict.fromkeys(map(str.strip, spec.value.split(",")))
+    return values(spec) if spec.attribute.value_type == "number" else list(texts)
 
 
 def _folded(text: str) -> str:

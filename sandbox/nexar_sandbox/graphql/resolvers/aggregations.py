@@ -116,15 +116,14 @@ def applied_category(result: context.SupPartResultSet, info: context.Info) -> re
     category_ids = dict(result.conditions.filters).get("category_id", ())
     if len(category_ids) != 1:
         return None
-    by_id = info.context.catalog.category(category_ids[0])
-    name = matching.normalize(category_ids[0])
-    named = [category for category in info.context.catalog.categories() if matching.normalize(category.name) == name]
-    return by_id or (named[0] if len(named) == 1 else None)
+    categories, name = info.context.catalog.reference.categories, matching.normalize(category_ids[0])
+    named = [category for category in categories.values() if matching.normalize(category.name) == name]
+    return categories.get(category_ids[0]) or (named[0] if len(named) == 1 else None)
 
 
 def applied_filters(result: context.SupPartResultSet, info: context.Info) -> Buckets:
-    attributes = {attribute.shortname: attribute.name for attribute in info.context.catalog.attributes()}
-    names = {**attributes, **FILTER_NAMES}
+    attributes = info.context.catalog.reference.attributes
+    names = {**{name: attribute.name for name, attribute in attributes.items()}, **FILTER_NAMES}
     return [
         {
             "shortname": key,
@@ -137,12 +136,12 @@ def applied_filters(result: context.SupPartResultSet, info: context.Info) -> Buc
 
 
 def _display(key: str, value: str, info: context.Info) -> str:
-    catalog = info.context.catalog
+    reference = info.context.catalog.reference
     named: records.Company | records.Category | None = None
     if key in ("manufacturer_id", "distributor_id"):
-        named = catalog.company(value)
+        named = reference.companies.get(value)
     elif key == "category_id":
-        named = catalog.category(value)
+        named = reference.categories.get(value)
     return named.name if named else value
 
 
@@ -157,7 +156,7 @@ def listed_manufacturers(
     minNumberOfActiveParts: int | None = None,  # noqa: N803 (the schema's argument name)
 ) -> list[records.Company]:
     """Makers. A part is active unless it is at the end of its life."""
-    selected = select(info.context.catalog.manufacturers(), "slug", ids, slugs)
+    selected = select(info.context.catalog.reference.manufacturers, "slug", ids, slugs)
     least = minNumberOfActiveParts or 0
     if least <= 0:
         return selected
@@ -178,7 +177,7 @@ def _active_parts(catalog: store.Catalog) -> Counter[str]:
 def listed_sellers(
     _root: None, info: context.Info, ids: list[str] | None = None, slugs: list[str] | None = None
 ) -> list[records.Company]:
-    return select(info.context.catalog.sellers(), "slug", ids, slugs)
+    return select(info.context.catalog.reference.sellers, "slug", ids, slugs)
 
 
 def select(listed: Iterable[_Listed], key: str, ids: list[str] | None, keys: list[str] | None) -> list[_Listed]:
@@ -199,11 +198,11 @@ RESOLVERS: dict[str, GraphQLFieldResolver] = {
     "Query.supManufacturers": listed_manufacturers,
     "Query.supSellers": listed_sellers,
     "Query.supCategories": lambda _, info, ids=None, paths=None: select(
-        info.context.catalog.categories(), "path", ids, paths
+        info.context.catalog.reference.categories.values(), "path", ids, paths
     ),
-    "Query.supAttributes": lambda _, info: info.context.catalog.attributes(),
-    "SupCategory.ancestors": lambda category, info: info.context.catalog.ancestors(category.id),
-    "SupCategory.children": lambda category, info: info.context.catalog.children(category.id),
+    "Query.supAttributes": lambda _, info: [*info.context.catalog.reference.attributes.values()],
+    "SupCategory.ancestors": lambda category, info: info.context.catalog.reference.ancestors(category.id),
+    "SupCategory.children": lambda category, info: info.context.catalog.reference.children(category.id),
     "SupCategory.numParts": lambda category, info: info.context.catalog.num_parts(category.id),
     "SupCategory.relevantAttributes": relevant_attributes,
     "SupPartResultSet.specsViewAttributeGroups": attribute_groups,
