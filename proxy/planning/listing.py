@@ -53,7 +53,8 @@ class Listing:
         on record.
         """
         self._entries = list(_entries(records, to_v3, table))
-        self.skipped = len(records) - len(self._entries)
+        self.records = [entry.record for entry in self._entries]
+        self.skipped = len(records) - len(self.records)
         if records and not self._entries:
             raise ValueError("no record can be translated")
         self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}

@@ -7,6 +7,7 @@ import asyncio
 import difflib
 import itertools
 import math
+import re
 import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -80,10 +81,15 @@ class PartSource:
         """Say which distributors (names or ids) and which specs the service does not have. Costs nothing."""
         sellers: list[str] = []
         if distributors:
-            listed = (await self._list("Seller")).ids
-            known = [(uid, name) for name, ids in listed.items() for uid in ids]
-            missing = [name for name in sorted(distributors) if not any(is_named(name, *seller) for seller in known)]
-            sellers = [f"no distributor is called {_with_nearest(name, name, listed)}" for name in missing]
+            # Their own names: an offer has no other, such as that of v3.
+            known = {record.id: record.name for record in (await self._list("Seller")).records}
+            missing = [
+                name for name in sorted(distributors) if not any(is_named(name, *each) for each in known.items())
+            ]
+            sellers = [
+                f"no distributor{_or_currency(name)} is called {_with_nearest(name, name, known.values())}"
+                for name in missing
+            ]
         if not specs:
             return sellers, []
         tables = (await self._list(ATTRIBUTES)).specs
@@ -220,6 +226,11 @@ class _Repeats:
             unsent, self.seconds = [], 0.0
         self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
         return unsent
+
+
+def _or_currency(name: str) -> str:
+    """Return words for what may have been meant as a currency, as in `price:XYZ`."""
+    return ", and no currency of ISO 4217," if re.fullmatch("[A-Za-z]{3}", name.partition(":")[0].strip()) else ""
 
 
 def _with_nearest(name: str, key: str, known: Iterable[str]) -> str:
