@@ -3,7 +3,7 @@ and has what outlives a configuration."""
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple
 
@@ -29,6 +29,9 @@ RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application st
 MEASURE_SECONDS = 1.0  # between two measurements of the process
 # People and programs that watch; requests under way have a second when the service stops.
 OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
+
+# Adds a page to the routes of clients.
+Mount = Callable[[routing.Routes, authentication.Authenticator, gateways.Gateway], None]
 
 log = structlog.get_logger()
 
@@ -57,9 +60,9 @@ class Service:
 
     app: App
 
-    def __init__(self, core: ProcessState) -> None:
+    def __init__(self, core: ProcessState, mounts: Sequence[Mount]) -> None:
         self.url = self.operators_url = ""
-        self._core = core
+        self._core, self._mounts = core, mounts
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
@@ -85,7 +88,7 @@ class Service:
             authenticator = authentication.Authenticator(gateway.applications, limit, gateway.metrics, self._seen)
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
-            requests = _for_clients(state, authenticator, self._ids, self._seen)
+            requests = _for_clients(state, authenticator, self._ids, self._seen, self._mounts)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
@@ -134,6 +137,7 @@ def _for_clients(
     authenticator: authentication.Authenticator,
     ids: middleware.RequestIds,
     seen: SeenRequests,
+    mounts: Sequence[Mount],
 ) -> middleware.RequestMiddleware:
     """Build what handles the requests of clients."""
     gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
@@ -148,6 +152,8 @@ def _for_clients(
     served.add_to(paths)
     served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, site).request)
     operators.add_monitoring(paths, state, everything=settings.listen.metrics)
+    for mount in mounts:
+        mount(paths, authenticator, gateway)
     addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
     return middleware.RequestMiddleware(
         paths, v3, cache, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=ids, seen=seen
@@ -169,10 +175,11 @@ async def serving(
     clock: clocks.Clock | None = None,
     name: str = "",
     ended: Sequence[str] = (),
+    mounts: Sequence[Mount] = (),
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end. Raises ConfigError and MappingError."""
+    has to end; `mounts` add pages to its routes. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
@@ -180,7 +187,7 @@ async def serving(
             stack.enter_context(each)
         state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
-        service = Service(core)
+        service = Service(core, mounts)
         service.recorder.start()
         stack.push_async_callback(service.recorder.close)
         stack.callback(core.metrics.flush)

@@ -37,7 +37,7 @@ _ENDPOINTS = {
     for endpoint in ENDPOINTS
     for prefix in PREFIXES
     for slash in ("", "/")
-} | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER) for slash in ("", "/")}
+} | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER, "/sheet") for slash in ("", "/")}
 
 
 class FailureDetail(msgspec.Struct, frozen=True):

@@ -35,13 +35,14 @@ log = structlog.get_logger()
 
 
 class Place(NamedTuple):
-    """Place of a process: its number among the workers, its sockets, its name among all processes of the store, and
-    those of predecessors that have died."""
+    """Place of a process: its number among the workers, its sockets, its name among all processes of the store,
+    those of predecessors that have died, and what adds pages to its routes."""
 
     number: int
     opened: sockets.WorkerSockets
     name: str = ""
     ended: Sequence[str] = ()
+    mounts: Sequence[app.Mount] = ()
 
 
 Main = Callable[[Place, config.Config, socket.socket], None]  # what a process does with its pipe
@@ -123,7 +124,8 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    async with app.serving(settings, place.opened, name=place.name, ended=place.ended) as service:
+    serving = app.serving(settings, place.opened, name=place.name, ended=place.ended, mounts=place.mounts)
+    async with serving as service:
         gc.freeze()  # a full collection would stop the event loop, and find nothing
         following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())

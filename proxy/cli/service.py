@@ -3,6 +3,7 @@
 It imports nothing that reads options (proxy/__main__.py).
 """
 
+import importlib
 import importlib.util
 import json
 import os
@@ -23,6 +24,7 @@ from proxy.config import loader
 from proxy.kit import shipped, wording
 
 SANDBOX_HOST = "127.0.0.1"
+SHEET_PAGE = "proxy.tools.sheet.page"  # of `listen.sheet`; nothing else of the service names a tool
 
 logger = structlog.get_logger()
 
@@ -64,9 +66,9 @@ class Service:
         for file in loader.exposed(self._file):
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
-        children = [
-            worker.Child(worker.Place(number, each), run_worker) for number, each in enumerate(self._workers, 1)
-        ]
+        mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
+        places = [worker.Place(number, each, mounts=mounts) for number, each in enumerate(self._workers, 1)]
+        children = [worker.Child(place, run_worker) for place in places]
         if self._sandbox is not None:
             children.append(worker.Child(worker.Place(0, self._sandbox), _run_sandbox))
         return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
@@ -108,7 +110,8 @@ class Service:
         """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
         if self._sandbox is not None:
             settings = embedded.connected(settings, self._sandbox_url)
-        if settings.store.reveal() == "memory:" and len(self._workers) > 1:
+        is_shared = len(self._workers) > 1 or settings.listen.sheet
+        if settings.store.reveal() == "memory:" and is_shared:
             settings = replace(settings, store=config.StoreUrl(f"sqlite:{self._folder / 'state.sqlite'}"))
         return settings
 

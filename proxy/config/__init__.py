@@ -83,6 +83,7 @@ class ListenSettings(Settings, frozen=True):
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
     metrics: Flag = False
+    sheet: Flag = False
 
 
 class AdminSettings(Settings, frozen=True):

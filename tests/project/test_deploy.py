@@ -141,7 +141,8 @@ def test_containers_start_and_are_healthy(
 def test_what_stands_before_the_service_passes_public_paths_only(
     processes: running.Processes, sandbox: running.Sandbox, needs_program: Needs, name: str
 ) -> None:
-    service, folder, site = processes.service(_configuration(sandbox)), processes.new_folder(), running.free_port()
+    text = f"listen: {{sheet: true}}\n{_configuration(sandbox)}"
+    service, folder, site = processes.service(text), processes.new_folder(), running.free_port()
     authority, address = certificates.CertificateAuthority(folder), service.url.removeprefix("http://")
     certificate, key = map(str, authority.issue(name))
     url, trust = f"https://127.0.0.1:{site}", ssl.create_default_context(cafile=str(authority.ca_file))
@@ -161,6 +162,8 @@ def test_what_stands_before_the_service_passes_public_paths_only(
     passed = {path: _status(url + path, body, trust) for path, body in PUBLIC.items()}
     assert passed == {path: _status(service.url + path, body) for path, body in PUBLIC.items()}
     assert list(passed.values()) == [200] * 6 + [400]
+    assert _status(f"{url}/sheet", None, trust) == 200
+    assert _status(f"{url}/sheet", b" " * 2**21, trust) == 200  # a list of 2 MiB arrives
     assert {_status(url + path, None, trust) for path in ("/", "/healthz", "/metrics", "/graphql2")} == {404}
 
 

@@ -83,6 +83,14 @@ class LeftOut(msgspec.Struct, frozen=True):
         return self.reason not in NO_LINES
 
 
+class NoNumbersError(errors.SheetError):
+    """No column has part numbers, or the named ones are not there; `headings` of `row` may be named."""
+
+    def __init__(self, message: str, row: int, headings: Sequence[str]) -> None:
+        super().__init__(message)
+        self.row, self.headings = row, headings
+
+
 class PartsList(NamedTuple):
     """What was read. `cells`: those of each line's row; `problems`: what is not understood, or contradicts."""
 
@@ -125,7 +133,7 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
             raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
     found = find_header(filled, reading)
     if found is None:
-        raise errors.SheetError(_no_column(filled, reading, place))
+        raise _no_column(filled, reading, place)
     index, columns, _ = found
     return _Reader(filled, index, columns, reading, is_csv=is_csv).read()
 
@@ -156,17 +164,17 @@ def _named_columns(cells: Sequence[str], named: Mapping[str, Sequence[str]]) -> 
     return {role: [own.index(plain(name)) for name in names] for role, names in named.items()}
 
 
-def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> str:
-    """List the headings that are there, because the missing one may be among them under another name."""
+def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> errors.SheetError:
+    """Name the headings that are there, because the missing one may be among them under another name."""
     if not filled:
-        return f"{place}: is empty"
+        return errors.SheetError(f"{place}: is empty")
     texts = [(number, [text_of(cell).strip() for cell in row]) for number, row in filled[: bom_columns.HEADER_ROWS]]
-    number, row = max(texts, key=lambda each: sum(map(bool, each[1])))
-    there = ", ".join(f"{column_name(index)} {cell[:NAME_MAX]!r}" for index, cell in enumerate(row) if cell)
+    number, headings = max(texts, key=lambda each: sum(map(bool, each[1])))
+    there = ", ".join(f"{column_name(at)} {cell[:NAME_MAX]!r}" for at, cell in enumerate(headings) if cell)
     what = "no column of part numbers; --read mpn=NAME names one by its heading"
     if reading.named:
         what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
-    return f"{place}: {what}; the columns of row {number} are {there}"
+    return NoNumbersError(f"{place}: {what}; the columns of row {number} are {there}", number, headings)
 
 
 class _Reader:

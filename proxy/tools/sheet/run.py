@@ -47,7 +47,8 @@ async def _run(options: FillOptions) -> int:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
         data = files.read(options.file)
-        table, job = opened(options, wanted, data, folder)
+        table = open_table(options, data, folder)
+        job = _job(options, wanted, table)
         files.check_folder(options.file)
         source, login, free = await _source(options, job, stack, clock)
         await check_names(source, job, wanted)
@@ -77,23 +78,30 @@ async def _run(options: FillOptions) -> int:
         return _exit_code(counts)
 
 
-def opened(options: FillOptions, wanted: Wanted, data: bytes, folder: Path) -> tuple[Table, Job]:
-    """Return the file, and the job that fills it; `folder` is for a copy. Raises SheetError."""
-    path, (reading, sheet) = options.file, options.reading()
-    table: Table = WorkbookFile(path, data, folder) if options.is_workbook else CsvFile(path, data)
-    if isinstance(table, WorkbookFile) and options.columns is None:
-        calls, problems = table.calls()
-        if not calls:
-            why = problems[0] if problems else "no formula has a function of the add-in"
-            raise errors.SheetError(f"{path}: {why}; to add columns to a parts list, use --columns")
-        job: Job = FormulaJob(str(path), calls, problems, login_optional=options.api_key is not None)
+def open_table(options: FillOptions, data: bytes, folder: Path) -> Table:
+    """Return the file; `folder` is for a copy. Raises SheetError."""
+    return WorkbookFile(options.file, data, folder) if options.is_workbook else CsvFile(options.file, data)
+
+
+def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
+    """Return the job that adds columns to a list. Raises SheetError."""
+    reading, sheet = options.reading()
+    if isinstance(table, CsvFile):
+        found = lines.read(table.rows(), reading, str(table.path), is_csv=True)
     else:
-        is_csv = isinstance(table, CsvFile)
-        rows = table.rows() if isinstance(table, CsvFile) else table.rows(reading, sheet)
-        place = str(path) if isinstance(table, CsvFile) else f"{path}, sheet {table.sheet!r}"
-        found = lines.read(rows, reading, place, is_csv=is_csv)
-        job = ListJob(found, wanted, reading.boards or 1)
-    return table, job
+        rows = table.rows(reading, sheet)
+        found = lines.read(rows, reading, f"{table.path}, sheet {table.sheet!r}", is_csv=False)
+    return ListJob(found, wanted, reading.boards or 1)
+
+
+def _job(options: FillOptions, wanted: Wanted, table: Table) -> Job:
+    if not isinstance(table, WorkbookFile) or options.columns is not None:
+        return list_job(options, wanted, table)
+    calls, problems = table.calls()
+    if not calls:
+        why = problems[0] if problems else "no formula has a function of the add-in"
+        raise errors.SheetError(f"{table.path}: {why}; to add columns to a parts list, use --columns")
+    return FormulaJob(str(table.path), calls, problems, login_optional=options.api_key is not None)
 
 
 def _say_opened(options: FillOptions, table: Table, job: Job) -> None:

@@ -31,12 +31,17 @@ def say_recognized(found: PartsList) -> None:
         spending.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
     if found.columns.from_values:
         spending.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
+    say_some("left out", left_out(found))
+    say_some("not understood", found.problems)
+
+
+def left_out(found: PartsList) -> list[str]:
+    """Return why rows are left out, and which."""
     reasons: dict[str, list[str]] = {}
     for each in found.left_out:
         reasons.setdefault(each.reason, []).append(str(each.row))
     rows = {why: ", ".join(own[:SHOWN_MAX]) + (" …" if len(own) > SHOWN_MAX else "") for why, own in reasons.items()}
-    say_some("left out", [f"{counted(len(reasons[why]), 'row')}, {why}: {shown}" for why, shown in rows.items()])
-    say_some("not understood", found.problems)
+    return [f"{counted(len(reasons[why]), 'row')}, {why}: {shown}" for why, shown in rows.items()]
 
 
 def say_some(label: str, messages: Sequence[str]) -> None:

@@ -15,11 +15,14 @@ import yarl
 from aiohttp import web
 from selenium import webdriver
 from support import running_proxy, scripted_upstream, served
+from support.running_commands import start_command
 from together.browser.background import Background
 from together.browser.console import read_console
 
 import nexar_sandbox
 from proxy import config
+
+__all__ = ["start_command"]
 
 PAGES = Path(__file__).parent / "pages"
 PATIENCE = 20  # seconds for one page

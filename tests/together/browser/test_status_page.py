@@ -13,6 +13,7 @@ from support.running_admin import AdminClient
 from together.browser.background import Background
 from together.browser.console import read_console
 from together.browser.contrast import PALE
+from together.browser.layout import BEYOND, WIDTHS, set_width
 from together.environment import target
 
 import nexar_sandbox
@@ -24,14 +25,6 @@ from proxy.store.protocol import CLIENT, FAILURE, UNKNOWN_KEY, Account
 NOW = clock.ManualClock().now()  # 14 November 2023
 DAY = int(NOW // 86_400)
 TRAP = "<script>window.hacked = 1</script><img src=x onerror=hacked()> " + "x" * 150
-WIDTHS = (390, 1180, 1900)
-# Elements that one has to scroll sideways for.
-BEYOND = """
-const root = document.documentElement, right = (each) => each.getBoundingClientRect().right;
-const shown = [...document.querySelectorAll("body *")].filter((each) => each.checkVisibility());
-const beyond = shown.filter((each) => right(each) > root.clientWidth + 1);
-return [root.scrollWidth - root.clientWidth, ...beyond.map((each) => each.outerHTML.slice(0, 200))].filter(Boolean);
-"""
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +77,7 @@ async def _use(admin: AdminClient) -> None:
 
 
 def open_page(browser: Chrome, admin: AdminClient, width: int, more: str = "") -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    set_width(browser, width)
     browser.get(f"{admin.url}/status{more}")
 
 

@@ -1,0 +1,141 @@
+"""The page `/sheet` of the service: a purchaser drops a parts list, sees what it costs at most, and gets it filled.
+
+Each list is read and filled by a process of its own (page_process.py), which runs the command's code on the store and
+with the limits of the service. Its lines of JSON are passed on as they come. Nothing is kept beyond the run: the
+browser has the file, and sends it again to be filled.
+"""
+
+import asyncio
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote
+
+import msgspec
+from aiohttp import hdrs, web
+from msgspec import Meta
+
+import proxy
+from proxy import config, errors, metrics
+from proxy.gateway.core import Gateway
+from proxy.tools.sheet.columns import KINDS
+from proxy.web import pages, routing
+from proxy.web.authentication import Authenticator
+from proxy.web.bodies import RequestBodies
+
+PATH = "/sheet"
+FILE_BYTES = 8_388_608
+RUNS_MAX, RETRY_SECONDS = 3, 5  # processes of a worker at once
+RUN_SECONDS, STOP_SECONDS = 3600.0, 60.0  # of a run, and after that for what it has in flight
+FAILED = "the list takes too much time or memory: split it, or save it as CSV"
+HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+FOLDER = Path(__file__).parent
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Parameters of a request: options of the command, and the name of the file. Without a budget nothing is
+    fetched."""
+
+    name: str = ""
+    columns: str = ""
+    read: list[str] = []
+    boards: Annotated[int, Meta(ge=1, le=1_000_000)] | None = None
+    budget: Annotated[int, Meta(ge=0, le=config.PARTS_MAX)] | None = None
+
+
+Task = tuple[config.Config, str, Asked, bytes]  # of a process, with the API key and the file
+
+
+def mount(routes: routing.Routes, authenticator: Authenticator, gateway: Gateway) -> None:
+    """Serve the page."""
+    page = SheetPage(authenticator, gateway)
+    routes.add(PATH, page.show, *routing.READ)
+    routes.add(PATH, page.run, hdrs.METH_POST)
+
+
+class SheetPage:
+    """Handlers of the page."""
+
+    def __init__(self, authenticator: Authenticator, gateway: Gateway) -> None:
+        self._authenticator = authenticator
+        self._gateway = gateway
+        self._bodies = RequestBodies()
+        self._running = 0
+        template = pages.Template(FOLDER / "sheet.html.j2", (FOLDER / "sheet.js").read_text(encoding="utf-8"))
+        self._page, self._policy = template.render(kinds=KINDS, file_bytes=FILE_BYTES), template.policy
+
+    async def show(self, _: web.BaseRequest) -> web.Response:
+        headers = {hdrs.CONTENT_SECURITY_POLICY: self._policy, hdrs.CACHE_CONTROL: "no-cache"}
+        return web.Response(text=self._page, content_type="text/html", headers=headers)
+
+    async def run(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Read or fill the file in the body. Its API key is the header `token`, percent-encoded."""
+        apikey, query = unquote(request.headers.get("token", "")), request.rel_url.query
+        client = self._authenticator.client(request, apikey)
+        request[routing.STATE].client = client
+        if refusal := client.refusal(self._gateway.clock.now()):
+            raise refusal
+        self._gateway.admit(client)
+        try:
+            asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)
+        except msgspec.ValidationError as error:
+            raise errors.BadRequest(str(error)) from error
+        if self._running >= RUNS_MAX:
+            raise errors.TooManyConnections("other lists are being read; try again soon", retry_after=RETRY_SECONDS)
+        self._running += 1
+        try:
+            data = await self._bodies.read(request, FILE_BYTES)
+            return await _passed_on(request, (self._gateway.settings, apikey, asked, data))
+        finally:
+            self._running -= 1
+
+
+async def _passed_on(request: web.BaseRequest, task: Task) -> web.StreamResponse:
+    """Start the process, and pass on its lines. A client that leaves stops it."""
+    response = web.StreamResponse(headers=HEADERS)
+    await response.prepare(request)
+    with suppress(ConnectionError), tempfile.TemporaryDirectory(prefix="v3bridge-") as folder:
+        async with _process(task, folder) as process:
+            while piece := await process.stdout.read(2**16) if process.stdout else b"":
+                await response.write(piece)
+            if await process.wait():
+                await response.write(b"\n" + msgspec.json.encode({"error": FAILED}) + b"\n")
+    return response
+
+
+@asynccontextmanager
+async def _process(task: Task, folder: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run the process of a list, in a folder for its files; stop it at the end of the block. What it has in flight is
+    paid for, so it is waited for."""
+    environment = os.environ | {"PYTHONPATH": str(Path(proxy.__file__).parents[1])}
+    environment.pop(metrics.FOLDER, None)  # workers are measured, and not what they start
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "proxy.tools.sheet.page_process"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        cwd=folder,
+        env=environment,
+    )
+    kill = asyncio.get_running_loop().call_later(RUN_SECONDS, process.terminate)
+    try:
+        if process.stdin is not None:
+            with suppress(ConnectionError):  # it has ended already: its exit code says so
+                process.stdin.write(pickle.dumps(task))
+                await process.stdin.drain()
+            process.stdin.close()
+        yield process
+    finally:
+        kill.cancel()
+        if process.returncode is None:  # of one that has ended the signal would take the exit code away
+            process.terminate()
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await process.wait()
+        except TimeoutError:
+            process.kill()
+            await process.wait()

@@ -1,0 +1,107 @@
+"""The process of a list of the page: a task on standard input, what it finds and does on standard output, a line of
+JSON each. Its time and memory are bounded: a hostile file can only end it."""
+
+import base64
+import pickle
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import typer
+
+from proxy import config, errors, log
+from proxy.kit.clock import SystemClock
+from proxy.tools import event_loop
+from proxy.tools.sheet import fetching, files, run, summary
+from proxy.tools.sheet.lines import NoNumbersError, column_name
+from proxy.tools.sheet.list_job import ListJob
+from proxy.tools.sheet.options import FillOptions
+from proxy.tools.sheet.page import Asked, Task
+from proxy.tools.sheet.run import Table
+from proxy.tools.sheet.source import open_source
+from proxy.tools.sheet.workbook import WorkbookFile
+
+CPU_SECONDS = 300
+MEMORY_MAX = 1 << 30  # bytes of address space
+SHOWN_MAX = 200  # messages of one kind
+
+
+def main() -> None:
+    """Do the task."""
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 1))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_MAX, MEMORY_MAX))
+    task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the service
+    log.configure(task[0].log.level, task[0].log.format, sys.stderr)
+    try:
+        event_loop.run(_do(*task))
+    except errors.BridgeError as error:
+        _say(error=error.message)
+    except typer.BadParameter as error:
+        _say(error=error.message)
+    except ModuleNotFoundError as error:
+        _say(error=f"workbooks cannot be read here: {error.name} is not installed; save the list as CSV")
+
+
+def _say(**event: Any) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(event) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -> None:
+    stop = event_loop.stop_on_signal()
+    file = Path(Path(asked.name.replace("\\", "/")).name or "list.csv")
+    options = FillOptions(file=file, columns=asked.columns, boards=asked.boards, read=asked.read)
+    wanted = options.wanted()
+    table = run.open_table(options, data, Path.cwd())
+    try:
+        job = run.list_job(options, wanted, table)
+    except NoNumbersError as error:
+        _say(recognized=_recognized(table, error.row, error.headings, {}))
+        raise errors.SheetError("no column has part numbers: choose yours below") from error
+    found = job.found
+    _say(recognized=_recognized(table, found.header_row, found.headings, found.columns.roles))
+    _say(notes=[f"left out: {each}" for each in summary.left_out(found)] + [*found.problems[:SHOWN_MAX]])
+    async with open_source(settings, SystemClock(), apikey=apikey) as source:
+        await run.check_names(source, job, wanted)
+        cost = await source.estimate(job.needed())
+        await fetching.add_stored(job, source)
+        _say(cost=cost._asdict() | {"lines": job.lines, "most": job.worst_case})
+        if asked.budget is None:
+            return
+        queries = len(job.needed())
+
+        def tell(results: int) -> None:
+            _say(progress={"done": results, "of": max(results, queries), "parts": source.parts_spent})
+
+        end = await fetching.fetch(job, source, stop, budget=asked.budget, tell=tell)
+        target = Path(f"filled{file.suffix}")
+        run.saving(table, job)(target)
+        result = {"name": f"{file.stem}.filled{file.suffix}", "file": base64.b64encode(files.read(target)).decode()}
+        _say(result=result | _summary(job) | {"parts": source.parts_spent, "stopped": end.stopped})
+
+
+def _recognized(table: Table, row: int, headings: Sequence[str], roles: Mapping[int, str]) -> dict[str, Any]:
+    """Return what a person is to confirm: the sheet, the row of the headings, and the role of each column."""
+    sheets, sheet = (table.sheets, table.sheet) if isinstance(table, WorkbookFile) else ([], "")
+    columns = [(column_name(at), heading, roles.get(at, "")) for at, heading in enumerate(headings) if heading]
+    return {"sheets": sheets, "sheet": sheet, "header_row": row, "columns": columns}
+
+
+def _summary(job: ListJob) -> dict[str, Any]:
+    """Return what a person wants to know of the filled list."""
+    totals = [
+        (each.distributor, str(each.lines), "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()
+    ]
+    return {
+        "outcome": ", ".join(f"{number} {outcome}" for outcome, number in job.counts().items() if number),
+        "totals": totals,
+        "changed": job.changed[:SHOWN_MAX],
+        "reasons": [f"{number} × {reason}" for reason, number in job.reasons.most_common()] + job.notes[:SHOWN_MAX],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""The page for parts lists in a browser: the sample and a messy list are filled, and cost what the page has said."""
+
+import csv
+import json
+import re
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import Select, WebDriverWait
+from support.running_commands import ROOT, Start
+from together.browser.console import read_console
+from together.browser.contrast import PALE
+from together.browser.layout import BEYOND, WIDTHS, set_width
+
+CONFIG = """
+listen: {{port: 0, sheet: true}}
+admin: {{port: 0}}
+upstream: sandbox
+applications: {{shop: {{apikeys: [{{key: "THE_KEY", name: ada, parts: {parts}}}]}}}}
+"""
+TRAP = "<img src=x onerror='window.hacked = 1'>"
+MESSY: tuple[list[str | int], ...] = (
+    ["Project: Blinky"],
+    [],
+    ["Pos", TRAP, "Hersteller", "Typ", "Menge", "Bemerkung"],
+    [1, "R1", "Texas Instruments", "SN74S74N", 20, ""],
+    [2, "U1", "STMicroelectronics", "LM317T", "a few", ""],
+    [3, "C1", "", "1N4007", 1, "DNP"],
+    [4, "U2", "", "9.55E+12", 1, ""],
+    ["Total", "", "", "", 4, ""],
+    [5, "U3", "", "NO-SUCH-PART", 3, ""],
+)
+SECONDS = 60
+
+
+class SheetPage:
+    """The page of a running service."""
+
+    def __init__(self, browser: Chrome, url: str, operators: str, folder: Path) -> None:
+        self.browser, self._operators, self.folder = browser, operators, folder
+        read_console(browser)
+        browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+        browser.get(f"{url}/sheet")
+
+    def shown(self, name: str) -> str:
+        return str(self.browser.find_element(By.ID, name).text)
+
+    def until(self, what: Callable[[], Any]) -> Any:
+        return WebDriverWait(self.browser, SECONDS).until(lambda _: what())
+
+    def drop(self, file: Path, key: str = "THE_KEY") -> None:
+        """Give the page a file, and wait for what it costs, or an error."""
+        self.browser.find_element(By.ID, "key").send_keys(key)
+        self.browser.find_element(By.ID, "file").send_keys(str(file))
+        self.wait()
+
+    def wait(self) -> None:
+        is_read = "return document.querySelector('main').ariaBusy === 'false'"
+        self.until(lambda: self.browser.execute_script(is_read))
+
+    def choose(self, what: str, text: str) -> None:
+        """Choose the sheet, or the role of a column, and wait for what follows."""
+        selects = self.browser.find_elements(By.CSS_SELECTOR, "#options select")
+        names = {each.get_attribute("data-heading") or each.get_attribute("id"): each for each in selects}
+        Select(names[what]).select_by_visible_text(text)
+        self.wait()
+
+    def roles(self) -> dict[str, str]:
+        selects = self.browser.find_elements(By.CSS_SELECTOR, "#columns select")
+        return {each.get_attribute("data-heading") or "": Select(each).first_selected_option.text for each in selects}
+
+    def fill(self) -> Path:
+        """Have the list filled, and save the file."""
+        self.browser.find_element(By.ID, "fill").click()
+        self.until(lambda: self.shown("outcome"))
+        link = self.browser.find_element(By.ID, "download")
+        target = self.folder / str(link.get_attribute("download"))
+        link.click()
+        self.until(target.exists)
+        return target
+
+    def used(self) -> int:
+        """Return the parts that the API key has used."""
+        with urllib.request.urlopen(f"{self._operators}/status") as response:
+            return int(next(row["used"] for row in json.load(response)["usage"] if row["key"] == "ada"))
+
+
+@pytest.fixture
+def open_page(browser: Chrome, start_command: Start, tmp_path: Path) -> Iterator[Callable[..., SheetPage]]:
+    """Starts a service whose API key has so many parts, and opens its page."""
+
+    def opened(parts: int = 100) -> SheetPage:
+        file = tmp_path / "own.yaml"
+        file.write_text(CONFIG.format(parts=parts))
+        lines = "\n".join(start_command("serve", "--config", str(file)).until("For operators"))
+        urls = re.findall(r"http://127\.0\.0\.1:\d+", lines)
+        return SheetPage(browser, urls[0], urls[-1], tmp_path)
+
+    yield opened
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        return [*csv.DictReader(stream)]
+
+
+def test_sample_is_filled_for_what_the_page_has_said(open_page: Callable[..., SheetPage]) -> None:
+    page = open_page()
+    page.drop(ROOT / "examples/BOM.csv")
+    roles = {"Ref": "designators", "MPN": "part number", "Manufacturer": "manufacturer", "Quantity": "quantity"}
+    assert page.roles() == roles
+    assert (page.shown("most"), page.used()) == ("18", 0)
+    assert "3 lines: likely 3 parts" in page.shown("cost-text")
+    assert "Your key has 100 parts left." in page.shown("cost-text")
+    filled = rows_of(page.fill())
+    assert [row["Nexar status"] for row in filled] == ["found"] * 3
+    totals = [row.text.split() for row in page.browser.find_elements(By.CSS_SELECTOR, "#totals tbody tr")]
+    assert sum(float(row["Nexar total USD"]) for row in filled) == pytest.approx(float(totals[-1][-1]), abs=0.01)
+    assert (totals[-1][:2], page.used()) == (["All", "3"], 3)
+    assert read_console(page.browser) == []
+
+
+def test_messy_workbook_is_filled_after_its_columns_are_chosen(open_page: Callable[..., SheetPage]) -> None:
+    page, book = open_page(), openpyxl.Workbook()
+    book.active.title = "Notes"
+    book.active.append(["Part", "to be ordered in May"])
+    filled_in = book.create_sheet("List")
+    for row in MESSY:
+        filled_in.append(row)
+    book.save(page.folder / "messy.xlsx")
+    page.drop(page.folder / "messy.xlsx")
+    assert page.shown("error") == "no column has part numbers: choose yours below"
+    page.choose("sheet", "List")
+    assert page.shown("header") == "headings in row 3"
+    page.choose("Typ", "part number")
+    assert page.shown("notes").splitlines() == [
+        "left out: 1 row, above the headings: 1",
+        "left out: 1 row, not populated: 6",
+        "left out: 1 row, a number that has lost digits: format the column as text and enter it again: 7",
+        "left out: 1 row, a total: 8",
+        "E5: 'a few' is not a quantity",
+    ]
+    assert page.roles() | {"Hersteller": "manufacturer", "Typ": "part number", "Menge": "quantity"} == page.roles()
+    most = int(page.shown("most"))
+    filled = openpyxl.load_workbook(page.fill())["List"]
+    headings = [cell.value for cell in filled[3]]
+    assert headings[:6] == MESSY[2]
+    statuses = [filled.cell(row, headings.index("Nexar status") + 1).value for row in range(4, 10)]
+    assert statuses[0] == "found"
+    assert page.shown("outcome") == "1 found, 1 not priced, 1 not found, 1 left out"
+    assert 0 < page.used() <= most
+
+
+def test_page_fits_its_window_with_contrast_and_runs_nothing_of_a_list(open_page: Callable[..., SheetPage]) -> None:
+    page = open_page()
+    file = page.folder / "list.csv"
+    file.write_text(f"MPN,Menge,{TRAP}\nSN74S74N,2,{TRAP}\n{TRAP},1,\n{'x' * 190},1,\n")
+    page.drop(file)
+    page.fill()
+    for width in WIDTHS:
+        set_width(page.browser, width)
+        assert page.browser.execute_script(BEYOND) == []
+        for scheme in ("light", "dark"):
+            feature = {"name": "prefers-color-scheme", "value": scheme}
+            page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
+            assert page.browser.execute_script(PALE) == []
+    assert page.browser.execute_script("return typeof window.hacked") == "undefined"
+    assert read_console(page.browser) == []
+
+
+def test_limit_of_the_key_holds_and_wrong_keys_are_refused(open_page: Callable[..., SheetPage]) -> None:
+    page = open_page(parts=2)
+    page.drop(ROOT / "examples/BOM.csv", "A_WRONG_KEY")
+    assert page.shown("error") == "Forbidden request"
+    page.browser.find_element(By.ID, "key").clear()
+    page.drop(ROOT / "examples/BOM.csv")
+    assert "Your key has 2 parts left." in page.shown("cost-text")
+    page.fill()
+    assert "Stopped: shop/ada has" in page.shown("progress-text")
+    assert page.used() <= 2
+
+
+def test_second_run_says_what_has_changed_and_costs_nothing(open_page: Callable[..., SheetPage]) -> None:
+    page = open_page()
+    page.drop(ROOT / "examples/BOM.csv")
+    filled = page.fill()
+    price = rows_of(filled)[0]["Nexar price USD"]
+    filled.write_text(filled.read_text().replace(price, "99.5", 1))
+    page.drop(filled, "")
+    assert "3 of 3 numbers were fetched today and are free" in page.shown("cost-text")
+    page.fill()
+    assert f"row 2, SN74S74N: price USD 99.5 → {price}" in page.shown("changed")
+    assert page.used() == 3

@@ -1,0 +1,162 @@
+"""`/sheet` as programs see it: what is refused, what a list can do, and that nothing of it is kept."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from support.running_commands import Start
+
+CONFIG = """
+listen: {{port: 0, sheet: {sheet}}}
+admin: {{port: 0}}
+upstream: sandbox
+applications:
+  shop: {{apikeys: [{{key: "A ¼ KEY", name: ada}}, {{key: "SLOW", rate: 1}}, {{key: "OLD", expires: 2020-01-01}}]}}
+"""
+KEY = "A%20%C2%BC%20KEY"  # percent-encoded: a header is ASCII
+LIST = b"MPN,Manufacturer,Quantity\nSN74S74N,Texas Instruments,3\n"
+READ = "/sheet?name=a.csv&columns=price"
+
+
+class Page(NamedTuple):
+    """The page of a running service."""
+
+    pid: int
+    host: str
+
+    def send(self, target: str, body: bytes = LIST, key: str = KEY) -> tuple[int, str]:
+        """Send a list; return the status, and the whole response."""
+        connection = self.begin(target, body, key)
+        try:
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    def begin(self, target: str, body: bytes, key: str) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.host, timeout=60)
+        connection.request("POST" if body else "GET", target, body or None, {"token": key} if key else {})
+        return connection
+
+    def events(self, target: str, body: bytes = LIST) -> dict[str, Any]:
+        """Send a list; return the last event of each kind."""
+        status, text = self.send(target, body)
+        assert status == 200, text
+        return {name: value for line in text.splitlines() if line for name, value in json.loads(line).items()}
+
+    def lists(self) -> list[int]:
+        """Return the processes of lists."""
+        return [process for worker in _children(self.pid) for process in _children(worker)]
+
+
+def _children(pid: int) -> list[int]:
+    return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 60
+    while not (value := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return value
+
+
+@pytest.fixture
+def serve(start_command: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
+    """Starts the service; its temporary files are in `temporary`, what is remembered in `state`, of `tmp_path`."""
+    for name, folder in (("TMPDIR", "temporary"), ("XDG_STATE_HOME", "state")):
+        (tmp_path / folder).mkdir()
+        monkeypatch.setenv(name, str(tmp_path / folder))
+
+    def start(sheet: str = "true") -> Page:
+        file = tmp_path / "own.yaml"
+        file.write_text(CONFIG.format(sheet=sheet))
+        service = start_command("serve", "--config", str(file))
+        (host,) = re.findall(r"listening at http://([\d.:]+)", "\n".join(service.until("For operators")))
+        return Page(service.pid, host)
+
+    return start
+
+
+def test_page_is_there_only_where_it_is_wanted(serve: Callable[..., Page]) -> None:
+    page = serve("false")
+    assert (page.send("/sheet", b"", "")[0], page.send(READ)[0]) == (404, 404)
+
+
+@pytest.mark.parametrize(
+    "target, body, key, status, message",
+    [
+        (READ, LIST, "", 400, "apikey argument missing"),
+        (READ, LIST, "NOBODY", 403, "Forbidden request"),
+        (READ, LIST, "OLD", 403, "expired on 2020-01-01"),
+        (READ, b"x" * (2**23 + 1), KEY, 413, "longer than 8388608 bytes"),
+        (f"{READ}&budget=-1", LIST, KEY, 400, "budget"),
+        (f"{READ}&boards=x", LIST, KEY, 400, "boards"),
+        (READ, b"", KEY, 200, "<h1>Fill a parts list</h1>"),
+        (READ, b"\0\0", KEY, 200, '{"error":"a.csv: cannot be filled; save it as .xlsx or .csv"}'),
+        ("/sheet?name=../b.csv&columns=prise", LIST, KEY, 200, "did you mean price?"),
+        ("/sheet?name=../b.xlsx&columns=price", LIST, KEY, 200, '{"error":"b.xlsx: is not a workbook, damaged'),
+        (f"{READ}&read=size%3DMPN", LIST, KEY, 200, "is not KEY=VALUE"),
+    ],
+)
+def test_mistake_is_said_and_costs_nothing(
+    serve: Callable[..., Page], target: str, body: bytes, key: str, status: int, message: str
+) -> None:
+    found = serve().send(target, body, key)
+    assert (found[0], message in found[1]) == (status, True), found
+
+
+def test_rate_of_a_key_holds(serve: Callable[..., Page]) -> None:
+    page = serve()
+    begun = [page.begin(READ, LIST, "SLOW") for _ in range(3)]
+    assert 429 in {each.getresponse().status for each in begun}
+    for each in begun:
+        each.close()
+
+
+def test_list_is_read_before_anything_is_spent_and_nothing_of_it_is_kept(
+    serve: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = serve()
+    before = sorted((tmp_path / "temporary").rglob("*"))
+    quoted = page.events(READ)
+    assert quoted.keys() == {"recognized", "notes", "cost"}
+    assert (quoted["cost"]["lines"], quoted["cost"]["most"], quoted["cost"]["stored"]) == (1, 6, 0)
+    filled = page.events(f"{READ}&budget=6")
+    assert (filled["result"]["parts"], filled["result"]["outcome"]) == (1, "1 found")
+    assert page.events(f"{READ}&budget=0")["result"]["outcome"] == "1 found"  # of the store that all share
+    assert page.lists() == []
+    assert sorted(each for each in (tmp_path / "temporary").rglob("*") if each.suffix != ".db") == [
+        each for each in before if each.suffix != ".db"
+    ]
+    assert [*(tmp_path / "state").rglob("*")] == []
+
+
+def test_process_that_is_ended_is_an_error_and_frees_its_place(serve: Callable[..., Page]) -> None:
+    page = serve()
+    for _ in range(4):
+        connection = page.begin(READ, LIST, KEY)
+        for process in until(page.lists):
+            os.kill(process, signal.SIGKILL)
+        response = connection.getresponse()
+        assert "the list takes too much time or memory" in response.read().decode()
+        connection.close()
+    assert "cost" in page.events(READ)
+
+
+def test_client_that_leaves_ends_its_process(serve: Callable[..., Page]) -> None:
+    page = serve()
+    begun = [page.begin(READ, LIST, KEY) for _ in range(3)]
+    until(lambda: len(page.lists()) == 3)
+    assert page.send(READ)[0] == 503
+    for each in begun:
+        each.close()
+    until(lambda: page.lists() == [])
+    assert "cost" in page.events(READ)
