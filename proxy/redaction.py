@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 from string import hexdigits
-from typing import Any
 
 from proxy.v3 import parameters
 
@@ -191,38 +190,16 @@ def _spellings(secret: str) -> set[bytes]:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be an API key: parameters, segments of the path, strings of JSON in them, and words."""
-    words = _layers(_encoded(text))[-1][:WORDS_MAX].decode("utf-8", "replace")
+    """Yield what may be an API key: parameters and segments of the path, strings of JSON, and words; also of a form,
+    which sends a space as `+`."""
     text = text[:WORDS_MAX]
-    for pair in re.split("[?&]", text):
-        for piece in chain(pair.partition("=")[::2], pair.split("/")):
-            value = parameters.decoded(piece)
-            strings = _strings(value) if value[:1] in ("{", "[") else (value,)
-            for string in strings:
-                for spelling in (string, parameters.decoded(string)) if "%" in string else (string,):
-                    yield spelling
-                    for word in spelling.split():
-                        yield from (word, word.strip(_AROUND))
-    stripped = (word.strip(_AROUND) for word in words.split())
-    yield from (word for word in stripped if len(word) >= WORD_MIN)
-    for pattern in _WORDS:
-        yield from (word for word in pattern.findall(words) if len(word) >= WORD_MIN)
-
-
-def _strings(text: str) -> Iterator[str]:
-    """Yield the strings of a JSON value; nothing of a text that is none."""
-    try:
-        left: list[Any] = [json.loads(text)]
-    except (ValueError, RecursionError):
-        return
-    while left:
-        value = left.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            left += (*value, *value.values())
-        elif isinstance(value, list):
-            left += value
+    for spelling in {text, text.replace("+", " ")}:
+        layers = _layers(_encoded(spelling))
+        strings = chain(re.split(rb"[?&/=]", _encoded(spelling)), *map(_STRING.findall, layers))
+        yield from (_layers(string)[-1].decode("utf-8", "replace") for string in strings)
+        plain = layers[-1].decode("utf-8", "replace")
+        words = chain(*(pattern.findall(plain) for pattern in _WORDS), (word.strip(_AROUND) for word in plain.split()))
+        yield from (word for word in words if len(word) >= WORD_MIN)
 
 
 def _encoded(text: str) -> bytes:
