@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -55,16 +56,13 @@ class PeriodicTask:
 
     async def _repeat(self) -> None:
         pause = self._delay
-        while not await self._is_closed_within(pause):
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._is_closing.wait()
+                return
             await self.call()
             pause = self._seconds
-
-    async def _is_closed_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._is_closing.wait()
-        except TimeoutError:
-            return False
 
 
 class SingleFlight(Generic[K, V]):

@@ -5,7 +5,7 @@ API keys come as a bearer token, in the header `token`, or in the URL; also as a
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -56,6 +56,11 @@ Prepare = Callable[[str, str | None, Mapping[str, Any]], DocumentRequest]
 
 _decode = msgspec.json.Decoder(_Body).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
+
+
+# The argument in the names of both APIs. Names in GraphQL have one spelling, so that no document with it is missed.
+_PRICING_CREDENTIALS = re.compile(r"custom_?pricing_?credentials", re.IGNORECASE)
+_STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 
 
 class GraphQLRoutes:
@@ -240,8 +245,10 @@ def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.R
 
 
 def _hide_credentials(sent: _Body) -> None:
-    """Hide credentials of the caller in what is logged from now on."""
-    if secrets := _secrets(sent.query or "", sent.variables):
+    """Hide in what is logged from now on all strings of a request that has credentials of the caller, valid or not."""
+    if _PRICING_CREDENTIALS.search(sent.query or ""):
+        text = f"{sent.query} {msgspec.json.encode(sent.variables).decode()}"
+        secrets = {string for pair in _STRINGS.findall(text) for string in pair if string}
         REDACTION.set((REDACTION.get() or Redaction()).hiding(secrets))
 
 
@@ -256,30 +263,6 @@ def _response(request: web.BaseRequest, body: bytes, status: int) -> web.Respons
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
     encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
     return web.Response(body=encoded.body, status=status, headers=encoded.headers)
-
-
-# The argument in the names of both APIs. Names in GraphQL have one spelling, so that no document with it is missed.
-_PRICING_CREDENTIALS = re.compile(r"custom_?pricing_?credentials", re.IGNORECASE)
-_STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
-
-
-def _secrets(document: str, variables: Mapping[str, Any] | None) -> set[str]:
-    """Return all strings of a request that has such credentials, valid or not; none of another one."""
-    if not _PRICING_CREDENTIALS.search(document):
-        return set()
-    literals = {string for pair in _STRINGS.findall(document) for string in pair}
-    return (literals | set(_strings(variables))) - {""}
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for each in value.values():
-            yield from _strings(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)
 
 
 def _status(failure: errors.BridgeError | None) -> int:
