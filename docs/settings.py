@@ -67,7 +67,6 @@ MEANINGS = {
     "listen.connections": "open connections of a worker; beyond them only health checks get a response",
     "listen.failed_auth_per_minute": "wrong keys of one address, in each worker; then it gets a 429",
     "listen.trusted_proxies": "servers in front, whose `X-Forwarded-For` names the client's address",
-    "listen.metrics": "also serve `/metrics` and `/readyz` on this port",
     "listen.sheet": "also serve `/sheet`, [a page that fills parts lists](parts-list.md#fill-a-list-in-a-browser)",
     "admin.host": "the address for operators; `admin: false` closes the port",
     "admin.port": "its port",

@@ -151,7 +151,7 @@ def _for_clients(
     served = graphql.GraphQLRoutes(service, gateway, authenticator)
     served.add_to(paths)
     served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, site).request)
-    operators.add_monitoring(paths, state, everything=settings.listen.metrics)
+    paths.add("/healthz", operators.health, *routing.READ)
     for mount in mounts:
         mount(paths, authenticator, gateway)
     addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)

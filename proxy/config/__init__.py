@@ -82,7 +82,6 @@ class ListenSettings(Settings, frozen=True):
     trusted_proxies: Annotated[
         tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
-    metrics: Flag = False
     sheet: Flag = False
 
 

@@ -1,7 +1,6 @@
 """The operators' port: `/status`, the state of the service, beside liveness, readiness and metrics.
 
-`/healthz`, `/readyz` and `/metrics` need no token and show no API key; the public port has `/healthz`, and the others
-with `listen.metrics: true`.
+`/healthz`, `/readyz` and `/metrics` need no token and show no API key; the public port has `/healthz`.
 """
 
 import asyncio
@@ -19,7 +18,7 @@ from proxy.web import routing
 from proxy.web.status import ServiceState, failed_checks, read
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
-MOVED = "/readyz and /metrics are on the operators' port, admin.port; with `listen.metrics: true` here, too"
+MOVED = "/readyz and /metrics are on the operators' port, admin.port"
 # The version of the text format: Prometheus chooses its parser by it.
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 # A browser asks for a name and a password: the token is the password.
@@ -41,9 +40,18 @@ def create(service: ServiceState, host: str) -> routing.Handler:
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 
+    async def readiness(_: web.BaseRequest) -> web.Response:
+        if reasons := await failed_checks(service.checks):
+            return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
+        return web.json_response({"status": "ready"})
+
+    async def metrics(_: web.BaseRequest) -> web.Response:
+        return web.Response(body=service.gateway.metrics.text(), headers=METRICS_FORMAT)
+
     routes = routing.Routes()
-    add_monitoring(routes, service, everything=True)
-    routes.add("/status", status, *routing.READ)
+    handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
+    for path, handler in handlers.items():
+        routes.add(path, handler, *routing.READ)
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         try:
@@ -58,25 +66,9 @@ def create(service: ServiceState, host: str) -> routing.Handler:
     return handle
 
 
-def add_monitoring(routes: routing.Routes, service: ServiceState, *, everything: bool) -> None:
-    """Register `/healthz`; with `everything` also `/readyz`, a 503 with all reasons while a check fails, and
-    `/metrics`."""
-
-    async def health(_: web.BaseRequest) -> web.Response:
-        return web.json_response({"status": "ok"})
-
-    async def readiness(_: web.BaseRequest) -> web.Response:
-        if reasons := await failed_checks(service.checks):
-            return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
-        return web.json_response({"status": "ready"})
-
-    async def metrics(_: web.BaseRequest) -> web.Response:
-        return web.Response(body=service.gateway.metrics.text(), headers=METRICS_FORMAT)
-
-    routes.add("/healthz", health, *routing.READ)
-    if everything:
-        routes.add("/readyz", readiness, *routing.READ)
-        routes.add("/metrics", metrics, *routing.READ)
+async def health(_: web.BaseRequest) -> web.Response:
+    """Respond to `/healthz`."""
+    return web.json_response({"status": "ok"})
 
 
 def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) -> None:

@@ -38,22 +38,29 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         ),
         uids=changes.pop("uids", None),
         translation=config.TranslationSettings(**changes.pop("translation", {})),
-        # On the same port as v3, so that a test needs no second listener to read them.
-        listen=config.ListenSettings(**{"metrics": True, **changes.pop("listen", {})}),
-        admin=False,
+        listen=config.ListenSettings(**changes.pop("listen", {})),
+        admin=config.AdminSettings(port=0),
     )
 
 
 class ProxyClient:
-    """v3 client of the proxy."""
+    """v3 client of the proxy, and of its operators' port."""
 
-    def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
+    def __init__(self, url: str, operators_url: str, session: aiohttp.ClientSession) -> None:
         self.url = url
+        self.operators_url = operators_url
         self.session = session
+
+    def at(self, target: str) -> str:
+        """Return the URL of the port that a target is on."""
+        return self.operators_url if target in ("/readyz", "/metrics") else self.url
+
+    def port_of(self, target: str) -> int:
+        return int(self.at(target).rpartition(":")[2])
 
     async def get(self, target: str, **options: Any) -> aiohttp.ClientResponse:
         """A target exactly as given, such as `/v3/parts/match?apikey=…`; the body has been read."""
-        url = yarl.URL(self.url + target, encoded=True)
+        url = yarl.URL(self.at(target) + target, encoded=True)
         async with self.session.request(options.pop("method", "GET"), url, **options) as response:
             await response.read()
             return response
@@ -80,4 +87,4 @@ async def serving(
     ports = [sockets.open_port("127.0.0.1", 0)[0] for _ in range(2 if settings.admin else 1)]
     opened = sockets.WorkerSockets(*ports)
     async with app.serving(settings, opened, clock=time) as service, aiohttp.ClientSession() as session:
-        yield service, ProxyClient(service.url, session)
+        yield service, ProxyClient(service.url, service.operators_url, session)

@@ -69,7 +69,7 @@ class ProxyEnvironment:
 
     async def get(self, path: str, method: str = "GET") -> RawResponse:
         """The reply to any request target."""
-        async with self.proxy.session.request(method, yarl.URL(self.proxy.url + path, encoded=True)) as response:
+        async with self.proxy.session.request(method, yarl.URL(self.proxy.at(path) + path, encoded=True)) as response:
             return RawResponse(response.status, lowercase_names(response.headers.items()), await response.read())
 
     async def raw(self, first_line: bytes, *headers: bytes) -> RawResponse:

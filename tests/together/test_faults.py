@@ -27,7 +27,7 @@ CLOSED = ScriptedResponse(HTML, 503, headers={"Retry-After": "0"})
 class _Environment(NamedTuple):
     """A proxy and its scripted upstream."""
 
-    port: int
+    proxy: running_proxy.ProxyClient
     upstream: scripted_upstream.ScriptedUpstream
     time: clock.ManualClock
 
@@ -36,7 +36,7 @@ class _Environment(NamedTuple):
         return await self.get(target({"mpn": f"X{number}"}, {"mpn": "Y"}))
 
     async def get(self, path: str) -> RawResponse:
-        return await raw(self.port, f"GET {path} HTTP/1.1".encode())
+        return await raw(self.proxy.port_of(path), f"GET {path} HTTP/1.1".encode())
 
     async def metric(self, line: str) -> float:
         """The value of a line of /metrics; 0 where it is not there."""
@@ -55,7 +55,7 @@ async def scripted_environment(*answers: Any, graphql_url: str = "", **upstream:
             graphql_url or scripted.graphql_url, scripted.token_url, upstream=upstream, application=application
         )
         async with running_proxy.running(chosen, time) as proxy:
-            yield _Environment(int(proxy.url.rpartition(":")[2]), scripted, time)
+            yield _Environment(proxy, scripted, time)
 
 
 @pytest.mark.parametrize("first", [CLOSED, TROUBLE, ScriptedResponse(TROUBLE, 500), ScriptedResponse(HTML, 429)])

@@ -21,13 +21,15 @@ INTERVAL = 10  # seconds between two probes
 class _Environment:
     """A proxy before a scripted upstream."""
 
-    def __init__(self, port: int, upstream: scripted_upstream.ScriptedUpstream, time: clock.ManualClock) -> None:
-        self.port = port
+    def __init__(
+        self, proxy: running_proxy.ProxyClient, upstream: scripted_upstream.ScriptedUpstream, time: clock.ManualClock
+    ) -> None:
+        self.proxy = proxy
         self.upstream = upstream
         self.time = time
 
     async def get(self, path: str) -> RawResponse:
-        return await raw(self.port, f"GET {path} HTTP/1.1".encode())
+        return await raw(self.proxy.port_of(path), f"GET {path} HTTP/1.1".encode())
 
     async def match(self) -> RawResponse:
         return await self.get(target({"mpn": "X"}, {"mpn": "Y"}))
@@ -48,7 +50,7 @@ async def scripted_environment(*answers: object) -> AsyncIterator[_Environment]:
         upstream.respond_with(*answers)
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(chosen, time) as proxy:
-            yield _Environment(int(proxy.url.rpartition(":")[2]), upstream, time)
+            yield _Environment(proxy, upstream, time)
 
 
 @pytest.mark.parametrize(

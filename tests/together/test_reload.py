@@ -31,8 +31,8 @@ class ReloadableService:
         account = upstream.default_application
         self.upstream = upstream
         self.content: dict[str, Any] = {
-            "listen": {"port": 0, "metrics": True},
-            "admin": False,
+            "listen": {"port": 0},
+            "admin": {"port": 0},
             "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
             "store": f"sqlite:{folder / 'state.sqlite'}",
             "applications": {
@@ -68,7 +68,8 @@ class ReloadableService:
         await self.running.swap(settings)
 
     async def get(self, path: str) -> tuple[int, dict[str, str], str]:
-        async with self.session.get(yarl.URL(self.url + path, encoded=True)) as response:
+        url = self.running.operators_url if path == "/metrics" else self.url
+        async with self.session.get(yarl.URL(url + path, encoded=True)) as response:
             return response.status, dict(response.headers), await response.text()
 
     async def match(self, mpn: str = "SN74S74N", key: str = KEY, more: str = "") -> tuple[int, dict[str, str], Any]:
@@ -228,10 +229,7 @@ async def test_requests_in_flight_end_with_the_configuration_that_they_began_wit
 
 
 async def test_a_check_of_readiness_that_a_reload_cuts_short_has_a_response(start_reloadable: StartReloadable) -> None:
-    def add_operators(service: ReloadableService) -> None:
-        service.content["admin"] = {"port": 0}
-
-    async with start_reloadable(add_operators) as service:
+    async with start_reloadable() as service:
         service.upstream.faults.replace([faults.LatencyFault(ms=3000)])
         _, _, port = service.running.operators_url.rpartition(":")
         reader, writer = await asyncio.open_connection("127.0.0.1", int(port))

@@ -29,7 +29,8 @@ SECONDS = 60.0  # that a condition may take before its test fails
 KEY = "a-key-of-our-own"
 TOKEN = jwt.encode({"exp": 4_000_000_000}, "a secret of the tests that is long enough", algorithm="HS256")
 CONFIG = """
-listen: {{port: 0, metrics: true}}
+listen: {{port: 0}}
+admin: {{port: 0}}
 upstream: {{graphql_url: "{url}/graphql", token_url: "{url}/token"}}
 applications: {{shop: {{apikeys: ["{key}"], features: all, client_id: an-id, client_secret: a-secret}}}}
 log: {{format: json}}
@@ -68,18 +69,20 @@ async def upstream() -> AsyncIterator[SlowUpstream]:
 class Service:
     """A running service of several workers, asked over a new connection each time."""
 
-    def __init__(self, process: Any, url: str) -> None:
+    def __init__(self, process: Any, url: str, operators_url: str) -> None:
         self.process = process
         self.url = url
+        self.operators_url = operators_url
 
     async def get(self, path: str) -> tuple[int, str, str]:
         """Status, request id, text."""
+        url = self.operators_url if path == "/metrics" else self.url
         timeout = aiohttp.ClientTimeout(total=SECONDS)
         async with (
             aiohttp.ClientSession(connector=aiohttp.TCPConnector(force_close=True), timeout=timeout) as session,
-            session.get(yarl.URL(self.url + path, encoded=True)) as response,
+            session.get(yarl.URL(url + path, encoded=True)) as response,
         ):
-            return response.status, response.headers["X-Request-Id"], await response.text()
+            return response.status, response.headers.get("X-Request-Id", ""), await response.text()
 
     async def match(self, number: int) -> int:
         """The status of a question of its own."""
@@ -148,10 +151,9 @@ def start_service(start_command: Start, tmp_path: Path, upstream: SlowUpstream, 
         file = tmp_path / "own.yaml"
         file.write_text(CONFIG.format(url=upstream.url, key=KEY))
         process = start_command("serve", "--config", str(file), "--workers", str(workers))
-        (line, *_) = await asyncio.to_thread(process.until, "curl")
-        found = re.search(r"http://[^/]+", line)
-        assert found is not None
-        service = Service(process, found[0])
+        lines = await asyncio.to_thread(process.until, "For operators")
+        url, operators_url = (re.findall(r"http://[^/]+", line)[0] for line in (lines[0], lines[-1]))
+        service = Service(process, url, operators_url)
         await until(lambda: len(service.pids) == workers)
         return service
 
