@@ -195,6 +195,28 @@ def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) ->
     assert "no service responds at http://127.0.0.1:9/status: [Errno 111] Connection refused" in done.stderr
 
 
+EVERY_BLOCK = """
+upstream: nexar
+applications:
+  shop:
+    apikeys: [{key: "THE_KEY", name: erp, sunset: {date: 2027-06-30}}]
+    client_id: env:PATH
+    client_secret: "the-secret"
+    sunset: {date: 2027-06-30}
+"""
+
+
+def test_there_are_41_settings_at_most(run_command: Run, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(EVERY_BLOCK)
+    found = json.loads(run_command("config", "--all", "--json", "--config", str(file)).stdout)
+    assert len(found) <= 41
+    origins = {each["name"]: (each["value"], each["source"]) for each in found}
+    assert origins["applications.shop.client_id"] == ("hidden", "env:PATH, own.yaml:6")
+    assert origins["applications.shop.sunset.date"] == ("2027-06-30", "own.yaml:8")
+    assert origins["upstream.total_seconds"] == ("30.0", "default")
+
+
 def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, config_file: str) -> None:
     done = run_command("config", "--config", config_file)
     rows = [line.split() for line in done.stdout.splitlines()]
