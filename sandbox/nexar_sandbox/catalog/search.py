@@ -102,7 +102,7 @@ class CatalogSearch:
         ).fetchall()
 
     def suggest(
-        self, q: str, category_id: str | None, limit: int, part_numbers_only: bool
+        self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
     ) -> tuple[records.Suggestion, ...]:
         """Completions of `q`, most offered parts first: part numbers in their category, then names of makers and
         categories; inside `category_id` part numbers only."""

@@ -50,6 +50,7 @@ class Catalog:
         connection.create_function("median_price", 1, lambda part: pricing.median(self._prices(part)))
         connection.create_function("mean_price", 1, lambda part: pricing.mean(self._prices(part)))
         self._search = search.CatalogSearch(connection, lines, reference)
+        self.suggest = self._search.suggest
         # Cached for each catalog: a decorator of the methods would keep every catalog in memory.
         self._parts = lru_cache(maxsize=loader.MOST_PARTS)(self._part)
         self._sellers = lru_cache(maxsize=loader.MOST_PARTS)(self._seller_offers)
@@ -102,11 +103,6 @@ class Catalog:
         """The number of parts in the category and its descendants. KeyError for an unknown id."""
         counts = self._parts_by_category()
         return sum(counts[below] for below in self.reference.descendants(category_id))
-
-    def suggest(
-        self, q: str, category_id: str | None = None, limit: int = 10, part_numbers_only: bool = False
-    ) -> tuple[records.Suggestion, ...]:
-        return self._search.suggest(q, category_id, limit, part_numbers_only)
 
     def spelling(self, q: str) -> tuple[records.SpellingCorrection, ...]:
         """Corrected queries with hits; empty if every word of `q` occurs."""
