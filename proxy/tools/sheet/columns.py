@@ -159,9 +159,7 @@ KINDS = {
     "price": ColumnKind(
         "price", "unit price of the best offer", _of_best(lambda best: rounded(best.unit_price)), PRICED, None, PRICE
     ),
-    "total": ColumnKind(
-        "total", "price of what has to be bought, or the line's share of it", _total, PRICED, None, TOTAL
-    ),
+    "total": ColumnKind("total", "price of what has to be bought, or a share of it", _total, PRICED, None, TOTAL),
     "order_quantity": ColumnKind("order quantity", "what has to be bought", _order_quantity, AT_BEST, None, COUNT),
     "needed": ColumnKind("needed", "quantity of the line, times --boards", number_format=COUNT),
     "price_breaks": ColumnKind(
@@ -185,12 +183,7 @@ KINDS = {
     "packaging": ColumnKind("packaging", "packaging of the best offer", _of_offer("packaging"), AT_BEST),
     "offer_url": ColumnKind("offer URL", "page of the best offer", _of_offer("url"), AT_BEST),
     "lead_time": ColumnKind(
-        "lead time days",
-        "days that the best offer takes to come, or the least of all",
-        _lead_time,
-        AT_BEST,
-        "LEAD_TIME",
-        COUNT,
+        "lead time days", "days that the best offer takes, or the least of all", _lead_time, AT_BEST, "LEAD_TIME", COUNT
     ),
     "lifecycle": ColumnKind("lifecycle", "lifecycle status", attrgetter("part.lifecycle"), (), _SPECS),
     "rohs": ColumnKind("RoHS", "RoHS status of the part", lambda line: _spec(line.part, "rohs"), (), _SPECS),
@@ -203,9 +196,7 @@ KINDS = {
     ),
     "second_source": ColumnKind("second source", f"other makers of the number; {CANDIDATES} parts more at most"),
     "package": ColumnKind("package", "case or package of the part", attrgetter("part.package"), (), _SPECS),
-    "datasheet": ColumnKind(
-        "datasheet", "address of the datasheet", attrgetter("part.datasheet_url"), (), "DATASHEETS"
-    ),
+    "datasheet": ColumnKind("datasheet", "link to the datasheet", attrgetter("part.datasheet_url"), (), "DATASHEETS"),
     "url": ColumnKind("product page", "address of the part's page at Octopart", attrgetter("part.url")),
     "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", attrgetter("part.mpn")),
     "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", attrgetter("part.manufacturer")),
