@@ -83,13 +83,11 @@ class PartSource:
         if distributors:
             # Their own names: an offer has no other, such as that of v3.
             known = {record.id: record.name for record in (await self._list("Seller")).records}
-            missing = [
-                name for name in sorted(distributors) if not any(is_named(name, *each) for each in known.items())
-            ]
-            sellers = [
-                f"no distributor{_or_currency(name)} is called {_with_nearest(name, name, known.values())}"
-                for name in missing
-            ]
+            for name in sorted(distributors):
+                if not any(is_named(name, *each) for each in known.items()):
+                    currency = ", and no currency of ISO 4217," if re.fullmatch("[A-Za-z]{3}(:.*)?", name) else ""
+                    called = _with_nearest(name, name, known.values())
+                    sellers.append(f"no distributor{currency} is called {called}")
         if not specs:
             return sellers, []
         tables = (await self._list(ATTRIBUTES)).specs
@@ -226,11 +224,6 @@ class _Repeats:
             unsent, self.seconds = [], 0.0
         self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
         return unsent
-
-
-def _or_currency(name: str) -> str:
-    """Return words for what may have been meant as a currency, as in `price:XYZ`."""
-    return ", and no currency of ISO 4217," if re.fullmatch("[A-Za-z]{3}", name.partition(":")[0].strip()) else ""
 
 
 def _with_nearest(name: str, key: str, known: Iterable[str]) -> str:
