@@ -3,6 +3,7 @@
 A client always gets JSON with a message. What it must not see is logged, by type and place.
 """
 
+import asyncio
 import re
 import secrets
 from itertools import count
@@ -105,9 +106,10 @@ class RequestMiddleware:
             else:
                 route = self._routes.find(request)
                 if route is None:
-                    raise _refused_path(request)  # noqa: TRY301 - as handlers do
-                path = route.path
-                response = await route.handler(request.method)(request)
+                    response = await _home(request)
+                else:
+                    path = route.path
+                    response = await route.handler(request.method)(request)
             if state.failure is not None:
                 failure = self._client_error(state.failure)
         except Exception as error:
@@ -192,6 +194,16 @@ def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.R
     if state.quota is not None and state.metadata is not None:
         response.headers.update(responses.usage_headers(state.metadata, state.quota))
     return response
+
+
+async def _home(request: web.BaseRequest) -> web.Response:
+    """Show a person at `/` what this is, and where to go on. Raises the error of any other path that is not served."""
+    if request.path != "/" or request.method not in routing.READ or not operators.wants_page(request):
+        raise _refused_path(request)
+    from proxy.web.pages import HOME  # with Jinja2: most workers show no page
+
+    headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CONTENT_SECURITY_POLICY: HOME.policy}
+    return web.Response(text=await asyncio.to_thread(HOME.render), content_type="text/html", headers=headers)
 
 
 def _refused_path(request: web.BaseRequest) -> errors.BridgeError:

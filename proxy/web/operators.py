@@ -18,6 +18,7 @@ from proxy.web import routing
 from proxy.web.status import ServiceState, failed_checks, read
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
+NO_PATH = "there is no such path on the operators' port"
 MOVED = "/readyz and /metrics are on the operators' port, admin.port"
 # The version of the text format: Prometheus chooses its parser by it.
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
@@ -32,7 +33,7 @@ def create(service: ServiceState, host: str) -> routing.Handler:
         _authenticate(request, service, host)
         found = await read(service, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
-        if _wants_page(request):
+        if wants_page(request):
             from proxy.web import status_page  # with Jinja2: most workers show no page
 
             text, policy = await asyncio.to_thread(status_page.render, found)
@@ -52,12 +53,13 @@ def create(service: ServiceState, host: str) -> routing.Handler:
     handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
     for path, handler in handlers.items():
         routes.add(path, handler, *routing.READ)
+    routes.add("", _home)  # of `/`
 
     async def handle(request: web.BaseRequest) -> web.StreamResponse:
         try:
             route = routes.find(request)
             if route is None:
-                raise errors.NotFound("there is no such path on the operators' port")
+                raise errors.NotFound(NO_PATH)
             return await route.handler(request.method)(request)
         except errors.BridgeError as error:
             headers = {hdrs.WWW_AUTHENTICATE: CHALLENGE} if error.status == 401 else None
@@ -108,7 +110,14 @@ def _sent_token(request: web.BaseRequest) -> bytes:
         return b""
 
 
-def _wants_page(request: web.BaseRequest) -> bool:
+async def _home(request: web.BaseRequest) -> web.Response:
+    """Lead a browser to the page. Raises NotFound for others."""
+    if not wants_page(request):
+        raise errors.NotFound(NO_PATH)
+    return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
+
+
+def wants_page(request: web.BaseRequest) -> bool:
     """Return whether a request is one of a browser: it names HTML before JSON."""
     accepted = request.headers.get(hdrs.ACCEPT, "").lower()
     page, data = accepted.find("text/html"), accepted.find("application/json")

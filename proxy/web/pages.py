@@ -44,3 +44,6 @@ def _own(text: str) -> Markup:
 
 def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+HOME = Template(FOLDER / "home.html.j2")

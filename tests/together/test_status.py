@@ -227,3 +227,23 @@ async def test_operators_port_serves_nothing_else(serve: Start) -> None:
     async with serve() as admin:
         paths = ("/", "/v3/parts/match", "/keys", "/" * 20_000)
         assert [(await admin.send("GET", path)).status for path in paths] == [404, 404, 404, 404]
+
+
+async def test_browser_at_the_root_is_shown_what_this_is_and_where_to_go_on(serve: Start) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+    async with serve() as admin:
+        page = await admin.proxy.get("/", headers=browser)
+        text = await page.text()
+        assert (page.status, page.content_type, page.headers["Vary"]) == (200, "text/html", "Accept")
+        assert "default-src 'none'" in page.headers["Content-Security-Policy"]
+        for word in ("REST API v3", "/v3/parts/match?apikey=YOUR_APIKEY", "/graphql", "/api/v4/endpoint", "admin.port"):
+            assert word in text
+        assert running_proxy.KEY not in text
+        head = await admin.proxy.get("/", method="HEAD", headers=browser)
+        assert (head.status, head.content_type, await head.text()) == (200, "text/html", "")
+        for method, path, headers in (("GET", "/", {}), ("POST", "/", browser), ("GET", "/v3", browser)):
+            refused = await admin.proxy.get(path, method=method, headers=headers)
+            assert (refused.status, (await refused.json())["__class__"]) == (404, "ClientErrorResponse")
+        led = await admin.send("GET", "/", headers={**browser, **BEARER})
+        assert (led.status, str(led.url)) == (200, f"{admin.url}/status")
+        assert (await admin.send("GET", "/", headers=BEARER)).status == 404
