@@ -79,7 +79,7 @@ class HomePage:
     def _credentials(self, unchanged: list[applications.SandboxApplication]) -> list[tuple[str, dict[str, str]]]:
         """Credentials by owner, shown with copy buttons."""
         return [
-            *(("Old v3 service", {"API key": apikey}) for apikey in self.apikeys),
+            *(("Old v3 API", {"API key": apikey}) for apikey in self.apikeys),
             *(
                 (known.name, {"Client id": known.client_id, "Client secret": known.client_secret})
                 for known in unchanged
