@@ -1,6 +1,6 @@
 """Take the documentation's screenshots from the running product: `python -m docs.screenshots`.
 
-Starts the sandbox, a service and a comparison, opens the portal, the status page and the report in Chromium, and writes
+Starts the sandbox, a service and a comparison, opens the portal, /status, /sheet and the report in Chromium, and writes
 PNG files to docs/images. Needs what `make test` installs, chromium and chromedriver.
 """
 
@@ -28,7 +28,8 @@ IMAGES = ROOT / "docs/images"
 PROGRAM = (sys.executable, "-m", "proxy")
 WIDTH, HEIGHT = 1180, 760  # pixels; text stays readable at the width of a page, and a file below 150 KB
 WRITTEN = 11  # seconds after which a service has written who called
-SERVICE = """upstream: sandbox
+SERVICE = """listen: {sheet: true}
+upstream: sandbox
 store: "memory:"
 applications:
   shop:
@@ -115,7 +116,7 @@ def portal(browser: webdriver.Chrome, address: str) -> None:
 
 
 def status(browser: webdriver.Chrome, folder: Path) -> None:
-    """Show the status of a service that has had some requests."""
+    """Show the status of a service that has had some requests, and its page for parts lists."""
     file = folder / "status.yaml"
     file.touch(0o600)
     file.write_text(SERVICE)
@@ -139,6 +140,12 @@ def status(browser: webdriver.Chrome, folder: Path) -> None:
             time.sleep(WRITTEN)
             browser.get(f"{operators}/status")
             save(browser, "status")
+            browser.get(f"{service}/sheet")
+            browser.find_element(By.ID, "key").send_keys("first-key")
+            browser.find_element(By.ID, "file").send_keys(str(ROOT / "examples/BOM.csv"))
+            wait_for(browser, "Fill the list")
+            browser.execute_script("document.getElementById('fill').scrollIntoView(false)")
+            save(browser, "sheet")
         finally:
             process.terminate()
 
