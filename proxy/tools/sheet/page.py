@@ -30,7 +30,7 @@ from proxy.web.bodies import RequestBodies
 
 PATH = "/sheet"
 FILE_BYTES = 8_388_608
-RUNS_MAX, RETRY_SECONDS = 3, 5  # processes of a worker at once
+RUNS_MAX, WAIT_SECONDS = 3, 30.0  # processes of a worker at once; others wait for one of them to end
 RUN_SECONDS, STOP_SECONDS = 3600.0, 60.0  # of a run, and after that for what it has in flight
 FAILED = "the list takes too much time or memory: split it, or save it as CSV"
 HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -65,7 +65,7 @@ class SheetPage:
         self._authenticator = authenticator
         self._gateway = gateway
         self._bodies = RequestBodies()
-        self._running = 0
+        self._places = asyncio.Semaphore(RUNS_MAX)
         template = pages.Template(FOLDER / "sheet.html.j2", (FOLDER / "sheet.js").read_text(encoding="utf-8"))
         self._page, self._policy = template.render(kinds=KINDS, file_bytes=FILE_BYTES), template.policy
 
@@ -85,14 +85,16 @@ class SheetPage:
             asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)
         except msgspec.ValidationError as error:
             raise errors.BadRequest(str(error)) from error
-        if self._running >= RUNS_MAX:
-            raise errors.TooManyConnections("other lists are being read; try again soon", retry_after=RETRY_SECONDS)
-        self._running += 1
+        try:
+            async with asyncio.timeout(WAIT_SECONDS):
+                await self._places.acquire()
+        except TimeoutError:
+            raise errors.TooManyConnections("other lists are being filled; try again soon", retry_after=60) from None
         try:
             data = await self._bodies.read(request, FILE_BYTES)
             return await _passed_on(request, (self._gateway.settings, apikey, asked, data))
         finally:
-            self._running -= 1
+            self._places.release()
 
 
 async def _passed_on(request: web.BaseRequest, task: Task) -> web.StreamResponse:

@@ -2,7 +2,7 @@
 // The file stays here: it is sent to be read, whenever an option changes, and to be filled.
 const byId = (id) => document.getElementById(id);
 const ROLES = { mpn: "part number", manufacturer: "manufacturer", sku: "SKU", quantity: "quantity" };
-let file, most, link, running, sentKey;
+let file, most, link, running, sentKey, timer;
 let named = []; // roles that were chosen by hand, such as mpn=Heading
 
 const shown = (number) => number.toLocaleString("en");
@@ -123,8 +123,10 @@ function roleOf(heading, role) {
 }
 
 function read() {
+  clearTimeout(timer);
   if (!file) return;
-  if (byId("key").value) send(options());
+  document.querySelector("main").ariaBusy = true;
+  if (byId("key").value) timer = setTimeout(() => send(options()), 300); // others may follow
   else SHOW.error("enter your API key: it pays for the parts");
 }
 
