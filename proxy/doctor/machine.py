@@ -109,7 +109,8 @@ async def _another(subject: Subject, admin: config.AdminSettings) -> str:
     headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
     url = f"http://{sockets.shown(admin.host, admin.port)}/status"
     try:
-        async with subject.gateway.http.get(url, headers=headers, timeout=SECONDS) as response:
+        # In a session of its own: `upstream.proxy` must not see the token.
+        async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
             if "v3bridge" in response.headers.get("WWW-Authenticate", ""):
                 return "a v3bridge with another admin.token, perhaps another one"
             return status.another(await response.json(), subject.settings)

@@ -86,7 +86,7 @@ async def test_file_without_responses_is_named(learn: Callable[..., Any], tmp_pa
     (tmp_path / "empty.jsonl").write_text("{}\n", encoding="utf-8")
     for name in ("empty.jsonl", "nowhere.jsonl"):
         found = await learn(name)
-        assert found.code == 2
+        assert found.code == 3
         assert name in found.err
 
 
