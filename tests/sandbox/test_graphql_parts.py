@@ -83,14 +83,6 @@ async def test_a_search_without_hits_has_null_results_and_an_empty_page_none(cal
     assert (behind["hits"] > 0, behind["results"]) == (True, [])
 
 
-async def test_a_part_number_search_finds_prefixes_and_lists_equal_ones_first(caller: SandboxClient) -> None:
-    response = await caller.ask('{ supSearchMpn(q: "LM358", limit: 50) { results { part { mpn } } } }')
-    mpns = [one["part"]["mpn"] for one in response.data["supSearchMpn"]["results"]]
-    assert mpns[0] == "LM358"
-    assert len(set(mpns)) > 1
-    assert all("LM358" in mpn for mpn in mpns)
-
-
 @pytest.mark.parametrize("direction, reverse", [("asc", False), ("desc", True)])
 async def test_a_search_sorts_by_a_named_key_in_either_direction(
     caller: SandboxClient, direction: str, reverse: bool

@@ -1,7 +1,5 @@
 """The token endpoint, the tokens, and their published metadata (contract graphql.md §4)."""
 
-import base64
-
 import jwt
 import pytest
 from support import cases
@@ -18,17 +16,6 @@ async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
         tokens = [(await caller.log_in()).body["access_token"] for _ in range(5)]
     ids = {jwt.decode(token, options={"verify_signature": False})["jti"] for token in tokens}
     assert len(ids) == 5
-
-
-async def test_client_credentials_may_use_basic_authentication(caller: SandboxClient) -> None:
-    application = caller.sandbox.default_application
-    pair = base64.b64encode(f"{application.client_id}:{application.client_secret}".encode()).decode()
-    response = await caller.post(
-        caller.sandbox.token_url,
-        data={"grant_type": "client_credentials"},
-        headers={"Authorization": f"Basic {pair}"},
-    )
-    assert (response.status, response.body["token_type"]) == (200, "Bearer")
 
 
 @cases.parametrize("form, error")

@@ -80,8 +80,6 @@ async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, ma
 @pytest.mark.parametrize(
     "plan, add_ons, complaint",
     [
-        ("standard", ("TECH_SPECS",), "Add-ons are for Pro; Standard has what it has."),
-        ("pro", ("LIFECYCLE",), "Lifecycle needs Tech specs."),
         ("gold", (), "'gold' is not a plan; there are evaluation, standard, pro, enterprise."),
         ("pro", ("CAD_MODELS",), "Pro has no add-on 'CAD_MODELS'; its add-ons are LEAD_TIME, TECH_SPECS, "),
     ],

@@ -151,21 +151,6 @@ def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_re
         assert session.get(discovery["userinfo_endpoint"]).status_code == 403
 
 
-def test_an_oauth_session_refreshes_an_expired_token(
-    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser
-) -> None:
-    claims: list[dict[str, Any]] = []
-    secret = {"client_id": DESIGN.client_id, "client_secret": DESIGN.client_secret}
-    session = application(
-        auto_refresh_url=discovery["token_endpoint"], auto_refresh_kwargs=secret, token_updater=claims.append
-    )
-    with session:
-        token = let_in(session, discovery, person)
-        session.token = {**token, "expires_at": 1}
-        assert session.get(discovery["userinfo_endpoint"]).json()["sub"] == nexar_sandbox.DEFAULT_USERS[0].id
-    assert [one["access_token"] != token["access_token"] for one in claims] == [True]
-
-
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
 def test_authlib_gets_and_renews_a_token(
     sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser, method: str
