@@ -42,7 +42,8 @@ CLIENT_IDS = {each.application.account: str(each.application.credentials.client_
 APPLICATIONS = [each.application for each in CLIENTS]
 Event = Callable[[], Awaitable[None]]
 DOCUMENTS = Documents("v3uid id manufacturer { name }")
-LEARNING_SECONDS = 25.0  # until a process knows what another one has learned; more than a step takes
+# Until a process knows what another one has learned, which takes a step, and has sent what it had begun before.
+LEARNING_SECONDS = 25.0 + SECONDS
 
 
 def draw_query(draw: random.Random) -> Query:
