@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import Metric as MetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
@@ -168,7 +168,14 @@ class Metrics(Collector):
         yield from self.stored()
 
 
-def forget_gauges(pid: int) -> None:
+def begin_process(number: int) -> None:
+    """Let this process go on with the counters of its predecessor of the same number, in the same files."""
+    if FOLDER in os.environ:
+        named = values.MultiProcessValue(lambda: f"worker{number}")  # type: ignore[no-untyped-call]
+        values.ValueClass = named
+
+
+def forget_gauges(number: int) -> None:
     """Leave the counters only of a process that has ended."""
     if FOLDER in os.environ:
-        mark_process_dead(pid)  # type: ignore[no-untyped-call]
+        mark_process_dead(f"worker{number}")  # type: ignore[no-untyped-call]

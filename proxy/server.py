@@ -156,7 +156,7 @@ class Server:
             self._selector.unregister(child.pipe)
             child.pipe.close()
             self._children.remove(child)
-            metrics.forget_gauges(child.pid)
+            metrics.forget_gauges(child.place.number)
         return ended
 
     def _fork(self, child: worker.Child) -> None:

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import structlog
 
-from proxy import app, config, errors, sockets
+from proxy import app, config, errors, metrics, sockets
 from proxy import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
@@ -112,6 +112,7 @@ def mistake(error: Exception) -> str:
 
 def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
     """Serve to the end. Raises ConfigError if the configuration cannot be served."""
+    metrics.begin_process(place.number)
     with logging.Output(sys.stderr).queued() as output:
         logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 PROCESS = """
 import sys
 from proxy import metrics
+metrics.begin_process(int(sys.argv[1]))
 counted = metrics.Metrics()
 for line in sys.stdin:
     word, number = line.split()
@@ -37,13 +38,12 @@ NAMES = (
 
 
 class Process:
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, number: int, folder: Path, stack: ExitStack) -> None:
         environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder)}
-        command = [sys.executable, "-c", PROCESS]
+        command = [sys.executable, "-c", PROCESS, str(number)]
         self._process: Any = stack.enter_context(
             subprocess.Popen(command, cwd=ROOT, env=environment, stdin=-1, stdout=-1, text=True)
         )
-        self.pid = self._process.pid
 
     def tell(self, word: str, number: int = 0) -> str:
         """Let it do something; return its metrics."""
@@ -68,16 +68,18 @@ def stack() -> Iterator[ExitStack]:
 def test_any_process_shows_the_counts_of_all_and_the_gauges_of_those_that_live(
     tmp_path: Path, stack: ExitStack
 ) -> None:
-    one, other = Process(tmp_path, stack), Process(tmp_path, stack)
+    one, other = Process(1, tmp_path, stack), Process(2, tmp_path, stack)
     assert one.shown("count", 3) == [3, 3, 1, 1]
     assert other.shown("count", 4) == one.shown() == [7, 7, 2, 1]
     one.end()
-    assert other.shown("forget", one.pid) == [7, 4, 2, 0]
-    assert Process(tmp_path, stack).shown("count", 1) == other.shown() == [8, 5, 3, 0]
+    assert other.shown("forget", 1) == [7, 4, 2, 0]
+    files = sorted(tmp_path.iterdir())
+    assert Process(1, tmp_path, stack).shown("count", 1) == other.shown() == [8, 5, 3, 0]
+    assert {file for file in tmp_path.iterdir() if file.name[:5] != "gauge"} <= set(files)
 
 
 def test_every_metric_is_named_once_before_it_has_values(tmp_path: Path, stack: ExitStack) -> None:
-    process = Process(tmp_path, stack)
+    process = Process(1, tmp_path, stack)
     before, after = (re.findall(r"^# TYPE (\w+)", process.tell(word, 1), re.MULTILINE) for word in ("show", "count"))
     assert before == after
     assert len(set(before)) == len(before) > 20
