@@ -7,9 +7,11 @@ client.
 """
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import Metric as MetricFamily
@@ -151,6 +153,7 @@ class Metrics(Collector):
         self._lines_dropped = Output.dropped
         for each in self._values:
             each.flush()
+        _fill_files()
 
     def text(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
@@ -166,6 +169,15 @@ class Metrics(Collector):
         for own in self._own.collect():
             yield written.get(own.name, own)
         yield from self.stored()
+
+
+def _fill_files() -> None:
+    """Have room on the disk for all of the files: on a full one, to write where they have holes would end the process
+    (SIGBUS)."""
+    folder = os.environ.get(FOLDER)
+    for file in Path(folder).glob("*.db") if folder else ():
+        with contextlib.suppress(OSError), file.open("r+b") as opened:
+            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
 
 
 def begin_process(number: int) -> None:

@@ -82,4 +82,5 @@ def test_every_metric_is_named_once_before_it_has_values(tmp_path: Path, stack: 
     process = Process(1, tmp_path, stack)
     before, after = (re.findall(r"^# TYPE (\w+)", process.tell(word, 1), re.MULTILINE) for word in ("show", "count"))
     assert before == after
+    assert [file for file in tmp_path.iterdir() if file.stat().st_blocks * 512 < file.stat().st_size] == []
     assert len(set(before)) == len(before) > 20
