@@ -15,7 +15,7 @@ from proxy.store.store import Store
 
 R = TypeVar("R")
 
-EVICTED = 8  # parts that are deleted at a time
+EVICTED = 8  # parts and results that are deleted at a time
 FORGET_ROWS = 20_000  # that are appended before the places of evicted ones are forgotten
 ROW_BYTES = 2**10  # about what a row writes beside its texts
 
@@ -23,8 +23,8 @@ _ADD_USAGE = """
 INSERT INTO usage VALUES (?1, ?2, max(0, ?3), max(0, ?4), max(0, ?5)) ON CONFLICT DO UPDATE SET
     used = used + ?3, uncertain = max(0, uncertain + ?4), reserved = max(0, reserved + ?5)
 """
-_OLDEST = "SELECT n FROM part ORDER BY n LIMIT ?"
-_DELETE_OLDER_RESULTS = "DELETE FROM result WHERE n < ifnull((SELECT min(n) FROM part), 9e18)"
+# The number of the last one of so many oldest parts and results.
+_OLDEST = "SELECT max(n) FROM (SELECT n FROM part UNION ALL SELECT n FROM result ORDER BY n LIMIT ?)"
 _IN_SCOPES = "substr(scope, 1, ?) = ?"  # that begin so
 _DELETE: dict[Kind, tuple[str, ...]] = {
     PartRow: ("DELETE FROM part WHERE n = ?", "DELETE FROM body WHERE n = ?"),
@@ -101,17 +101,18 @@ class SqliteStore(Store):
         return result
 
     def _evict(self) -> None:
-        """Delete the oldest parts beyond the bound, and the results that are older than all parts."""
+        """Delete the oldest parts and results beyond the bound."""
         execute = self._database.rows.execute
         while self._room < 0:
             over = self._database.used_bytes() - self._cache_bytes
             if over <= 0:
                 self._room = min(-over, self._cache_bytes // 64)
                 break
-            execute(f"DELETE FROM body WHERE n IN ({_OLDEST})", (EVICTED,))
-            parts = execute(f"DELETE FROM part WHERE n IN ({_OLDEST})", (EVICTED,)).rowcount
-            if not execute(_DELETE_OLDER_RESULTS).rowcount + parts:
+            (last,) = execute(_OLDEST, (EVICTED,)).fetchone()
+            if last is None:
                 break
+            for table in ("body", "part", "result"):
+                execute(f"DELETE FROM {table} WHERE n <= ?", (last,))
 
 
 class _Places:
@@ -135,11 +136,12 @@ class _Places:
             parts[sys.intern(scope), uid] = n
             if id is not None:
                 parts[sys.intern(scope), id] = n
-        self._read += n - self._last
-        self._last = n
+        last = appended[-1][0]  # a part has a lower number than its result
+        self._read += last - self._last
+        self._last = last
         if self._read > FORGET_ROWS:
             self._read = 0
-            (first,) = self._execute("SELECT min(n) FROM result").fetchone()
+            (first,) = self._execute(_OLDEST, (1,)).fetchone()
             for kind, numbers in self.numbers.items():
                 self.numbers[kind] = {key: n for key, n in numbers.items() if n >= first}
 

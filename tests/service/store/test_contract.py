@@ -395,11 +395,13 @@ async def test_beginning_of_a_list_is_served_and_its_rest_reserved(client: Clien
     assert [hit.uid for hit in found.items] == ["t", "u", "v"]
 
 
-async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualClock) -> None:
+@pytest.mark.parametrize("has_part", [True, False])
+async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualClock, has_part: bool) -> None:
     body = b"x" * (CACHE_BYTES // 20)
     for number in range(60):
         time.advance(1)
-        await client.fetch(result(str(number), f"u{number}", body=body))
+        one = result(str(number), f"u{number}", body=body) if has_part else result(str(number), details=body)
+        await client.fetch(one)
     found = [number for number in range(60) if await client.stored(str(number))]
     assert found == list(range(60 - len(found), 60))
     assert 5 < len(found) <= 20

@@ -19,7 +19,7 @@ from proxy import errors
 from proxy.kit.clock import ManualClock
 from proxy.store import sqlite_file
 from proxy.store.protocol import Reserved
-from proxy.store.sqlite import SqliteStore
+from proxy.store.sqlite import FORGET_ROWS, SqliteStore
 from proxy.store.store import Store
 
 
@@ -309,6 +309,16 @@ async def test_file_of_another_version_keeps_usage_and_reservations(file: Path, 
     await second.finish("x", used=2)
     assert await second.counts() == (3, 0, 0)
     await second.store.aclose()
+
+
+async def test_the_oldest_part_is_found_however_many_come_after_it(file: Path, time: ManualClock) -> None:
+    client = Client(await SqliteStore.open(file, time, "one", 10 * CACHE_BYTES), time)
+    await client.fetch(result("first", "u"))
+    uids = [f"u{number}" for number in range(FORGET_ROWS)]
+    await client.fetch(result("list", *uids, asked=len(uids), body=b"{}"), accounts=())
+    assert await client.stored("list")
+    assert await client.stored("first")
+    await client.store.aclose()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])
