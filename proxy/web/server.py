@@ -8,7 +8,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, cast
 
 import structlog
@@ -123,7 +123,8 @@ class Listener:
             protocol.transport = None  # aiohttp's response has nowhere to go
             protocol.close()
             transport.write(_MALFORMED_RESPONSE)
-            transport.write_eof()  # not closed yet: a client that is still sending would not see the response
+            with suppress(OSError):  # the client may have left a moment ago
+                transport.write_eof()  # not closed yet: a client that is still sending would not see the response
         return request
 
 
