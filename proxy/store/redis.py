@@ -128,7 +128,7 @@ class _RedisTransaction(Transaction):
         self.texts[name] = text
         kind, *key = name
         if key and kind in TABLES:
-            self.read[kind][tuple(key)] = None if text is None else kind._make(msgspec.msgpack.decode(text))
+            self.read[kind][tuple(key)] = None if text is None else kind(*msgspec.msgpack.decode(text))
 
     def _text_of(self, name: Name) -> Any:
         if name not in self.texts:

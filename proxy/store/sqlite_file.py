@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from proxy import errors
 from proxy.store.protocol import Usage
-from proxy.store.rows import TABLES, PartRow, Reservation, ResultRow
+from proxy.store.rows import TABLES, Kind, PartRow, Reservation, ResultRow
 
 R = TypeVar("R")
 
@@ -38,7 +38,8 @@ _APPENDED_TABLES = (
     "CREATE TABLE body (n INTEGER PRIMARY KEY, body)",
     "CREATE TABLE result (n INTEGER PRIMARY KEY AUTOINCREMENT, scope, key, fetched, asked, hits, items, details)",
 )
-_KEPT = (Usage, Reservation)  # whose rows stay in a file of another version, so that their columns stay, too
+# Their rows stay in a file of another version, so that columns stay, too; later ones are the last and have a default.
+_KEPT = (Usage, Reservation)
 
 
 class Database:
@@ -146,8 +147,18 @@ class Database:
                 self.rows.execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) WITHOUT ROWID")
         for table in _APPENDED_TABLES:
             self.rows.execute(table)
+        for kind in _KEPT:
+            self._add_columns(kind)
         self.rows.execute(f"PRAGMA application_id = {APPLICATION}")
         self.rows.execute(f"PRAGMA user_version = {VERSION}")
+
+    def _add_columns(self, kind: Kind) -> None:
+        """Add those that the table of an earlier version lacks."""
+        name = TABLES[kind][0]
+        before = {row[1] for row in self.rows.execute(f"PRAGMA table_info({name})")}
+        for column, default in kind._field_defaults.items():
+            if column not in before:
+                self.rows.execute(f"ALTER TABLE {name} ADD COLUMN {column} DEFAULT {default!r}")
 
     def _check_file(self) -> None:
         """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written."""

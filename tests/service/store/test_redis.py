@@ -9,11 +9,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import redis
 from service.store.conftest import CACHE_BYTES, NOW
 from support.redis_server import RedisServer
-from support.store_client import NOVEMBER, begin, counts, finish, one, result
+from support.store_client import NOVEMBER, SECONDS, begin, counts, finish, one, result
 
 from proxy import config, errors
 from proxy.kit.clock import ManualClock
@@ -275,6 +276,8 @@ async def test_data_of_another_version_keep_usage_and_reservations(
     await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
     await store.finish([finish("a", result("k", "u"))])
     inside.hset("{v3bridge}:state", "version", 0)
+    of_before = ("b", "worker 1", '[["erp","2023-11"]]', 1, time.now() + SECONDS, False)
+    inside.hset("{v3bridge}:reservation", '["b"]', msgspec.msgpack.encode(of_before))
     later = await open_store()
     assert await counts(later) == (1, 0, 1)
     assert [await one(later, begin("c", key, time=time)) for key in ("k", "l")] == [Reserved(None), Busy()]

@@ -311,6 +311,21 @@ async def test_file_of_another_version_keeps_usage_and_reservations(file: Path, 
     await second.store.aclose()
 
 
+async def test_reservations_of_an_earlier_version_are_finished(file: Path, time: ManualClock) -> None:
+    first = Client(await SqliteStore.open(file, time, "one", CACHE_BYTES), time)
+    await first.begin("x", "a", "b")
+    await first.store.aclose()
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        for column in ("start", "before"):
+            other.execute(f"ALTER TABLE reservation DROP COLUMN {column}")
+        other.execute("PRAGMA user_version = 1")
+    second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    assert isinstance(await second.begin("y", "a"), Reserved)
+    await second.finish("x b", used=2)
+    assert await second.counts() == (2, 1, 1)
+    await second.store.aclose()
+
+
 async def test_the_oldest_part_is_found_however_many_come_after_it(file: Path, time: ManualClock) -> None:
     client = Client(await SqliteStore.open(file, time, "one", 10 * CACHE_BYTES), time)
     await client.fetch(result("first", "u"))
