@@ -36,7 +36,7 @@ def _finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
     _book(rows, finish, begun)
     rows.drop(Reservation, finish.id)
     before, seconds = begun.before, max(DONE_SECONDS, begun.deadline - rows.now)
-    if before and (finish.results or finish.used):
+    if before and (finish.results or finish.used or begun.start):
         _lower(rows, begun, finish)
         before = ""
     rows.put_value(f"done {finish.id}", before, protocol.STORED_SECONDS if before else seconds)
@@ -65,7 +65,10 @@ def _book(rows: Transaction, finish: Finish, begun: Reservation) -> None:
 
 def _lower(rows: Transaction, begun: Reservation, finish: Finish) -> None:
     """Lower uncertain parts to what has come of the same query: reservations before this one, which have expired, may
-    have cost no more than this one if it began where they did, and was as long or has the end of the list."""
+    have cost no more than this one if it began where they did, and was as long or has the end of the list. The rest of
+    a list without a result may show that it is another list now."""
+    if begun.start and not finish.results:
+        return
     came = finish.used + finish.uncertain
     has_end = any(result.hits <= result.asked for result in finish.results)
     id = begun.before

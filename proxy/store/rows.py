@@ -50,8 +50,8 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Small value: of a caller, or `done ID` → the `before` of a reservation that brought nothing, or `busy SCOPE KEY`
-    → the reservation that took the query key last: it is busy while that is open."""
+    """Small value: of a caller, or `done ID` → the `before` of a reservation that brought nothing of a whole list, or
+    `busy SCOPE KEY` → the reservation that took the query key last: it is busy while that is open."""
 
     key: str
     text: str

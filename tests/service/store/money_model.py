@@ -140,9 +140,9 @@ class Model:
         self._add(
             [pair for pair in reservation.begun if pair not in present], "uncertain", finish.used + finish.uncertain
         )
-        if finish.results or finish.used:
+        if finish.results or (finish.used and not reservation.start):
             self._lower(reservation, finish)
-        elif reservation.before:
+        elif reservation.before and not reservation.start:
             self.ended[finish.id] = Link(reservation.before, self.now, self.now + STORED)
         for result in finish.results:
             if (finish.scope, result.key) == reservation.key:

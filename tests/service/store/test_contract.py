@@ -210,6 +210,19 @@ async def test_uncertain_parts_stay_where_only_the_rest_of_their_list_is_fetched
     assert await client.counts() == (3, 3, 0)
 
 
+@pytest.mark.parametrize("used", [0, 1])
+async def test_uncertain_parts_stay_where_their_list_has_moved(client: Client, time: ManualClock, used: int) -> None:
+    await client.fetch(result("a", "u", asked=1, hits=9))
+    await client.begin("killed", Want("a", 4))
+    await client.store.end_worker(None)
+    await client.begin("moved", Want("a", 4))
+    await client.finish("moved", used=used)
+    assert await client.counts() == (1 + used, 3, 0)
+    await client.begin("anew", Want("a", 4), fresh_from=time.now() + 1)
+    await client.finish("anew", result("a", "v", "w", asked=4), used=2)
+    assert await client.counts() == (3 + used, 3, 0)
+
+
 async def test_result_may_answer_another_key_than_was_reserved(client: Client) -> None:
     await client.begin("x", "a")
     await client.finish("x", result("a", "u"), result("b", "u"))
