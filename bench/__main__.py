@@ -12,10 +12,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from bench import day, request_way, service, steps, store
+from bench import day, parts_list, request_way, service, steps, store
 
 PAGE = Path(__file__).parents[1] / "bench/README.md"
-BENCHES = {"service": service, "day": day, "store": store, "way": request_way, "steps": steps}
+BENCHES = {"service": service, "list": parts_list, "day": day, "store": store, "way": request_way, "steps": steps}
 HEAD = "## Results\n"  # of the end of the page, which a run replaces
 
 

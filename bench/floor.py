@@ -1,8 +1,7 @@
 """The floor: a minimal translator for the same requests, with aiohttp, orjson, dicts, and one constant token.
 
 No error handling, quota, projections or shared requests. Run as `python -m bench.floor GRAPHQL_URL [NAME=VALUE …]`;
-prints its port. `fields=A,B`: fetches these fields, too, as the service does. `cache=BYTES`: keeps responses in an LRU
-cache by request target, which a good engineer adds in the evening. `constant=BYTES`: returns so many constant bytes
+prints its port. `fields=A,B`: fetches these fields, too, as the service does. `constant=BYTES`: returns so many constant bytes
 instead, the upper bound of any aiohttp server.
 """
 
@@ -14,7 +13,6 @@ import time
 from typing import Any
 
 import aiohttp
-import cachetools
 import orjson
 from aiohttp import web
 
@@ -94,49 +92,32 @@ async def match(request: Any) -> Any:
     asked = [{"__class__": "PartsMatchQuery", **q} for q in queries]
     echo = {"__class__": "PartsMatchRequest", "exact_only": False, "queries": asked}
     msec = int((time.monotonic() - started) * 1000)
-    return reply(request, {"__class__": "PartsMatchResponse", "msec": msec, "request": echo, "results": results})
+    return reply({"__class__": "PartsMatchResponse", "msec": msec, "request": echo, "results": results})
 
 
 async def get_multi(request: web.Request) -> web.Response:
     uids = request.query.getall("uid[]")
     found = await ask(request.app, PARTS, "supParts", {"ids": uids})
-    return reply(request, {uid: part(each) for uid, each in zip(uids, found, strict=True) if each is not None})
+    return reply({uid: part(each) for uid, each in zip(uids, found, strict=True) if each is not None})
 
 
 async def get(request: web.Request) -> web.Response:
-    return reply(request, part((await ask(request.app, PARTS, "supParts", {"ids": [request.match_info["uid"]]}))[0]))
+    return reply(part((await ask(request.app, PARTS, "supParts", {"ids": [request.match_info["uid"]]}))[0]))
 
 
 async def search(request: web.Request) -> web.Response:
     page = {"q": request.query["q"], "start": 0, "limit": int(request.query.get("limit", 10))}
     found = await ask(request.app, SEARCH, "supSearch", page)
     results = [{"__class__": "SearchResult", "item": part(each["part"]), "snippet": None} for each in found["results"]]
-    return reply(request, {"__class__": "SearchResponse", "hits": found["hits"], "results": results})
+    return reply({"__class__": "SearchResponse", "hits": found["hits"], "results": results})
 
 
-def reply(request: web.Request, body: Any) -> web.Response:
-    if callback := request.query.get("callback"):
-        script = b"%s(%s);" % (callback.encode(), orjson.dumps(body))
-        return web.Response(body=script, content_type="application/javascript")
+def reply(body: Any) -> web.Response:
     return web.Response(body=orjson.dumps(body), content_type="application/json")
 
 
-def caching(size: int) -> Any:
-    responses: cachetools.LRUCache[str, tuple[bytes, str]] = cachetools.LRUCache(size, lambda kept: len(kept[0]))
-
-    @web.middleware
-    async def cached(request: web.Request, handler: Any) -> web.Response:
-        kept = responses.get(request.path_qs)
-        if kept is None:
-            made = await handler(request)
-            kept = responses[request.path_qs] = (made.body, made.content_type)
-        return web.Response(body=kept[0], content_type=kept[1])
-
-    return cached
-
-
-async def main(url: str, listener: Any, fields: str = "", cache: str = "0", constant: str = "0") -> None:
-    app = web.Application(middlewares=[caching(int(cache))] if int(cache) else [])
+async def main(url: str, listener: Any, fields: str = "", constant: str = "0") -> None:
+    app = web.Application()
     app["url"], app["fields"] = url, fields.replace(",", " ")
     body = b"x" * int(constant)
 

@@ -31,11 +31,10 @@ def target(*numbers: str) -> str:
 
 
 class Server(NamedTuple):
-    """A process under test, where it listens, and its configuration if it is the service."""
+    """A process under test, and where it listens."""
 
     port: int
     pid: int
-    config: Path | None = None
 
     def get(self, target: str) -> bytes:
         """Return the body of a response."""
@@ -97,7 +96,7 @@ def service(
         file = Path(folder, "config.yaml")
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
         with _process("proxy", "serve", "--config", str(file), core=core, log=log) as (line, pid):
-            yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid, file)
+            yield Server(int(line.partition("127.0.0.1:")[2].partition("/")[0]), pid)
 
 
 class LoadResult(NamedTuple):
