@@ -1,6 +1,6 @@
 """Metrics of the service for Prometheus. There is one Metrics object in a process, passed to constructors.
 
-Counters and gauges are plain numbers, which go once a second, and when they are read, to the library's metrics; where
+All of them are plain numbers, which go once a second, and when they are read, to the library's metrics; where
 the service has set the library's variable for a folder, these are in files of it, so that each process shows the
 metrics of all. Label values are fixed words and names of applications and keys: never an API key, a uid or text of a
 client.
@@ -9,9 +9,11 @@ client.
 import asyncio
 import contextlib
 import os
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import Metric as MetricFamily
@@ -25,6 +27,8 @@ FOLDER = "PROMETHEUS_MULTIPROC_DIR"  # the library's variable, which it reads wh
 # Up to 30 s, the default time limit of a request.
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 LAG_SECONDS = 0.1  # slept to measure the lag of the event loop
+
+V = TypeVar("V", "Value", "Durations")
 
 
 class Value:
@@ -50,16 +54,41 @@ class Value:
             self._number = 0.0
 
 
-class Values:
+class Durations:
+    """A histogram as plain numbers: how many durations there are up to each of SECONDS, and their sum. The library has
+    no public way to add them: `pyproject.toml` bounds its version, and the test of metrics fails if this changes."""
+
+    __slots__ = ("_counts", "_shown", "_sum")
+
+    def __init__(self, shown: Any) -> None:
+        self._counts, self._sum, self._shown = [0] * (len(SECONDS) + 1), 0.0, shown
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(SECONDS, seconds)] += 1
+        self._sum += seconds
+
+    def flush(self) -> None:
+        """Hand the numbers to the library."""
+        for place, count in enumerate(self._counts):
+            if count:
+                self._shown._buckets[place].inc(count)
+                self._counts[place] = 0
+        self._shown._sum.inc(self._sum)
+        self._sum = 0.0
+
+
+class Values(Generic[V]):
     """Values of a metric by its labels."""
 
-    def __init__(self, metric: Counter | Gauge) -> None:
-        self._metric, self._values = metric, dict[tuple[str, ...], Value]()
+    def __init__(self, metric: Counter | Gauge | Histogram, kind: Callable[[Any], V]) -> None:
+        self._metric = metric
+        self._kind: Callable[[Any], V] = kind
+        self._values: dict[tuple[str, ...], V] = {}
 
-    def labels(self, *labels: str) -> Value:
+    def labels(self, *labels: str) -> V:
         value = self._values.get(labels)
         if value is None:
-            value = self._values[labels] = Value(self._metric.labels(*labels) if labels else self._metric)
+            value = self._values[labels] = self._kind(self._metric.labels(*labels) if labels else self._metric)
         return value
 
     def flush(self) -> None:
@@ -75,19 +104,22 @@ class Metrics(Collector):
         self.registry, self._own = CollectorRegistry(), CollectorRegistry()
         self.registry.register(self)
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
-        self._values: list[Values] = []
+        self._values: list[Values[Value] | Values[Durations]] = []
         self._lines_dropped = 0
         self._add_request_metrics()
         self._add_upstream_metrics()
         self._add_gauges()
 
-    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Values:
-        values = Values(kind(f"v3bridge_{name}", meaning, labels, registry=self._own))
+    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Values[Value]:
+        values = Values(kind(f"v3bridge_{name}", meaning, labels, registry=self._own), Value)
         self._values.append(values)
         return values
 
-    def _add_seconds(self, name: str, meaning: str, label: str) -> Histogram:
-        return Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
+    def _add_seconds(self, name: str, meaning: str, label: str) -> Values[Durations]:
+        shown = Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
+        values = Values(shown, Durations)
+        self._values.append(values)
+        return values
 
     def _add_request_metrics(self) -> None:
         counter = partial(self._add, Counter)

@@ -11,13 +11,12 @@ from itertools import count
 import structlog
 from aiohttp import hdrs, web
 from multidict import istr
-from prometheus_client import Histogram
 
 from proxy import errors, redaction
 from proxy import log as logging
 from proxy.kit.clock import Clock
 from proxy.log import REDACTION, REQUEST_ID
-from proxy.metrics import Metrics, Value
+from proxy.metrics import Durations, Metrics, Value
 from proxy.seen import FailureDetail, SeenRequests
 from proxy.v3.parsing import path_suggestions
 from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
@@ -85,7 +84,7 @@ class RequestMiddleware:
         self._clock = clock
         self._ids = ids
         self._seen = seen
-        self._counted: dict[tuple[str, int], tuple[Value, Histogram]] = {}
+        self._counted: dict[tuple[str, int], tuple[Value, Durations]] = {}
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -165,7 +164,7 @@ class RequestMiddleware:
             error=kind,
         )
 
-    def _count(self, route: str, status: int) -> tuple[Value, Histogram]:
+    def _count(self, route: str, status: int) -> tuple[Value, Durations]:
         """Return the metrics of requests to a route that had a status."""
         made = self._metrics.requests.labels(route, str(status)), self._metrics.request_seconds.labels(route)
         return self._counted.setdefault((route, status), made)

@@ -23,7 +23,8 @@ for line in sys.stdin:
         counted.parts.labels("demo").inc(int(number))
         counted.upstream_in_flight.inc(int(number))
         counted.store_unavailable.set(int(number) == 3)
-        counted.request_seconds.labels("/v3").observe(0.04)
+        for seconds in (0.04, 0.05, 60.0):
+            counted.request_seconds.labels("/v3").observe(seconds)
         counted.flush()
     elif word == "forget":
         metrics.forget_gauges(int(number))
@@ -33,6 +34,8 @@ NAMES = (
     'v3bridge_parts_returned_total{application="demo"}',
     "v3bridge_upstream_requests_in_flight",
     'v3bridge_request_duration_seconds_bucket{le="0.05",route="/v3"}',
+    'v3bridge_request_duration_seconds_count{route="/v3"}',
+    'v3bridge_request_duration_seconds_sum{route="/v3"}',
     "v3bridge_store_unavailable",
 )
 
@@ -69,12 +72,12 @@ def test_any_process_shows_the_counts_of_all_and_the_gauges_of_those_that_live(
     tmp_path: Path, stack: ExitStack
 ) -> None:
     one, other = Process(1, tmp_path, stack), Process(2, tmp_path, stack)
-    assert one.shown("count", 3) == [3, 3, 1, 1]
-    assert other.shown("count", 4) == one.shown() == [7, 7, 2, 1]
+    assert one.shown("count", 3) == pytest.approx([3, 3, 2, 3, 60.09, 1])
+    assert other.shown("count", 4) == one.shown() == pytest.approx([7, 7, 4, 6, 120.18, 1])
     one.end()
-    assert other.shown("forget", 1) == [7, 4, 2, 0]
+    assert other.shown("forget", 1) == pytest.approx([7, 4, 4, 6, 120.18, 0])
     files = sorted(tmp_path.iterdir())
-    assert Process(1, tmp_path, stack).shown("count", 1) == other.shown() == [8, 5, 3, 0]
+    assert Process(1, tmp_path, stack).shown("count", 1) == other.shown() == pytest.approx([8, 5, 6, 9, 180.27, 0])
     assert {file for file in tmp_path.iterdir() if file.name[:5] != "gauge"} <= set(files)
 
 
