@@ -93,7 +93,7 @@ async def listening(subject: Subject, _: str) -> str:
         if other := await _another(subject, settings.admin):
             place = sockets.shown(settings.admin.host, settings.admin.port)
             advice = f"give one of them another: {sockets.OPERATORS_OPTIONS}"
-            raise Problem(f"{other}, is on the operators' port {place}", advice)
+            raise Problem(f"{other}, is on the operators' port {place}", advice, is_warning=True)
     for block, (host, port) in places.items():
         try:
             sockets.check(host, port)
