@@ -1,7 +1,6 @@
 """What the store is asked for: begins of queries for a client, quotes, and stale results."""
 
 import functools
-import itertools
 import random
 from collections.abc import Sequence
 
@@ -27,8 +26,7 @@ class Lookups:
         self._address = address
         self._seconds = seconds
         self._clock = clock
-        self._ids = f"{rng.getrandbits(96):024x}"
-        self._numbers = itertools.count()
+        self._rng = rng
         self.quote = store.quote
 
     async def stale(self, asked: Sequence[tuple[Client, Query]]) -> list[Answer | None]:
@@ -85,7 +83,7 @@ class Lookups:
         """Return the begin of a query, for what was fetched within so many seconds, or for nothing that is stored."""
         now = self._clock.now()
         return Begin(
-            f"{self._ids}{next(self._numbers):08x}",
+            f"{self._rng.getrandbits(128):032x}",
             self._scope(client.application),
             selected.bits,
             query.want,

@@ -1,9 +1,8 @@
 """Protocol of the store: what it is asked for, and what it answers.
 
 Two moments must be atomic, and each is one operation: `begin`, before an operation is sent to the upstream, and
-`finish`, after it. An id is made by the process, so that both may be sent again when their confirmation was lost: a
-second time changes nothing. It is 96 random bits of the process and a number, so that rows lie in the file in the order
-in which they are written.
+`finish`, after it. An id is 128 random bits that the process makes, so that both may be sent again when their
+confirmation was lost: a second time changes nothing.
 
 Times are seconds since 1970. SQLite takes them from the clock that the store was opened with, Redis from its TIME.
 """

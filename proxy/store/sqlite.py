@@ -117,7 +117,7 @@ class SqliteStore(Store):
 
 class _Places:
     """Numbers of the parts and results in the file by what they are asked for. Both are appended to tables without an
-    index, which takes a third of the CPU; what was appended, by any process, is read before it is looked for."""
+    index; what was appended, by any process, is read before it is looked for."""
 
     def __init__(self, database: Database) -> None:
         self._execute = database.rows.execute
@@ -239,8 +239,9 @@ class _SqliteTransaction(Transaction):
             if replaced := [(numbers[key],) for key in self.changed[kind] if key in numbers]:
                 for statement in _DELETE[kind]:
                     self._many(statement, replaced)
-        parts = [*enumerate(self.changed[PartRow].values(), self._places.next())]
-        results = [*enumerate(self.changed[ResultRow].values(), self._places.next() + len(parts))]
+        first = self._places.next()
+        parts = [*enumerate(self.changed[PartRow].values(), first)]
+        results = [*enumerate(self.changed[ResultRow].values(), first + len(parts))]
         self._many("INSERT INTO part VALUES (?, ?, ?, ?, ?, ?)", [(n, *row[:-1]) for n, row in parts])
         self._many("INSERT INTO body VALUES (?, ?)", [(n, row.body) for n, row in parts])
         self._many(f"INSERT INTO result VALUES (?{', ?' * len(ResultRow._fields)})", [(n, *row) for n, row in results])
