@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import glob
 import http.client
+import itertools
 import json
 import os
 import random
@@ -28,6 +29,7 @@ ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
 PROGRAM = str(BIN / "v3bridge")
 SECONDS = 60.0  # that something may take before its test fails
+FIRST_PORT, PORT_RANGES, PORTS = 15_000, 16, 1_000  # below those that the system gives away
 
 T = TypeVar("T")
 
@@ -71,12 +73,23 @@ def until(condition: Callable[[], T], what: str = "the condition", seconds: floa
 
 
 def free_port() -> int:
-    """Return a free port that the system gives to nobody who asks for any."""
+    """Return a free port that the system gives to nobody who asks for any, nor another process of these tests."""
     while True:
-        port = random.randint(15_000, 32_000)
+        port = next(_ports)
         with contextlib.suppress(OSError), socket.socket() as tried:
             tried.bind(("127.0.0.1", port))
             return port
+
+
+def _own_ports() -> Iterator[int]:
+    """Yield the ports of this process of xdist, of which each has a range, again and again from anywhere in it."""
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % PORT_RANGES
+    first = FIRST_PORT + number * PORTS
+    begin = random.randrange(PORTS)
+    return itertools.cycle(first + (begin + each) % PORTS for each in range(PORTS))
+
+
+_ports = _own_ports()
 
 
 def environment(folder: Path, changes: dict[str, str]) -> dict[str, str]:
