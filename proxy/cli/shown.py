@@ -37,7 +37,7 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
     """Return a table. A column has its title, and a key or attribute of the rows, or a function of one. Numbers stand
-    right, texts are folded and never cut; a column in which nothing stands is left out."""
+    right, texts are folded and never cut; a column in which nothing stands is left out. A `Text` keeps its style."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     cells = {title: [_value(row, column) for row in rows] for title, column in columns.items()}
     used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
@@ -57,6 +57,8 @@ def _value(row: Any, column: Column) -> Any:
 
 
 def _cell(value: Any) -> Text:
+    if isinstance(value, Text):
+        return value
     return visible("" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value))
 
 

@@ -1,11 +1,15 @@
 """A comparison from options to result: reads the requests, opens both sides, asks before parts are spent, and runs."""
 
 import os
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import typer
 
 from proxy import config
@@ -16,19 +20,43 @@ from proxy.kit.wording import counted
 from proxy.mapping import loader as mapping
 from proxy.redaction import IsKey, Redaction
 from proxy.tools import event_loop
-from proxy.tools.compare import plan as planning
 from proxy.tools.compare import run, settings, sides
 from proxy.tools.compare.judging import causes, fields, judge, result
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
-from proxy.traffic import reading
+from proxy.traffic import estimate, reading
 from proxy.traffic.clients import Clients, SideName
 from proxy.traffic.recordings import Recorder, Recording
+from proxy.traffic.v3_request import V3Request
+
+HELD_MAX = 100_000  # distinct requests held in memory, of one to two kilobytes each
+
+
+class RequestPlan(NamedTuple):
+    """Requests of a run, in random order, so that a run that stops early has sent a fair sample.
+
+    `in_source` is the number of distinct requests in the source by endpoint; `dropped` the number of those that are not
+    held in memory.
+    """
+
+    requests: list[V3Request]
+    in_source: dict[str, int]
+    dropped: int
+
+    @property
+    def distinct(self) -> int:
+        """Number of distinct requests in the source."""
+        return sum(self.in_source.values())
+
+    @property
+    def parts(self) -> int:
+        """The most that the requests may cost."""
+        return sum(map(estimate.worst_case_parts, self.requests))
 
 
 class Source(NamedTuple):
     """Requests of a run, the name of their file, and notes for the reader."""
 
-    plan: planning.RequestPlan
+    plan: RequestPlan
     name: str
     notes: list[str]
 
@@ -110,10 +138,10 @@ def _source(chosen: ComparisonOptions, clients: Clients, recorded: Recording | N
         lines = counted(recorded.unreadable, "line is no response", "lines are no responses")
         notes.append(f"{recorded.path.name}: {lines}, the first is {recorded.first_unreadable}")
     if chosen.requests is None:
-        plan = planning.make_plan(recorded.requests() if recorded else [], chosen.sample)
+        plan = make_plan(recorded.requests() if recorded else [], chosen.sample)
     else:
         skipped = reading.Skipped()
-        plan = planning.make_plan(reading.read_requests(chosen.requests, clients, skipped), chosen.sample)
+        plan = make_plan(reading.read_requests(chosen.requests, clients, skipped), chosen.sample)
         notes += [f"{each.times} × no request: {why} (first: {each.first})" for why, each in skipped.items()]
     if plan.dropped:
         notes.append(f"{counted(plan.dropped, 'request')} are not held in memory: compare the file in pieces")
@@ -138,3 +166,36 @@ def _is_key_of(service: config.Config | None) -> IsKey | None:
         return None
     digests = {key.key for application in service.applications.values() for key in application.apikeys}
     return lambda text: config.digest(text) in digests
+
+
+def make_plan(requests: Iterable[V3Request], most: int | None, held: int = HELD_MAX) -> RequestPlan:
+    """Plan a run: equal requests are sent once; of more than `most` a sample, which has some of each kind. The order is
+    the same for the same source."""
+    rng = random.Random(1)  # noqa: S311 - reproducible
+    first: dict[str, V3Request] = {}
+    times: Counter[str] = Counter()
+    in_source: Counter[str] = Counter()
+    dropped = 0
+    for request in requests:
+        known = request.id
+        if known not in first:
+            if len(first) >= held:
+                dropped += 1
+                continue
+            first[known] = request
+            in_source[request.endpoint] += 1
+        times[known] += request.times
+    distinct = [msgspec.structs.replace(request, times=times[known]) for known, request in first.items()]
+    chosen = distinct if most is None or len(distinct) <= most else _sample(distinct, most, rng)
+    rng.shuffle(chosen)  # logs are ordered by time, so their beginning is no fair sample
+    return RequestPlan(chosen, dict(in_source), dropped)
+
+
+def _sample(requests: list[V3Request], most: int, rng: random.Random) -> list[V3Request]:
+    """Select `most` requests: one of each endpoint, client and size class in turn, until there are enough."""
+    strata: defaultdict[tuple[str, str, int], list[V3Request]] = defaultdict(list)
+    for request in requests:
+        strata[request.endpoint, request.client, estimate.worst_case_parts(request).bit_length()].append(request)
+    groups = [rng.sample(group, len(group)) for group in strata.values()]
+    rounds = (group[place] for place in range(max(map(len, groups))) for group in groups if place < len(group))
+    return [request for request, _ in zip(rounds, range(most), strict=False)]

@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.kit.wording import counted
 from proxy.redaction import Redaction
 from proxy.tools.compare import http_side
-from proxy.tools.compare.judging import json_body, known, relations, unknown_uids
+from proxy.tools.compare.judging import json_values, known, relations, unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, LookedUp
 from proxy.tools.compare.judging.result import Tally
@@ -222,13 +222,13 @@ class ComparisonRun:
     async def _look_up_links(self, shown: SideResponse, client: str) -> None:
         """Look up which offers the links of parts lead to, of each part once in a run. A part that the candidate has
         just sent costs nothing more; as it might, its cost is reserved."""
-        offers = relations.offers(json_body.parse(shown).value)
+        offers = relations.offers(json_values.parse(shown).value)
         uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
         self._linked.update(uids)
         for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
             if isinstance(self.sides.candidate, http_side.HttpSide) and await self.budget.reserve(len(some)):
                 response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
-                for link, offer in relations.owners_of(json_body.parse(response).value):
+                for link, offer in relations.owners_of(json_values.parse(response).value):
                     self._looked_up.owners.setdefault(link, set()).add(offer)
 
     async def _look_up_one(self, side: SideName, request: V3Request) -> None:
@@ -237,7 +237,7 @@ class ComparisonRun:
         if uid in self._looked_up.names or opened is None:
             return
         response = self._redacted(request, await opened.fetch(request))
-        body = json_body.parse(response).value if response.status == 200 else None
+        body = json_values.parse(response).value if response.status == 200 else None
         name = "" if response.status == 404 else body.get("name") if isinstance(body, dict) else None
         if not isinstance(name, str):
             return

@@ -13,7 +13,7 @@ from msgspec import Meta
 from proxy import errors
 from proxy.config import base, secret
 from proxy.kit import located_yaml
-from proxy.tools.compare.judging.rules import IgnoreRule
+from proxy.tools.compare.judging.findings import IgnoreRule
 from proxy.traffic.clients import ClientKeys
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier

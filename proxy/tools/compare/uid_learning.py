@@ -18,7 +18,7 @@ from proxy.kit import shipped
 from proxy.kit.wording import counted, printable
 from proxy.mapping import loader as mapping
 from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
-from proxy.tools.compare.judging import json_body, unknown_uids
+from proxy.tools.compare.judging import json_values, unknown_uids
 from proxy.traffic.recordings import Recording
 
 NOBODY = str(2**40 - 1)  # an id that no object has
@@ -47,7 +47,7 @@ def learn(recording: Path, config_file: Path | None) -> None:
     bodies, skipped = list[Any](), recorded.unreadable
     for request in recorded.requests():
         response = recorded.response(request)
-        body = json_body.parse(response) if response and response.status < 400 else None
+        body = json_values.parse(response) if response and response.status < 400 else None
         if body is None or body.problem:
             skipped += 1
         else:

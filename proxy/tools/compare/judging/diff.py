@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import equality, identity, matching, paths, unknown_uids
+from proxy.tools.compare.judging import identity, json_values, matching, paths, unknown_uids
 from proxy.tools.compare.judging.findings import Difference, Kind
 
 UID = re.compile(r"[0-9a-f]{16}")
@@ -33,12 +33,12 @@ class ValuePair(NamedTuple):
 
 
 def diff(baseline: Any, candidate: Any) -> list[Difference]:
-    """Diff two JSON values as `json_body.read` returns them; differences are in the order of the baseline."""
+    """Diff two JSON values as `json_values.read` returns them; differences are in the order of the baseline."""
     found: list[Difference] = []
     # Two containers are compared element by element: comparing them as a whole first would only repeat the work.
     whole = type(baseline) is type(candidate) and type(baseline) in (dict, list)
     # A list of pending pairs instead of recursion: responses may be nested deeper than Python's stack.
-    pending = [ValuePair(baseline, candidate)] if whole or not equality.same(baseline, candidate) else []
+    pending = [ValuePair(baseline, candidate)] if whole or not json_values.same(baseline, candidate) else []
     while pending:
         differences, pairs = _step(pending.pop())
         found += differences
@@ -67,7 +67,7 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
 
     found = [Difference("missing", *at(key), baseline=baseline[key]) for key in baseline if key not in candidate]
     found += [Difference("extra", *at(key), candidate=candidate[key]) for key in candidate if key not in baseline]
-    changed = [key for key, was in baseline.items() if key in candidate and not equality.same(was, candidate[key])]
+    changed = [key for key, was in baseline.items() if key in candidate and not json_values.same(was, candidate[key])]
     apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, baseline, candidate, pair.name)}
     found += [
         Difference(
@@ -117,7 +117,7 @@ def _inside(element: ValuePair) -> Iterator[ValuePair]:
             (0, paths.field(element.path, "quantity"), paths.field(element.place, "quantity")),
             (1, element.path, element.place),
         ):
-            if not equality.same(baseline[at], candidate[at]):
+            if not json_values.same(baseline[at], candidate[at]):
                 yield ValuePair(baseline[at], candidate[at], path, place, "prices")
     else:
         yield element._replace(name="", within="")
@@ -146,5 +146,5 @@ def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
         return "type"
     is_same = kinds == {"number"} and baseline == candidate
     if kinds == {"text"} and name not in NAMES:
-        is_same = equality.spelling_key(baseline) == equality.spelling_key(candidate)
+        is_same = json_values.spelling_key(baseline) == json_values.spelling_key(candidate)
     return "format" if is_same else "value"

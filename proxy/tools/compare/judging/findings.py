@@ -1,12 +1,17 @@
-"""Vocabulary of a comparison: kinds and causes of differences, findings, and the comparison of one request.
+"""Vocabulary of a comparison: kinds and causes of differences, findings, the comparison of one request, and the ignore
+rules of compare.yaml.
 
 Rules and reports share these closed sets of words.
 """
 
-from typing import Any, Literal, get_args
+from datetime import date
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
+from msgspec import Meta
 
+from proxy.config.base import Settings as Block
+from proxy.tools.compare.judging import paths
 from proxy.traffic.v3_request import V3Request
 
 Kind = Literal[
@@ -78,3 +83,26 @@ class Comparison(msgspec.Struct, frozen=True):
     unknown_uids: tuple[Finding, ...] = ()
     ignored: dict[str, int] = {}
     succeeded: bool = False
+
+
+class IgnoreRule(Block, frozen=True):
+    """Rule to ignore differences of a user's own services until a day: those at `path`, with `cause`, or both. The
+    first rule that matches a difference takes it."""
+
+    reason: Annotated[str, Meta(pattern=r"\S", description="why this may differ, in words")]
+    expires: Annotated[date | None, Meta(description="the last day that it holds, such as 2027-01-31, or never")]
+    path: Annotated[
+        Annotated[str, Meta(min_length=1)] | None,
+        Meta(description="a path such as results[*].items[*].mpn; * is any key, ** any number of steps"),
+    ] = None
+    cause: Annotated[Cause | None, Meta(description=f"one of {', '.join(CAUSES)}")] = None
+
+    @property
+    def name(self) -> str:
+        """Name in reports."""
+        return ", ".join(filter(None, (self.path, self.cause)))
+
+    def matches(self, difference: Difference, cause: Cause) -> bool:
+        """Return true if the rule is about the difference."""
+        about = self.path is None or paths.matches(self.path, difference.path)
+        return about and self.cause in (None, cause)

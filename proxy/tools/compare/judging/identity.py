@@ -12,7 +12,7 @@ from decimal import Decimal
 from functools import partial
 from typing import Any
 
-from proxy.tools.compare.judging import equality, unknown_uids
+from proxy.tools.compare.judging import json_values, unknown_uids
 
 Key = Callable[[Any], Hashable]  # returns None where the element lacks the identifying fields
 USUAL = ("url", "listing_url", "sku", "mpn", "name", "value", "key", "id")
@@ -83,7 +83,7 @@ def _offer_label(offer: Any) -> str | None:
 
 def _quantity(element: Any) -> Hashable:
     found = text(element[0]) if type(element) is list and element else None
-    return found and equality.spelling_key(found)
+    return found and json_values.spelling_key(found)
 
 
 def _scalar(element: Any) -> Hashable:
@@ -91,7 +91,7 @@ def _scalar(element: Any) -> Hashable:
     if type(element) in (dict, list):
         return None
     message = text(element)
-    return equality.spelling_key(message) if message else equality.canonical(element)
+    return json_values.spelling_key(message) if message else json_values.canonical(element)
 
 
 def _image(element: Any) -> Hashable:

@@ -6,22 +6,26 @@ the causes of the rest and applies the user's rules. Pure: the redaction and rep
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import diff, json_body, known, paths, relations, rules, unknown_uids
+import msgspec
+
+from proxy.tools.compare.judging import diff, json_values, known, paths, relations, unknown_uids
 from proxy.tools.compare.judging.causes import Causes, is_refused_query
-from proxy.tools.compare.judging.findings import Comparison, Difference, Finding
-from proxy.tools.compare.judging.trimming import Trimming
+from proxy.tools.compare.judging.findings import Comparison, Difference, Finding, IgnoreRule
 from proxy.tools.compare.judging.unsupported_uses import UnsupportedUses
 from proxy.traffic.recordings import SideResponse
 from proxy.traffic.v3_request import V3Request
+
+TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6  # of what is shown
+CUT = "…"
 
 
 class ParsedResponse(NamedTuple):
     """Response with its parsed body."""
 
     response: SideResponse
-    body: json_body.Body
+    body: json_values.Body
 
     @property
     def status(self) -> int:
@@ -48,7 +52,7 @@ class Judge:
 
     def __init__(
         self,
-        standing: Sequence[rules.IgnoreRule],
+        standing: Sequence[IgnoreRule],
         causes: Causes,
         redact: Callable[[str], str],
         uids: frozenset[str] = frozenset(),
@@ -62,7 +66,7 @@ class Judge:
     def failure(self, baseline: SideResponse) -> str | None:
         """Return why nothing can be compared with a response of the baseline: it is the reference and must be readable;
         an unreadable candidate is a difference."""
-        body = json_body.parse(baseline)
+        body = json_values.parse(baseline)
         return body.problem if baseline.status < 400 else None
 
     def may_have_moved(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> bool:
@@ -147,7 +151,7 @@ class Judge:
 
 
 def _parsed(response: SideResponse) -> ParsedResponse:
-    return ParsedResponse(response, json_body.parse(response))
+    return ParsedResponse(response, json_values.parse(response))
 
 
 def _without_refused(differences: list[Difference]) -> list[Difference]:
@@ -180,3 +184,43 @@ def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Differen
 
 def _key(difference: Difference) -> tuple[str, str, str]:
     return difference.kind, difference.path, difference.place
+
+
+class Trimming:
+    """Redaction and truncation of the values that a comparison shows: a field of a catalog may have ten megabytes, or
+    contain lone surrogates. `redact` removes keys from a text."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    def difference(self, difference: Difference) -> Difference:
+        """Redact and truncate a difference."""
+        return msgspec.structs.replace(
+            difference,
+            path=self.text(difference.path, PATH_MAX),
+            place=self.text(difference.place, PATH_MAX),
+            baseline=self.value(difference.baseline),
+            candidate=self.value(difference.candidate),
+            message=self.text(difference.message, PATH_MAX),
+        )
+
+    def value(self, value: Any, depth: int = 0) -> Any:
+        """Truncate the texts, lists and objects of a JSON value."""
+        if isinstance(value, str):
+            return self.text(value, TEXT_MAX)
+        if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
+            return CUT
+        if isinstance(value, list):
+            kept = [self.value(each, depth + 1) for each in value[:ENTRIES_MAX]]
+            return [*kept, CUT] if len(value) > ENTRIES_MAX else kept
+        if isinstance(value, dict):
+            first = list(value.items())[:ENTRIES_MAX]
+            shown = {self.text(name, PATH_MAX): self.value(each, depth + 1) for name, each in first}
+            return {**shown, CUT: CUT} if len(value) > ENTRIES_MAX else shown
+        return value
+
+    def text(self, text: str, longest: int) -> str:
+        """Redact a text, replace lone surrogates, and truncate it. In this order: a truncated key would not be
+        recognized."""
+        whole = self._redact(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole if len(whole) <= longest else whole[: longest - 1] + CUT

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import equality
+from proxy.tools.compare.judging import json_values
 from proxy.tools.compare.judging.identity import ElementIdentity
 
 ALIKE_MAX = 2_500  # pairs that are scored to match elements with equal keys; bounded because the scoring is quadratic
@@ -35,14 +35,14 @@ def match(baseline: Sequence[Any], candidate: Sequence[Any], identity: ElementId
     """Match two lists: equal elements at both ends first, then equal elements anywhere, then by each key, then by
     position. Results of a match are matched by reference and position, unless nothing but their order differs."""
     rest = _Unmatched(baseline, candidate, identity)
-    same = rest.ends() + rest.by(equality.canonical)
+    same = rest.ends() + rest.by(json_values.canonical)
     if identity.by_position and rest.baseline_left and len(baseline) == len(candidate):
         rest, same = _Unmatched(baseline, candidate, identity), []
     keyed = [pair for key in identity.keys for pair in rest.by(key)]
     places = [now for _, now in sorted([*same, *keyed])]
     moved = any(later < earlier for earlier, later in itertools.pairwise(places))
     pairs = sorted([*keyed, *rest.leftover()])
-    same += [pair for pair in pairs if equality.same(baseline[pair[0]], candidate[pair[1]])]
+    same += [pair for pair in pairs if json_values.same(baseline[pair[0]], candidate[pair[1]])]
     changed = [pair for pair in pairs if pair not in same]
     return ListMatching(sorted(same), changed, rest.baseline_left, rest.candidate_left, moved)
 
@@ -72,7 +72,7 @@ class _Unmatched:
 
     def _same(self, places: range) -> int:
         """Count the leading indexes whose elements are equal."""
-        equal = (equality.same(self._baseline[place], self._candidate[place]) for place in places)
+        equal = (json_values.same(self._baseline[place], self._candidate[place]) for place in places)
         return sum(1 for _ in itertools.takewhile(bool, equal))
 
     def by(self, key: Callable[[Any], Hashable]) -> Pairs:
@@ -130,4 +130,4 @@ def _common(baseline: Any, candidate: Any) -> int:
     """Count the fields that are equal in two objects."""
     if type(baseline) is not dict or type(candidate) is not dict:
         return 0
-    return sum(key in candidate and equality.same(value, candidate[key]) for key, value in baseline.items())
+    return sum(key in candidate and json_values.same(value, candidate[key]) for key, value in baseline.items())

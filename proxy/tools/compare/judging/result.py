@@ -15,8 +15,7 @@ import msgspec
 from proxy.kit.wording import counted
 from proxy.tools.compare.judging import known
 from proxy.tools.compare.judging.causes import Causes
-from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, Finding, Kind
-from proxy.tools.compare.judging.rules import IgnoreRule
+from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, Finding, IgnoreRule, Kind
 from proxy.traffic.clients import UnnamedKey
 from proxy.traffic.v3_request import V3Request
 

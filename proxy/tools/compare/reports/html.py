@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from proxy.kit import wording
 from proxy.tools.compare.judging.result import ComparisonResult
-from proxy.tools.compare.reports import values, words
+from proxy.tools.compare.reports import words
 
 FOLDER = Path(__file__).parent / "page"
 
@@ -27,8 +27,8 @@ def render(result: ComparisonResult) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(words=words, pair=values.pair, counted=wording.counted, moment=wording.rfc3339)
-    environment.filters.update(line=values.line)
+    environment.globals.update(words=words, pair=words.pair, counted=wording.counted, moment=wording.rfc3339)
+    environment.filters.update(line=words.line)
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     return environment.get_template("page.html.j2").render(

@@ -1,15 +1,16 @@
 """Terminal report: the verdict first, the next steps last, and the most important findings in between."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from proxy.cli import shown
 from proxy.kit.wording import counted, duration, rfc3339
-from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, EndpointResult
-from proxy.tools.compare.reports import values, words
+from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, EndpointResult, RuleUse
+from proxy.tools.compare.reports import words
 
 COLORS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
 LINES = 12  # entries per list; further ones are only counted
@@ -20,17 +21,17 @@ def render(result: ComparisonResult, console: Console) -> None:
     """Print the report. Markup and control characters in client data are escaped."""
     verdict, _, reason = words.headline(result).partition(": ")
     console.print(Text.assemble((f"{verdict}: ", f"bold {COLORS[result.verdict]}"), reason))
-    sides = f"{values.line(result.baseline)} against {values.line(result.candidate)}, from {values.line(result.source)}"
+    sides = f"{words.line(result.baseline)} against {words.line(result.candidate)}, from {words.line(result.source)}"
     took = duration(max(0.0, result.ended - result.started))
     console.print(Text(f"{sides}, {rfc3339(result.started)}, in {took}", style="dim"))
     _section(console, "Could not be compared", _lines(_failures(result)))
     if result.rows:
         _section(console, "Endpoints", [_rows(result.rows)])
     _section(console, "Differences", _groups(result))
-    _section(console, "Rules", _rules(result))
+    _section(console, "Rules", [_rules(result.rules)] if result.rules else [])
     _section(console, "Cost", [Text(words.cost(result))])
     _section(console, "API keys without a name in the settings", _lines(Text(words.key(key)) for key in result.keys))
-    _section(console, "Notes", _lines(Text(values.line(note, 1000)) for note in result.notes))
+    _section(console, "Notes", _lines(Text(words.line(note, 1000)) for note in result.notes))
     steps = [Text(f"{place}. {step}") for place, step in enumerate(words.next_steps(result), 1)]
     _section(console, "Next steps", steps)
 
@@ -45,36 +46,31 @@ def _section(console: Console, title: str, parts: Iterable[RenderableType]) -> N
             console.print(part)
 
 
-def _table(*columns: str, right: Iterable[str] = ()) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    return table
+def _rows(rows: Sequence[EndpointResult]) -> Table:
+    columns: dict[str, shown.Column] = {
+        **{"endpoint": "endpoint", "equivalent": "equivalent", "compared": "requests", "in source": "occurrences"},
+        "not compared": "not_compared",
+        "verdict": lambda row: Text(row.verdict, style=COLORS[row.verdict]),
+    }
+    return shown.table(rows, columns)
 
 
-def _rows(rows: Iterable[EndpointResult]) -> Table:
-    numbers = ("equivalent", "compared", "in source", "not compared")
-    table = _table("endpoint", *numbers, "verdict", right=numbers)
-    for row in rows:
-        cells = (row.endpoint, row.equivalent, row.requests, row.occurrences, row.not_compared)
-        table.add_row(*map(str, cells), Text(row.verdict, style=COLORS[row.verdict]))
-    return table
-
-
-def _rules(result: ComparisonResult) -> Iterator[Table]:
-    if result.rules:
-        table = _table("rule", "effect", "until", "reason")
-        for rule in result.rules:
-            style = "red" if rule.expired else "" if rule.ignored else "yellow"
-            rest = (Text(values.line(text)) for text in (rule.expires or "–", rule.reason))
-            table.add_row(Text(values.line(rule.name)), Text(words.used(rule), style=style), *rest)
-        yield table
+def _rules(rules: Sequence[RuleUse]) -> Table:
+    columns: dict[str, shown.Column] = {
+        "rule": lambda rule: words.line(rule.name),
+        "effect": lambda rule: Text(
+            words.used(rule), style="red" if rule.expired else "" if rule.ignored else "yellow"
+        ),
+        "until": lambda rule: words.line(rule.expires or "–"),
+        "reason": lambda rule: words.line(rule.reason),
+    }
+    return shown.table(rules, columns)
 
 
 def _failures(result: ComparisonResult) -> Iterator[Text]:
     for failure in result.failures:
-        first = (f" (first at {values.line(failure.first_origin)})", "dim")
-        yield Text.assemble((counted(failure.requests, "request"), "yellow"), f": {values.line(failure.reason)}", first)
+        first = (f" (first at {words.line(failure.first_origin)})", "dim")
+        yield Text.assemble((counted(failure.requests, "request"), "yellow"), f": {words.line(failure.reason)}", first)
 
 
 def _lines(texts: Iterable[Text]) -> list[Text]:
@@ -88,18 +84,21 @@ def _groups(result: ComparisonResult) -> Iterator[RenderableType]:
     counting = [group for group in result.groups if group.counts]
     others = [group for group in result.groups if not group.counts]
     for place, group in enumerate(counting[:GROUPS], 1):
-        where = f" on {words.seen_on(group, result)} of {values.line(group.endpoint)}"
+        where = f" on {words.seen_on(group, result)} of {words.line(group.endpoint)}"
         yield Text.assemble((f"{place:>2}. ", "dim"), (words.KINDS[group.kind], "bold red"), where)
         yield Padding(_body(group), (0, 0, 1, 4), expand=False)
     yield from _more(len(counting) - GROUPS)
     if others:
         yield Text("These do not count:", style="dim")
-        table = _table("endpoint", "path", "difference", "cause", "seen on", "why not")
-        for group in others[:GROUPS]:
-            why_not = words.effect(group).partition(": ")[2]
-            about = (group.endpoint, group.path, words.KINDS[group.kind], group.cause)
-            table.add_row(*(Text(values.line(cell)) for cell in (*about, words.seen_on(group, result), why_not)))
-        yield table
+        columns: dict[str, shown.Column] = {
+            "endpoint": lambda group: words.line(group.endpoint),
+            "path": lambda group: words.line(group.path),
+            "difference": lambda group: words.KINDS[group.kind],
+            "cause": "cause",
+            "seen on": lambda group: words.seen_on(group, result),
+            "why not": lambda group: words.effect(group).partition(": ")[2],
+        }
+        yield shown.table(others[:GROUPS], columns)
         yield from _more(len(others) - GROUPS)
 
 
@@ -107,21 +106,21 @@ def _body(group: DifferenceGroup) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("path", Text(values.line(group.path), style="cyan"))
-    table.add_row("cause", Text.assemble((group.cause, "bold"), f": {values.line(group.why)}"))
-    table.add_row("clients", Text(values.line(", ".join(group.clients))))
+    table.add_row("path", Text(words.line(group.path), style="cyan"))
+    table.add_row("cause", Text.assemble((group.cause, "bold"), f": {words.line(group.why)}"))
+    table.add_row("clients", Text(words.line(", ".join(group.clients))))
     for sample in group.samples[:1]:
-        table.add_row("request", Text(values.line(sample.request)))
-        table.add_row("place", Text(values.line(f"{sample.place}, {sample.origin}")))
-        baseline, candidate = values.pair(sample.baseline, sample.candidate)
+        table.add_row("request", Text(words.line(sample.request)))
+        table.add_row("place", Text(words.line(f"{sample.place}, {sample.origin}")))
+        baseline, candidate = words.pair(sample.baseline, sample.candidate)
         table.add_row("baseline", _side(baseline, "bold red"))
         table.add_row("candidate", _side(candidate, "bold green"))
         if sample.message:
-            table.add_row("message", Text(values.line(sample.message)))
+            table.add_row("message", Text(words.line(sample.message)))
     return table
 
 
-def _side(side: values.Marked | None, style: str) -> Text:
+def _side(side: words.Marked | None, style: str) -> Text:
     if side is None:
         return Text("nothing", style="dim italic")
     return Text.assemble(side.before, (side.differing, style), side.after)

@@ -1,15 +1,22 @@
-"""Wording of reports, common to all formats, and the next steps that every report ends with."""
+"""Wording of reports, common to all formats: values of both sides, safe to display and with their differences marked,
+and the next steps that every report ends with."""
 
+import os.path
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from proxy.kit.wording import counted
+import msgspec
+
+from proxy.kit.wording import counted, printable
 from proxy.tools.compare.http_side import KEY_REFUSED
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, RuleUse, Verdict
-from proxy.tools.compare.reports import values
 from proxy.traffic.clients import UnnamedKey
 
 NAMED = 3  # items listed in one sentence
+LINE = 300  # most characters of a single-line value
+WIDTH = 72  # a shorter JSON value stays on one line
+SHOWN = 2_000  # most characters of a side
 VERDICTS: dict[Verdict, str] = {"ready": "Ready", "not ready": "Not ready", "inconclusive": "Inconclusive"}
 KINDS: dict[Kind, str] = {
     "status": "different status",
@@ -79,7 +86,7 @@ def key(unnamed: UnnamedKey) -> str:
     """Format an unnamed API key: `key 1 (fingerprint 3f2a, access.log:17 to access.log:90, python-requests/2.18.4)`."""
     places = unnamed.first if unnamed.first == unnamed.last else f"{unnamed.first} to {unnamed.last}"
     message = [f"fingerprint {unnamed.fingerprint}", places, *([unnamed.agent] if unnamed.agent else [])]
-    return values.line(f"{unnamed.client} ({', '.join(message)})")
+    return line(f"{unnamed.client} ({', '.join(message)})")
 
 
 def cost(result: ComparisonResult) -> str:
@@ -102,7 +109,7 @@ def _keys(result: ComparisonResult) -> Iterator[str]:
         remedy = "give keys[].baseline or --baseline-key one that it accepts"
         if "baseline" not in side:
             remedy = "add the key to the apikeys of an application, or give keys[].candidate or --candidate-key another"
-        name = values.line(names.get(client, client))
+        name = line(names.get(client, client))
         failed = counted(failure.requests, "request")
         yield f"{side[:1].upper()}{side[1:]}{KEY_REFUSED} {name}: {remedy}. {failed} could not be compared."
 
@@ -113,13 +120,13 @@ def _incomplete(result: ComparisonResult) -> Iterator[str]:
     others = [failure for failure in result.failures if KEY_REFUSED not in failure.reason]
     if others:
         failed = counted(sum(failure.requests for failure in others), "request")
-        yield f"{failed} could not be compared, most because of: {values.line(others[0].reason)}. Fix that first."
+        yield f"{failed} could not be compared, most because of: {line(others[0].reason)}. Fix that first."
 
 
 def _differences(result: ComparisonResult) -> Iterator[str]:
     first = next((group for group in result.groups if group.counts), None)
     if first:
-        where = f"{values.line(first.endpoint)}, {values.line(first.path)}: {KINDS[first.kind]}"
+        where = f"{line(first.endpoint)}, {line(first.path)}: {KINDS[first.kind]}"
         yield f"Begin with {where}, on {seen_on(first, result)}. {REMEDIES.get(first.cause, OTHERWISE)}"
     few = [row.endpoint for row in result.rows if row.verdict == "inconclusive" and not row.not_compared]
     if few:
@@ -127,8 +134,8 @@ def _differences(result: ComparisonResult) -> Iterator[str]:
 
 
 def _rules(result: ComparisonResult) -> Iterator[str]:
-    expired = [values.line(rule.name) for rule in result.rules if rule.expired]
-    unused = [values.line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]
+    expired = [line(rule.name) for rule in result.rules if rule.expired]
+    unused = [line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]
     if expired:
         yield f"Renew or remove the expired rules: {_named(expired)}."
     if unused:
@@ -145,3 +152,43 @@ def _last(result: ComparisonResult) -> Iterator[str]:
 def _named(names: list[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more
+
+
+class Marked(NamedTuple):
+    """Text of one side: what both have at its beginning and end, and what differs between."""
+
+    before: str
+    differing: str
+    after: str
+
+
+def line(text: str, most: int = LINE) -> str:
+    """Make a text of a client visible in one line: it cannot control a terminal or mislead a reader."""
+    cut = f"… ({len(text) - most:,} characters more)" if len(text) > most else ""
+    return printable(text[:most]).replace("\n", "\\n") + cut
+
+
+def pair(baseline: str | None, candidate: str | None) -> tuple[Marked | None, Marked | None]:
+    """Mark where two JSON texts differ; None is a side without a value."""
+    if baseline is None or candidate is None:
+        return _alone(baseline), _alone(candidate)
+    one, other = _laid_out(baseline), _laid_out(candidate)
+    head = len(os.path.commonprefix((one, other)))  # noqa: RUF071 - of texts, by characters
+    rest = min(len(one), len(other)) - head
+    tail = min(rest, len(os.path.commonprefix((one[::-1], other[::-1]))))  # noqa: RUF071
+    return _marked(one, head, tail), _marked(other, head, tail)
+
+
+def _alone(text: str | None) -> Marked | None:
+    return None if text is None else Marked("", _laid_out(text), "")
+
+
+def _laid_out(text: str) -> str:
+    if len(text) > WIDTH:
+        text = msgspec.json.format(text, indent=2)
+    return printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
+
+
+def _marked(text: str, head: int, tail: int) -> Marked:
+    end = len(text) - tail
+    return Marked(text[:head], text[head:end], text[end:])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import cases, v3_responses
 
-from proxy.tools.compare.judging import diff, json_body
+from proxy.tools.compare.judging import diff, json_values
 from proxy.tools.compare.judging.findings import ABSENT, Difference
 
 DIGI_KEY = {"__class__": "Seller", "uid": "2c3be9310496fffc", "name": "Digi-Key"}
@@ -257,7 +257,7 @@ def test_single_different_text_is_a_change() -> None:
 @cases.parametrize("baseline,candidate,kind")
 @pytest.mark.parametrize("around", [b"%s", b'{"a": [{"b": %s}], "c": [%s]}', b'[[%s], {"uid": 4, "d": {"e": %s}}]'])
 def test_values_equal_only_in_python_differ(baseline: str, candidate: str, kind: str, around: bytes) -> None:
-    values = [json_body.read(around.replace(b"%s", text.encode())) for text in (baseline, candidate)]
+    values = [json_values.read(around.replace(b"%s", text.encode())) for text in (baseline, candidate)]
     assert {each.kind for each in diff.diff(*values)} == {kind}
     assert diff.diff(values[0], values[0]) == []
 
@@ -279,7 +279,7 @@ def test_deep_nesting_is_compared_completely(around: bytes, leaf: bytes) -> None
     def nested(text: Any) -> Any:
         for _ in range(levels):
             text = around.replace(b"%s", text)
-        return json_body.read(text)
+        return json_values.read(text)
 
     assert [each.kind for each in diff.diff(nested(leaf), nested(b'"x"'))] == ["type"]
     assert [each.kind for each in diff.diff(nested(b"1"), nested(b"1.0"))] == ["format"]
@@ -296,8 +296,8 @@ def test_huge_texts_are_complete_as_values_and_truncated_in_paths() -> None:
 
 def test_lone_surrogates_are_compared_like_text() -> None:
     baseline, candidate = (
-        json_body.read(rb'{"a": "\ud800", "b": [1]}'),
-        json_body.read(rb'{"b": [1], "a": "\ud801"}'),
+        json_values.read(rb'{"a": "\ud800", "b": [1]}'),
+        json_values.read(rb'{"b": [1], "a": "\ud801"}'),
     )
     assert seen(baseline, candidate) == [("value", "a", "a")]
     assert diff.diff(baseline, dict(reversed(baseline.items()))) == []

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import v3_responses
 
-from proxy.tools.compare.judging import equality, identity, matching
+from proxy.tools.compare.judging import identity, json_values, matching
 
 NAMES = st.sampled_from(["results", "items", "offers", "queries", "imagesets", "broker_listings", "other"])
 ELEMENTS = st.lists(
@@ -34,12 +34,12 @@ def test_every_element_is_paired_at_most_once_and_none_lost(
 @given(ELEMENTS, ELEMENTS, NAMES, st.sampled_from(["", "prices"]))
 def test_equal_pairs_are_equal_and_changed_pairs_are_not(baseline: Any, candidate: Any, name: Any, within: Any) -> None:
     found = matching.match(baseline, candidate, identity.for_list(name, within, [*baseline, *candidate]))
-    assert all(equality.same(baseline[was], candidate[now]) for was, now in found.same)
-    assert not any(equality.same(baseline[was], candidate[now]) for was, now in found.changed)
+    assert all(json_values.same(baseline[was], candidate[now]) for was, now in found.same)
+    assert not any(json_values.same(baseline[was], candidate[now]) for was, now in found.changed)
 
 
 @given(ELEMENTS, ELEMENTS)
 def test_element_is_missing_only_without_a_counterpart(baseline: Any, candidate: Any) -> None:
     found = matching.match(baseline, candidate, identity.for_list("other", "", []))
-    left = {equality.canonical(candidate[at]) for at in found.extra}
-    assert not left.intersection(equality.canonical(baseline[at]) for at in found.missing)
+    left = {json_values.canonical(candidate[at]) for at in found.extra}
+    assert not left.intersection(json_values.canonical(baseline[at]) for at in found.missing)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from proxy.tools.compare.judging.findings import ABSENT, Difference
-from proxy.tools.compare.judging.trimming import Trimming
+from proxy.tools.compare.judging.judge import Trimming
 
 TRIMMING = Trimming(lambda text: text.replace("s3cret", "…"))
 ENCODER = msgspec.json.Encoder(decimal_format="number")

@@ -9,8 +9,8 @@ from rich.console import Console
 from support import comparison_result
 
 from proxy.tools.compare.judging.result import ComparisonResult, render_json
-from proxy.tools.compare.reports import html, terminal, values, words
-from proxy.tools.compare.reports.values import Marked
+from proxy.tools.compare.reports import html, terminal, words
+from proxy.tools.compare.reports.words import Marked
 
 
 def printed(result: ComparisonResult, width: int = 160, colors: bool = False) -> str:
@@ -60,15 +60,15 @@ def test_control_characters_in_data_are_escaped(colors: bool) -> None:
 
 
 def test_only_different_characters_are_marked() -> None:
-    assert values.pair('[1000,"0.21430"]', '[1000,"0.21980"]') == (
+    assert words.pair('[1000,"0.21430"]', '[1000,"0.21980"]') == (
         Marked('[1000,"0.21', "43", '0"]'),
         Marked('[1000,"0.21', "98", '0"]'),
     )
-    assert values.pair(None, '{"uid":"1"}') == (None, Marked("", '{"uid":"1"}', ""))
+    assert words.pair(None, '{"uid":"1"}') == (None, Marked("", '{"uid":"1"}', ""))
 
 
 def test_long_value_is_laid_out_with_every_digit() -> None:
-    (shown, _) = values.pair('{"sku":"' + "x" * 80 + '","n":1.10}', None)
+    (shown, _) = words.pair('{"sku":"' + "x" * 80 + '","n":1.10}', None)
     assert shown is not None
     assert shown.differing == '{\n  "sku": "' + "x" * 80 + '",\n  "n": 1.10\n}'
 
