@@ -2,8 +2,8 @@
 
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.v3.description import surface_page
+from proxy.v3 import reference
 
 
 def page() -> str:
-    return surface_page.page(loader.load(shipped.path("mappings")))
+    return reference.page(loader.load(shipped.path("mappings")))

@@ -1,7 +1,7 @@
 """Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors, the
 status of a quota.
 
-Parsed once at the border (v3/parsing) and frozen.
+Parsed once at the border (v3, graphql, v4) and frozen.
 """
 
 from collections.abc import Mapping

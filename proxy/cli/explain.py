@@ -62,7 +62,7 @@ async def _explain_url(explainer: "Explainer", text: str) -> "Explained":
     """Explain a URL, a path, or a request line. Raises SourceError for a text that may be a file that is not there."""
     from proxy.explain.request import Explained
     from proxy.traffic import logs, v3_request
-    from proxy.v3.parsing import path_suggestions
+    from proxy.v3 import endpoints
 
     method, target = logs.request_line(text)
     try:
@@ -74,7 +74,7 @@ async def _explain_url(explainer: "Explainer", text: str) -> "Explained":
         if not path.startswith("/"):
             raise errors.SourceError(NO_REQUEST) from None
         # The path, which may hold an API key, is not repeated.
-        return Explained(request="", status=404, error=path_suggestions.message(path))
+        return Explained(request="", status=404, error=endpoints.no_such_path(path))
     request = v3_request.V3Request(path, query)
     return (await explainer.explain(request, explainer.client(apikey), apikey, method))[0]
 

@@ -19,11 +19,9 @@ from proxy.planning.queries import Page, Query
 from proxy.redaction import HIDDEN, Redaction
 from proxy.traffic.v3_request import V3Request, parse_target, redact_request
 from proxy.v3 import endpoints
-from proxy.v3.actions import AuthenticatedRequest, V3Actions
+from proxy.v3.actions import AuthenticatedRequest, V3Actions, parse_projection
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parameters import bare
-from proxy.v3.parsing import v3_parameters
-from proxy.v3.parsing.request_parameters import RequestParameters
+from proxy.v3.parameters import Parameters, bare
 
 OPEN = exact_match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
 FOUND = msgspec.Raw(b"{}")
@@ -103,7 +101,7 @@ class Explainer:
         try:
             if method not in endpoints.READ_METHODS:
                 raise errors.MethodNotAllowed.of(method)
-            parameters = RequestParameters(request.target())
+            parameters = Parameters(request.target())
             uid = request.path.rpartition("/")[2]
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, 0.0, request.path, uid)
             await V3Actions(cast(Any, asked), self.mappings, clock.ManualClock()).execute(received)
@@ -112,7 +110,7 @@ class Explainer:
         application = client.application
         whole = self.projections.whole(self.projections.features & application.allowed_features)
         operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
-        projection = parameters.projection(application.allowed_features, self.mappings, endpoint.object)
+        projection = parse_projection(parameters, application.allowed_features, self.mappings, endpoint.object)
         if asked.queries and self.projections.part(projection).reads_sellers:
             asked.free.append(LISTS["Seller"])
         explained = msgspec.structs.replace(
@@ -223,12 +221,12 @@ def _target(request: V3Request) -> str:
 
 def _read(endpoint: Endpoint | None) -> dict[str, str]:
     """Return the parameters that an endpoint reads, by their names without brackets, in which fields stand."""
-    described = (*v3_parameters.of(endpoint), *v3_parameters.GLOBALS) if endpoint else ()
+    described = (*endpoint.parameters, *endpoints.GLOBALS) if endpoint else ()
     names = (bare(each.name) for each in described if each.name not in ("userkey", "apikey"))
     return {name.partition("[")[0]: name for name in names}
 
 
-def _unknown(endpoint: Endpoint, parameters: RequestParameters) -> Iterator[str]:
+def _unknown(endpoint: Endpoint, parameters: Parameters) -> Iterator[str]:
     """Yield parameters that the endpoint does not read, which v3 ignored, too."""
     read = _read(endpoint)
     for name in parameters.names(""):

@@ -14,7 +14,7 @@ from luqum.exceptions import ParseError
 from luqum.parser import parser
 
 from proxy import errors
-from proxy.v3 import bounds
+from proxy.v3.parameters import Bound
 
 OPEN = "*"  # an open end of a range
 NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
@@ -57,7 +57,7 @@ def order(text: str) -> tuple[str, str]:
 
 def conditions(text: str) -> list[Condition]:
     """Parse one filter query. Raises BadRequest, naming the query and the reason."""
-    bounds.QUERY_LENGTH.check(len(text), f"filter query {text[:40]!r}…")
+    Bound.QUERY_LENGTH.check(len(text), f"filter query {text[:40]!r}…")
     try:
         return list(_all(parser.parse(text)))
     # luqum raises the last two for numbers after ~ and ^.

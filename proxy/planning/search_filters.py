@@ -13,7 +13,7 @@ from proxy.mapping.tables import SearchField, Tables
 from proxy.planning import lucene, spec_fields, wildcards
 from proxy.planning.lucene import Condition
 from proxy.planning.spec_fields import spec_key
-from proxy.v3 import bounds
+from proxy.v3.parameters import Bound
 
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
@@ -153,7 +153,7 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     if wildcards.ANY not in value:
         return tables.ids(kind, value)
     matching = tables.ids_like(kind, wildcards.matcher(value))
-    bounds.MATCHES.check(len(matching), value)
+    Bound.MATCHES.check(len(matching), value)
     return matching
 
 

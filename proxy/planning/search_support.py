@@ -15,7 +15,7 @@ from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
 from proxy.planning import lucene, search_filters, spec_fields, wildcards
 from proxy.planning.lucene import Condition
-from proxy.v3 import bounds
+from proxy.v3.parameters import Bound
 
 SCORE = ("score", "desc")  # the upstream's default order
 
@@ -93,14 +93,14 @@ def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
     for text in request.filter_queries:
         filter_conditions += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
         yield
-    bounds.CONDITIONS.check(len(filter_conditions))
+    Bound.CONDITIONS.check(len(filter_conditions))
     facet_queries: dict[str, list[Condition]] = {}
     for text in request.facet_queries:
         facet_queries[text] = lucene.conditions(text)
-        bounds.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
+        Bound.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
         yield
     filters = RequestFilters(filter_conditions, facet_queries)
-    bounds.PATTERNS.check(len(filters.patterns))
+    Bound.PATTERNS.check(len(filters.patterns))
     return filters
 
 

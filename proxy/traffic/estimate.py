@@ -4,9 +4,8 @@ that the service would reject costs nothing."""
 from proxy import errors, model
 from proxy.planning import match, mpn_search, queries
 from proxy.traffic.v3_request import V3Request
-from proxy.v3 import endpoints
+from proxy.v3 import endpoints, parts_match
 from proxy.v3.parameters import Parameters
-from proxy.v3.parsing import match_queries
 
 
 def worst_case_parts(request: V3Request) -> int:
@@ -37,5 +36,5 @@ def _search_parts(parameters: Parameters) -> int:
 
 
 def _match_parts(parameters: Parameters) -> int:
-    _, request = match_queries.parse_request(parameters)
+    _, request = parts_match.parse_request(parameters)
     return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))

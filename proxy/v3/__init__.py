@@ -1,1 +1,1 @@
-"""The retired v3 API: its endpoints, parameters, bounds, parsing, actions, encoding and description."""
+"""The retired v3 API: what it is, as data; its requests and responses; and the page that describes it."""

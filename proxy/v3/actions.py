@@ -1,19 +1,19 @@
 """Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import msgspec
-
 from proxy import errors, model
-from proxy.gateway.core import Client, GatewayRequest, Rendered, ResponseMetadata, V3Objects
+from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
 from proxy.mapping.loader import Mappings
-from proxy.v3 import encoding, headers
+from proxy.v3 import encoding, endpoints, parts_match, searches
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries, path_suggestions
-from proxy.v3.parsing import search as search_parser
-from proxy.v3.parsing.request_parameters import RequestParameters
+from proxy.v3.parameters import Bound, Parameters
+
+NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
+SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 
 class AuthenticatedRequest(NamedTuple):
@@ -21,7 +21,7 @@ class AuthenticatedRequest(NamedTuple):
     endpoint whose path has a uid."""
 
     endpoint: Endpoint
-    parameters: RequestParameters
+    parameters: Parameters
     client: Client
     metadata: ResponseMetadata
     started: float
@@ -47,7 +47,7 @@ class V3Actions:
         Raises the errors that become error responses.
         """
         metadata, features = received.metadata, received.client.application.allowed_features
-        response_format = received.parameters.response_format()
+        response_format = encoding.ResponseFormat.of(received.parameters)
         sourceless = self._sourceless(received, features)
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         result = await self._actions[received.endpoint.action](received)
@@ -56,27 +56,27 @@ class V3Actions:
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
         if metadata.unsupported:
-            body = body._replace(headers=body.headers | headers.unsupported(metadata.unsupported))
+            body = body._replace(headers=body.headers | encoding.unsupported(metadata.unsupported))
         return body
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws, request = match_queries.parse_request(received.parameters)
-        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
+        raws, request = parts_match.parse_request(received.parameters)
+        received.metadata.ignore(tuple(parts_match.unknown_keys(raws)))
         results = await self._objects.match_parts(self._caller(received), request)
-        return match_response(raws, request, results, self._msec(received))
+        return parts_match.response(raws, request, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
-        request = search_parser.parse(received.parameters)
-        received.metadata.unknown = search_parser.unknown_filters(received.parameters)
+        request = searches.parse(received.parameters)
+        received.metadata.unknown = searches.unknown_filters(received.parameters)
         caller = self._caller(received)
         if received.endpoint.object != "Part":
             items, listed = await self._objects.search_listed(caller, received.endpoint.object, request)
-            return _search_response(request, items, listed.hits, listed, self._msec(received))
+            return searches.response(request, items, listed.hits, listed, self._msec(received))
         page = await self._objects.search_parts(caller, request)
         return {
-            **_search_response(request, page.items, page.hits, page.details, self._msec(received)),
+            **searches.response(request, page.items, page.hits, page.details, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
@@ -88,7 +88,7 @@ class V3Actions:
     async def _get(self, received: AuthenticatedRequest) -> Any:
         """One object, without an envelope."""
         uid = received.uid
-        if suggestion := path_suggestions.instead_of_uid(received.path, uid):
+        if suggestion := endpoints.instead_of_uid(received.path, uid):
             raise errors.NotFound(suggestion)
         objects = await self._requested(received, [uid])
         if uid not in objects:
@@ -105,8 +105,8 @@ class V3Actions:
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client and projection of a request: the last of its parameters to be parsed."""
         application = received.client.application
-        projection = received.parameters.projection(
-            application.allowed_features, self._mappings, received.endpoint.object
+        projection = parse_projection(
+            received.parameters, application.allowed_features, self._mappings, received.endpoint.object
         )
         return GatewayRequest(received.client, projection, application.context, received.metadata)
 
@@ -115,7 +115,7 @@ class V3Actions:
         of the default response do not count, or every request would fail."""
         return {
             parameter: reason
-            for parameter, field in received.parameters.named_fields()
+            for parameter, field in _named_fields(received.parameters)
             if (reason := self._mappings.missing_source(received.endpoint.object, tuple(field.split(".")), features))
         }
 
@@ -123,80 +123,51 @@ class V3Actions:
         return int((self._clock.monotonic() - received.started) * 1000)
 
 
-def match_response(
-    raws: list[Any], request: model.PartsMatchRequest, results: list[Rendered], msec: int
-) -> dict[str, Any]:
-    """Body of /parts/match (contract v3-rest.md §3.6). `results` are those of the queries, in their order."""
-    return {
-        "__class__": "PartsMatchResponse",
-        "msec": msec,
-        "request": {
-            "__class__": "PartsMatchRequest",
-            "queries": [_query_echo(raw) for raw in raws],
-            "exact_only": request.exact_only,
-        },
-        "results": [
-            {
-                "__class__": "PartsMatchResult",
-                "items": result.items,
-                "hits": result.hits,
-                "reference": query.reference,
-                "error": result.error,
-            }
-            for query, result in zip(request.queries, results, strict=True)
-        ],
+def parse_projection(
+    parameters: Parameters, features: frozenset[str], mappings: Mappings, name: str
+) -> model.Projection:
+    """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped. Raises BadRequest for
+    too many."""
+    sliced = parameters.names("slice[")
+    Bound.PROJECTION.check(sum(map(len, map(parameters.texts, ("include", "show", "hide")))) + len(sliced))
+    slices = {
+        spelled: cut
+        for path, cut in (_slice(each, parameters.text(each) or "") for each in sliced)
+        if mappings.knows(name, path)
+        for spelled in mappings.spelled(name, path)
     }
+    show, hide = (
+        [text for text in parameters.texts("show") if text],
+        parameters.texts("hide"),
+    )  # show[]= is as good as none
+    return model.Projection(
+        frozenset(parameters.texts("include")) & mappings.hidden[name],
+        (_paths(show, mappings, name) or NOTHING) if show else frozenset(),
+        _paths(hide, mappings, name) if hide else frozenset(),
+        tuple(slices.items()),
+        features,
+    )
 
 
-def _query_echo(raw: Any) -> dict[str, Any]:
-    """Return the nine keys of a query as sent, with defaults for the others."""
-    return {
-        "__class__": "PartsMatchQuery",
-        **match_queries.DEFAULTS,
-        **(match_queries.non_null(raw) if isinstance(raw, dict) else {}),
-    }
+def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
+    """Return the paths of those dotted texts that lead to a field."""
+    paths = (tuple(text.split(".")) for text in texts)
+    return frozenset(
+        spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)
+    )
 
 
-def _search_response(
-    request: model.SearchRequest, items: Sequence[Any], hits: int, counts: Any, msec: int
-) -> dict[str, Any]:
-    """Return the body of a search (contract v3-rest.md §3.6). `counts` holds facets and statistics; only searches of
-    parts have snippets and spec_metadata."""
-    # Lists have no snippets, and v3 sent null there.
-    snippets = getattr(counts, "snippets", None) or [None] * len(items)
-    return {
-        "__class__": "SearchResponse",
-        "request": _search_echo(request),
-        "results": [
-            {"__class__": "SearchResult", "item": item, "snippet": snippet}
-            for item, snippet in zip(items, snippets, strict=True)
-        ],
-        "hits": hits,
-        "msec": msec,
-        "facet_results": counts.facet_results,
-        "stats_results": counts.stats_results,
-        "spec_metadata": getattr(counts, "spec_metadata", {}),
-    }
+def _slice(name: str, value: str) -> tuple[model.Path, tuple[int | None, int | None]]:
+    """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)."""
+    range_match = SLICE.fullmatch(value.strip())
+    if not range_match:
+        raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
+    start, stop = (int(number) if number else None for number in range_match.groups())
+    return tuple(name[6:-1].split(".")), (start, stop)
 
 
-def _search_echo(request: model.SearchRequest) -> dict[str, Any]:
-    """Return the SearchRequest of a response, with defaults."""
-    echo = {
-        "__class__": "SearchRequest",
-        "q": request.q,
-        "start": request.start,
-        "limit": request.limit,
-        "sortby": request.sortby,
-        "filter": {
-            "fields": {field: list(values) for field, values in request.filters},
-            "queries": list(request.filter_queries),
-        },
-        "facet": {
-            "fields": {options.pop("field"): options for options in map(msgspec.structs.asdict, request.facets)},
-            "queries": list(request.facet_queries),
-        },
-        "stats": {field: {"include": True, "exclude_filter": exclude} for field, exclude in request.stats},
-    }
-    if request.drilldown is not None:
-        echo["spec_drilldown"] = msgspec.structs.asdict(request.drilldown)
-    return echo
+def _named_fields(parameters: Parameters) -> Iterator[tuple[str, str]]:
+    """Yield include[], show[] and slice[] as the client wrote them, each with the field that it names."""
+    for parameter in ("include", "show"):
+        yield from ((f"{parameter}[]={field}", field) for field in parameters.texts(parameter) if field)
+    yield from ((name, name[6:-1]) for name in parameters.names("slice["))

@@ -1,13 +1,30 @@
-"""Endpoints of the v3 API as data: the web serves and describes them, comparisons name requests by them."""
+"""v3 as data: its endpoints with their parameters (contract v3-rest.md §1.1, §2, §4), and what a path that is none may
+have meant. Pure.
 
+The web serves the endpoints, comparisons name requests by them, explanations and the reference page describe them.
+"""
+
+import difflib
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
+
+from proxy import model
+from proxy.v3.parameters import Bound
 
 PREFIXES = ("/v3", "/api/v3")
 READ_METHODS = frozenset({"GET", "HEAD"})
 Action = Literal["match", "search", "get_multi", "get"]
+
+
+class Parameter(NamedTuple):
+    """One parameter, by the name it is sent under; its value and meaning in words."""
+
+    name: str
+    value: str
+    meaning: str
 
 
 @dataclass(frozen=True)
@@ -27,9 +44,11 @@ class Endpoint:
         return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
 
     @property
-    def free(self) -> bool:
-        """Whether requests never cost a part."""
-        return self.cost == FREE
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Its own parameters, without the global ones."""
+        if self.action == "search":
+            return (*SEARCH, *DRILLDOWN) if self.object == "Part" else SEARCH
+        return {"match": MATCH, "get_multi": GET_MULTI, "get": GET}[self.action]
 
 
 FREE = "nothing: the Nexar API lists them free of charge"
@@ -60,3 +79,151 @@ ENDPOINTS = (
 def of(path: str) -> Endpoint | None:
     """Return the endpoint of a path without prefix; None where there is none."""
     return next((each for each in ENDPOINTS if each.pattern.fullmatch(path)), None)
+
+
+NO_SUCH_PATH = "there is no such path"
+V4_PATHS = "POST /api/v4/endpoint (GraphQL) and GET /api/v4/rest/parts/match"
+REASONS = {None: NO_SUCH_PATH, "3": NO_SUCH_PATH, "4": f"{NO_SUCH_PATH}; v4's paths are {V4_PATHS}"}  # by version
+V3_PREFIXES = f"v3's paths begin with {' or '.join(PREFIXES)}"
+PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own
+UID = re.compile(r"[0-9a-f]{16}")
+PATH_MAX = 200  # characters that are compared
+WORD_MAX = 24  # letters of a word that are compared
+SIMILARITY_MIN = 0.75  # difflib's ratio
+PATHS = [each.path for each in ENDPOINTS if each.alias_of is None]
+SYNONYMS = {"manufacturers": "brands", "distributors": "sellers", "suppliers": "sellers"}
+OBJECTS = [*{path.split("/")[1] for path in PATHS}, *SYNONYMS]
+ACTIONS = {path.rpartition("/")[2] for path in PATHS} - {"{uid}"}
+
+
+def no_such_path(path: str) -> str:
+    """Return the message for a path that v3 does not have, decoded and without query: it suggests similar ones.
+
+    It costs a dozen comparisons of short words, however long the path is, and never repeats the path, which may hold an
+    API key.
+    """
+    text = path[:PATH_MAX].lower()
+    prefix = PREFIX.match(text)
+    api, version = prefix.groups() if prefix else (None, None)
+    words = [word[:WORD_MAX] for word in text[prefix.end() if prefix else 0 :].split("/") if word]
+    reason = REASONS.get(version, f"v{version} is not served here, only v3 and v4")
+    if paths := _similar_paths(words):
+        return f"{reason}; use {' or '.join(PREFIXES[api is not None] + each for each in paths)}"
+    return f"{reason}; {V3_PREFIXES}"
+
+
+def instead_of_uid(path: str, uid: str) -> str | None:
+    """Return the message for a path whose uid looks like an action, such as /sellers/searches; None if it does not."""
+    if UID.fullmatch(uid.lower()) or _closest(uid[:WORD_MAX].lower(), ACTIONS) is None:
+        return None
+    return no_such_path(path)
+
+
+def _similar_paths(words: list[str]) -> list[str]:
+    """Return the paths that are similar to some words; none if the first is not similar to an object of v3."""
+    name = _closest(words[0], OBJECTS) if words else None
+    if name is None:
+        return []
+    below = [path for path in PATHS if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
+    action = _closest(words[1], [path.rpartition("/")[2] for path in below]) if len(words) > 1 else None
+    # A uid behind an object is right where it is; other words are a misspelt action.
+    if action is None and len(words) > 1 and UID.fullmatch(words[1]):
+        action = "{uid}"
+    return [path for path in below if path.endswith(f"/{action}")] if action else below
+
+
+def _closest(word: str, words: Iterable[str]) -> str | None:
+    return next(iter(difflib.get_close_matches(word, sorted(words), 1, SIMILARITY_MIN)), None)
+
+
+NAMES = "list of string"
+
+
+def _whole(maximum: int, default: int) -> str:
+    return f"0 to {maximum}, default `{default}`"
+
+
+APIKEY = Parameter("apikey", "string, required", "identifies the client: a key of an application in the configuration")
+
+GLOBALS = (
+    Parameter("include[]", NAMES, "adds fields that are hidden otherwise; unknown names are ignored"),
+    Parameter("show[]", NAMES, "keeps only these fields; dotted paths such as `offers.sku` reach inside"),
+    Parameter("hide[]", NAMES, "drops these fields; dotted paths too"),
+    Parameter("slice[<field>]", "range", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too"),
+    Parameter("pretty_print", "boolean", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII"),
+    Parameter(
+        "callback",
+        "string",
+        "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
+        f"A name, dotted at will, or `?`, of at most {Bound.CALLBACK.maximum} letters",
+    ),
+    Parameter("suppress_status_codes", "boolean", "errors come with status 200"),
+    Parameter("userkey", "string", "ignored, as every unknown parameter"),
+)
+
+GET = (Parameter("uid", "string, required", "in the path: 16 hex digits"),)
+
+_UIDS = f"the uids, {Bound.UIDS.maximum} different ones at most; what is not known is left out of the reply"
+GET_MULTI = (Parameter("uid[]", f"{NAMES}, required", _UIDS), Parameter("uids[]", NAMES, "read as `uid[]`"))
+
+MATCH = (
+    Parameter("queries", "JSON, required", f"a JSON list of at most {model.MATCH_QUERIES_MAX} queries, see below"),
+    Parameter("exact_only", "boolean", "punctuation and case count"),
+)
+
+QUERY = (
+    Parameter("q", "string", "free text; beside `mpn` both must match"),
+    Parameter(
+        "mpn",
+        "string",
+        "the maker's part number; `*` stands for anything, beside at least 3 letters or digits in a row",
+    ),
+    Parameter("brand", "string", "only parts of this brand"),
+    Parameter("sku", "string", "a seller's number"),
+    Parameter("seller", "string", "only parts that this seller offers; their offers are all shown"),
+    Parameter(
+        "mpn_or_sku",
+        "string",
+        "either number; `*` stands for anything, beside at least 3 letters or digits in a row",
+    ),
+    Parameter(
+        "start",
+        _whole(model.MATCH_WINDOW_MAX, 0),
+        f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
+    ),
+    Parameter("limit", _whole(model.MATCH_LIMIT_MAX, model.MATCH_LIMIT_DEFAULT), "parts at most"),
+    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type"),
+)
+
+# Shared by facets and stats, whose options mean the same.
+_APART = "counts without the filters on its own field"
+_TOGETHER = f"; {Bound.COUNTS.maximum} facets, facet queries and stats a request at most"
+_LIMIT = _whole(model.SEARCH_LIMIT_MAX, model.SEARCH_LIMIT_DEFAULT)
+_START = _whole(model.SEARCH_START_MAX, 0)
+
+SEARCH = (
+    Parameter("q", "string", "words; empty finds everything"),
+    Parameter("start", _START, "results to leave out"),
+    Parameter("limit", _LIMIT, "results at most; more is a 400"),
+    Parameter("sortby", "string, default `score desc`", "`<field> asc` or `<field> desc`, several by comma"),
+    Parameter("filter[fields][<field>][]", NAMES, "only what has one of these values"),
+    Parameter(
+        "filter[queries][]",
+        NAMES,
+        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
+        f"{Bound.FILTER_QUERIES.maximum} a request at most, of {Bound.QUERY_LENGTH.maximum} characters",
+    ),
+    Parameter("facet[fields][<field>][include]", "boolean", f"counts the field's values{_TOGETHER}"),
+    Parameter("facet[fields][<field>][exclude_filter]", "boolean", _APART),
+    Parameter("facet[fields][<field>][start]", _START, "values to leave out"),
+    Parameter("facet[fields][<field>][limit]", _LIMIT, "values at most"),
+    Parameter("facet[queries][]", NAMES, "counts the hits of a filter query"),
+    Parameter("stats[<field>][include]", "boolean", "smallest, largest and more of a field's numbers"),
+    Parameter("stats[<field>][exclude_filter]", "boolean", _APART),
+)
+
+DRILLDOWN = (
+    Parameter("spec_drilldown[include]", "boolean", "facets of the specs that narrow the search best, 10 values each"),
+    Parameter("spec_drilldown[exclude_filter]", "boolean", "counts without filters on specs"),
+    Parameter("spec_drilldown[limit]", _LIMIT, "specs at most"),
+)

@@ -1,20 +1,58 @@
-"""Query strings as v3 clients really send them (contract v3-rest.md §2, §6): the web and comparisons
-read requests with it.
+"""Query strings as v3 clients really send them, and their bounds (contract v3-rest.md §2, §6). Pure.
 
 Targets arrive raw or percent-encoded, arrays in four spellings, booleans in seven; unknown parameters are ignored.
 """
 
 import re
+from enum import Enum
 
 from proxy import errors
-from proxy.v3 import bounds
 
+REQUEST_LINE = 69_632  # bytes: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 
 _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
+
+
+VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
+
+
+class Bound(Enum):
+    """Maximum of something that a request may hold, because effort grows with it: the parameters, and the unit that is
+    counted of them.
+
+    Each is larger than what v3 clients are known to send; of v3's own bounds only that of queries is known.
+    """
+
+    PARAMETERS = ("query string",), 1_000, "parameters"
+    PROJECTION = ("include[]", "show[]", "hide[]", "slice[<field>]"), 150, "values together"
+    UIDS = ("uid[]",), 100, "different values"  # v2's limit
+    Q = ("q",), 2_000, "characters in a search"
+    SORT_KEYS = ("sortby",), 10, "fields"
+    FILTERS = ("filter[fields]",), 20, "fields"
+    FILTER_VALUES = (VALUES,), 200, "values for each field"
+    FILTER_LENGTH = (VALUES,), 2_000, "characters each"
+    FILTER_QUERIES = ("filter[queries][]",), 20, "queries"
+    QUERY_LENGTH = FILTER_TEXTS, 2_000, "characters each"  # each is parsed
+    QUERIES_LENGTH = FILTER_TEXTS, 10_000, "characters together"
+    CONDITIONS = ("filter[fields]", "filter[queries][]"), 100, "conditions together"
+    COUNTS = ("facet[fields]", "facet[queries][]", "stats"), 20, "counts together"
+    PATTERNS = (VALUES, *FILTER_TEXTS), 10, "values with * together"
+    MATCHES = (VALUES, *FILTER_TEXTS), 1_000, "names for a value with *"
+    CALLBACK = ("callback",), 128, "characters"
+
+    def __init__(self, parameters: tuple[str, ...], maximum: int, unit: str) -> None:
+        self.parameters, self.maximum, self.unit = parameters, maximum, unit
+
+    def check(self, number: int, name: str = "") -> None:
+        """Raise BadRequest beyond the maximum. `name` is the parameter as it was sent, where there are several."""
+        if number > self.maximum:
+            # The name is the client's text: the message must not be as long as the request.
+            named = name[:60] or ", ".join(self.parameters)
+            raise errors.BadRequest(f"{named}: at most {self.maximum} {self.unit}, not {number}")
 
 
 def pairs(query: str) -> list[tuple[str, str]]:
@@ -52,7 +90,7 @@ class Parameters:
         """Parse a request target as it came over the wire, absolute-form included. Values are decoded when they are
         read: the API key comes first, and a request that is refused costs no more. Raises BadRequest for too many."""
         query = target.partition("?")[2]
-        bounds.PARAMETERS.check(len(query) and query.count("&") + 1)
+        Bound.PARAMETERS.check(len(query) and query.count("&") + 1)
         self._values: dict[str, list[str]] = {}
         for name, value in _split(query):
             self._values.setdefault(bare(name), []).append(value)
@@ -72,7 +110,7 @@ class Parameters:
         uids = [uid for name in ("uid", "uids") for uid in self.texts(name) if uid]
         if not uids:
             raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")
-        bounds.UIDS.check(len(set(uids)))
+        Bound.UIDS.check(len(set(uids)))
         return uids
 
     def names(self, start: str) -> list[str]:

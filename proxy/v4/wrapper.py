@@ -9,26 +9,26 @@ import msgspec
 
 from proxy.gateway.core import GatewayRequest
 from proxy.mapping import loader
+from proxy.v3 import parts_match
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parsing import match_queries
 
 PREFIX = "/api/v4/rest"
 MATCH = Endpoint("/parts/match", loader.VIEWS["v4"], "match", "the parts returned")
 # Keys of a query that the response repeats also where they were not sent.
-PAGE = {name: match_queries.DEFAULTS[name] for name in ("start", "limit")}
+PAGE = {name: parts_match.DEFAULTS[name] for name in ("start", "limit")}
 
 
 class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
-        raws, request = match_queries.parse_request(received.parameters)
-        received.metadata.ignore(tuple(match_queries.unknown_keys(raws)))
+        raws, request = parts_match.parse_request(received.parameters)
+        received.metadata.ignore(tuple(parts_match.unknown_keys(raws)))
         results = await self._objects.match_parts(self._caller(received), request)
         return {
             "request": {
-                "queries": [PAGE | (match_queries.non_null(raw) if isinstance(raw, dict) else {}) for raw in raws]
+                "queries": [PAGE | (parts_match.non_null(raw) if isinstance(raw, dict) else {}) for raw in raws]
             },
             "results": [
                 {"reference": query.reference, "error": each.error, "hits": each.hits, "items": each.items}

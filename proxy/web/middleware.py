@@ -18,8 +18,9 @@ from proxy.kit.clock import Clock
 from proxy.log import REDACTION, REQUEST_ID
 from proxy.metrics import Durations, Metrics, Value
 from proxy.seen import FailureDetail, SeenRequests
-from proxy.v3.parsing import path_suggestions
-from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
+from proxy.v3 import endpoints
+from proxy.v3.encoding import ResponseFormat
+from proxy.v3.parameters import Parameters
 from proxy.web import operators, responses, routing
 from proxy.web.routing import STATE, ClientAddressResolver, RequestState
 from proxy.web.v3_routes import V3Routes
@@ -185,7 +186,7 @@ def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.R
     if state.render is not None:
         return state.render(error, request)
     try:
-        response_format = RequestParameters(request.raw_path).response_format()
+        response_format = ResponseFormat.of(Parameters(request.raw_path))
     except errors.BridgeError:
         # The format itself may be the mistake, such as an invalid callback.
         response_format = ResponseFormat()
@@ -214,4 +215,4 @@ def _refused_path(request: web.BaseRequest) -> errors.BridgeError:
         return errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
     if request.path in operators.PATHS:
         return errors.NotFound(operators.MOVED)
-    return errors.NotFound(path_suggestions.message(request.path))
+    return errors.NotFound(endpoints.no_such_path(request.path))

@@ -20,8 +20,7 @@ from proxy import errors
 from proxy.gateway.core import Client, ResponseMetadata
 from proxy.kit.clock import Clock
 from proxy.model import QuotaStatus
-from proxy.v3.encoding import EncodedBody, encode_body, error_body
-from proxy.v3.parsing.request_parameters import ResponseFormat
+from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
 from proxy.v4 import wrapper
 from proxy.web.routing import READ
 

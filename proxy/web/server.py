@@ -16,8 +16,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import HttpProcessingError
 
 from proxy import errors
-from proxy.v3 import bounds, encoding
-from proxy.v3.parsing.request_parameters import ResponseFormat
+from proxy.v3 import encoding, parameters
 from proxy.web import operators
 from proxy.web.connections import Connection, Connections, Limits
 from proxy.web.routing import Handler
@@ -34,7 +33,7 @@ AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 MALFORMED = "UNKNOWN"  # the method that aiohttp gives to bytes that are not a request
 ADVICE = (
     "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
-    f"longer than {bounds.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
+    f"longer than {parameters.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
 )
 
 DEFAULTS = Limits()
@@ -54,7 +53,7 @@ class Listener:
             # it would write request lines, and with them API keys
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
-            max_line_size=bounds.REQUEST_LINE,
+            max_line_size=parameters.REQUEST_LINE,
             max_field_size=MAX_FIELD,
             read_bufsize=READ_BUFFER,
         )
@@ -159,7 +158,7 @@ def _refusal(request: web.BaseRequest, connection: Connection) -> web.Response |
 
 def _error_response(error: errors.BridgeError) -> web.Response:
     headers = {} if error.retry_after is None else {hdrs.RETRY_AFTER: str(error.retry_after)}
-    body = encoding.error_body(error, ResponseFormat())
+    body = encoding.error_body(error, encoding.ResponseFormat())
     return web.Response(body=body, status=error.status, content_type="application/json", headers=headers)
 
 
@@ -168,7 +167,7 @@ def _says_more(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError | web.RequestPayloadError))
 
 
-_ADVICE = encoding.error_body(errors.BadRequest(ADVICE), ResponseFormat())
+_ADVICE = encoding.error_body(errors.BadRequest(ADVICE), encoding.ResponseFormat())
 _MALFORMED_RESPONSE = (
     b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%b"
     % (len(_ADVICE), _ADVICE)

@@ -10,10 +10,9 @@ from aiohttp import web
 from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
-from proxy.v3.encoding import EncodedBody
+from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.v3.headers import X_V3_UNSUPPORTED
-from proxy.v3.parsing.request_parameters import RequestParameters
+from proxy.v3.parameters import Parameters
 from proxy.v4 import wrapper
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
@@ -32,7 +31,7 @@ class Dialect(NamedTuple):
     key_parameters: tuple[str, ...] = ("apikey",)
     takes_header: bool = False
 
-    def client(self, authenticator: Authenticator, request: web.BaseRequest, parameters: RequestParameters) -> Client:
+    def client(self, authenticator: Authenticator, request: web.BaseRequest, parameters: Parameters) -> Client:
         """Return the client of a request. Raises the errors of `Authenticator.client`."""
         apikey = request.headers.get(responses.TOKEN) if self.takes_header else None
         try:
@@ -69,7 +68,7 @@ class V3Routes:
         async def handle(request: web.BaseRequest) -> web.StreamResponse:
             """Parse, authenticate and execute a request."""
             state, gzip, started = request[STATE], responses.accepts_gzip(request), self._clock.monotonic()
-            parameters = RequestParameters(request.raw_path)
+            parameters = Parameters(request.raw_path)
             client = dialect.client(self._authenticator, request, parameters)
             self._admit(state, client)
             state.metadata = metadata = ResponseMetadata(started)

@@ -25,7 +25,7 @@ CYCLES = "No package has a cycle"
 DOOR = "The core is reached by its door only"
 ALONE = "The sandbox knows nothing of the proxy"
 SANDBOX = "Only commands start the sandbox"
-DESCRIPTION = "Serving v3 does not depend on its description"
+REFERENCE = "Serving v3 does not depend on its reference page"
 PURE = "Pure packages do no I/O"
 JUDGING = "Judging does no I/O"
 INDEPENDENT = "Judging does not use the mappings under test"
@@ -49,7 +49,7 @@ OFFENCES = [
     ("graphql", "import proxy.gateway.pipeline", DOOR),
     ("nexar_sandbox.catalog", "import proxy.model", ALONE),
     ("server", "import nexar_sandbox", SANDBOX),
-    ("web.v3_routes", "from proxy.v3 import description", DESCRIPTION),
+    ("web.v3_routes", "from proxy.v3 import reference", REFERENCE),
     ("mapping", "import asyncio", PURE),
     ("v3.endpoints", "import socket", PURE),
     ("tools.compare.judging.judge", "import sqlite3", JUDGING),

@@ -50,7 +50,7 @@ async def test_internal_error_response_has_the_logged_request_id(
     def break_(*_: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("proxy.v3.actions.match_response", break_)
+    monkeypatch.setattr("proxy.v3.parts_match.response", break_)
     reply = await environment.get(target(ONE))
     request = reply.headers["x-request-id"]
     assert reply.json["message"] == f"Internal error (request {request})"

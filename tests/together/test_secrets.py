@@ -57,7 +57,7 @@ async def test_internal_error_reveals_no_secret(
 
     accounts = single_application(client_id=CLIENT, client_secret=SECRET)
     async with start(sandbox={"applications": accounts}, application=OWN) as environment:
-        monkeypatch.setattr("proxy.v3.actions.match_response", break_)
+        monkeypatch.setattr("proxy.v3.parts_match.response", break_)
         reply = await environment.get(target(ONE, key=APIKEY))
     assert (reply.status, json.loads(reply.body)["__class__"]) == (500, "ServerErrorResponse")
     assert "RuntimeError" in log_format.getvalue()

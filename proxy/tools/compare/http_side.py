@@ -19,7 +19,7 @@ import yarl
 import proxy
 from proxy.traffic.recordings import SideResponse
 from proxy.traffic.v3_request import V3Request
-from proxy.v3.headers import X_V3_UNSUPPORTED
+from proxy.v3.encoding import X_V3_UNSUPPORTED
 
 Sleep = Callable[[float], Awaitable[None]]
 

@@ -11,23 +11,25 @@ from proxy import errors, model
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.v3 import parameters
-from proxy.v3.parsing.request_parameters import RequestParameters, ResponseFormat
+from proxy.v3.actions import parse_projection
+from proxy.v3.encoding import ResponseFormat
+from proxy.v3.parameters import Parameters
 
 BOOK = loader.load(shipped.path("mappings"))
 
 
 def shape(query: str, features: frozenset[str] = frozenset()) -> model.Projection:
     """Parse the projection of a part from a query string."""
-    return of(query).projection(features, BOOK, "Part")
+    return parse_projection(of(query), features, BOOK, "Part")
 
 
-def of(query: str) -> RequestParameters:
-    return RequestParameters(f"/v3/parts/match?{query}")
+def of(query: str) -> Parameters:
+    return Parameters(f"/v3/parts/match?{query}")
 
 
 @cases.parametrize("target")
 def test_target_is_parsed_in_every_form(target: str) -> None:
-    parameters = RequestParameters(target)
+    parameters = Parameters(target)
     assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
 
 
@@ -44,7 +46,7 @@ def test_text_is_percent_decoded(query: str, value: str | None) -> None:
 
 
 def test_target_without_query_has_no_parameters() -> None:
-    assert RequestParameters("/v3/parts/match").text("q") is None
+    assert Parameters("/v3/parts/match").text("q") is None
 
 
 @cases.parametrize("query")
@@ -91,13 +93,13 @@ def test_invalid_boolean_is_an_error_naming_it(value: str) -> None:
     ],
 )
 def test_response_style_is_parsed(query: str, style: ResponseFormat) -> None:
-    assert of(query).response_format() == style
+    assert ResponseFormat.of(of(query)) == style
 
 
 @pytest.mark.parametrize("name", ["1a", "a b", "a()", "alert(1)", "a.", ".a", "a[b]", "a;b", "é", "a%0A", "%3C"])
 def test_invalid_callback_is_an_error_without_its_value(name: str) -> None:
     with pytest.raises(errors.BadRequest, match=r"^callback must be the name of a JavaScript function") as caught:
-        of(f"callback={name}").response_format()
+        ResponseFormat.of(of(f"callback={name}"))
     assert len(caught.value.message) < 120
 
 

@@ -1,8 +1,8 @@
-"""Parser of the `queries` of /parts/match: frozen values, each with its own error (contract v3-rest.md §4)."""
+"""/parts/match: its queries as frozen values, each with its own error (contract v3-rest.md §4), and its response."""
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -158,3 +158,35 @@ def _described(value: Any) -> str:
     """Return a JSON value for an error message: its kind, or a number or literal, at most 20 characters."""
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
     return kinds.get(type(value)) or msgspec.json.encode(value)[:20].decode()
+
+
+def response(raws: list[Any], request: model.PartsMatchRequest, results: Sequence[Any], msec: int) -> dict[str, Any]:
+    """Return the body of a response (contract v3-rest.md §3.6): items, hits and error of each query, in their order."""
+    return {
+        "__class__": "PartsMatchResponse",
+        "msec": msec,
+        "request": {
+            "__class__": "PartsMatchRequest",
+            "queries": [_query_echo(raw) for raw in raws],
+            "exact_only": request.exact_only,
+        },
+        "results": [
+            {
+                "__class__": "PartsMatchResult",
+                "items": result.items,
+                "hits": result.hits,
+                "reference": query.reference,
+                "error": result.error,
+            }
+            for query, result in zip(request.queries, results, strict=True)
+        ],
+    }
+
+
+def _query_echo(raw: Any) -> dict[str, Any]:
+    """Return the nine keys of a query as sent, with defaults for the others."""
+    return {
+        "__class__": "PartsMatchQuery",
+        **DEFAULTS,
+        **(non_null(raw) if isinstance(raw, dict) else {}),
+    }

@@ -1,10 +1,13 @@
-"""Parser of the parameters of a search (contract v3-rest.md §1.1)."""
+"""Searches of parts, brands, sellers and categories: parameters (contract v3-rest.md §1.1) and response."""
 
 import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import structs
 
 from proxy import errors, model
-from proxy.v3 import bounds
-from proxy.v3.parameters import Parameters
+from proxy.v3.parameters import Bound, Parameters
 
 FILTER = re.compile(r"filter\[fields\]\[([^\[\]]+)\]")
 FACET = re.compile(r"facet\[fields\]\[([^\[\]]+)\]\[(?:include|exclude_filter|start|limit)\]")
@@ -45,13 +48,13 @@ def _check_bounds(parameters: Parameters) -> None:
     """Raise BadRequest for more fields, queries or counts than the bounds allow."""
     facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
     filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
-    bounds.Q.check(len(parameters.text("q") or ""))
+    Bound.Q.check(len(parameters.text("q") or ""))
     # Commas are counted, because nothing has been split yet.
-    bounds.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
-    bounds.FILTERS.check(len(parameters.names("filter[fields]")))
-    bounds.FILTER_QUERIES.check(len(filtered))
-    bounds.COUNTS.check(len(facets) + len(stats) + len(counted))
-    bounds.QUERIES_LENGTH.check(sum(map(len, (*filtered, *counted))))
+    Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
+    Bound.FILTERS.check(len(parameters.names("filter[fields]")))
+    Bound.FILTER_QUERIES.check(len(filtered))
+    Bound.COUNTS.check(len(facets) + len(stats) + len(counted))
+    Bound.QUERIES_LENGTH.check(sum(map(len, (*filtered, *counted))))
 
 
 def _queries(parameters: Parameters, kind: str) -> list[str]:
@@ -65,8 +68,8 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
         field = FILTER.fullmatch(name)
         values = tuple(value for value in parameters.texts(name) if value)
         if field and values:
-            bounds.FILTER_VALUES.check(len(values), f"{name}[]")
-            bounds.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
+            Bound.FILTER_VALUES.check(len(values), f"{name}[]")
+            Bound.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
             filters.append((field[1], values))
     return filters
 
@@ -110,3 +113,46 @@ def _drilldown(parameters: Parameters) -> model.Drilldown | None:
         parameters.flag("spec_drilldown[exclude_filter]"),
         parameters.whole("spec_drilldown[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
     )
+
+
+def response(request: model.SearchRequest, items: Sequence[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
+    """Return the body of a search (contract v3-rest.md §3.6). `counts` holds facets and statistics; only searches of
+    parts have snippets and spec_metadata."""
+    # Lists have no snippets, and v3 sent null there.
+    snippets = getattr(counts, "snippets", None) or [None] * len(items)
+    return {
+        "__class__": "SearchResponse",
+        "request": _echo(request),
+        "results": [
+            {"__class__": "SearchResult", "item": item, "snippet": snippet}
+            for item, snippet in zip(items, snippets, strict=True)
+        ],
+        "hits": hits,
+        "msec": msec,
+        "facet_results": counts.facet_results,
+        "stats_results": counts.stats_results,
+        "spec_metadata": getattr(counts, "spec_metadata", {}),
+    }
+
+
+def _echo(request: model.SearchRequest) -> dict[str, Any]:
+    """Return the SearchRequest of a response, with defaults."""
+    echo = {
+        "__class__": "SearchRequest",
+        "q": request.q,
+        "start": request.start,
+        "limit": request.limit,
+        "sortby": request.sortby,
+        "filter": {
+            "fields": {field: list(values) for field, values in request.filters},
+            "queries": list(request.filter_queries),
+        },
+        "facet": {
+            "fields": {options.pop("field"): options for options in map(structs.asdict, request.facets)},
+            "queries": list(request.facet_queries),
+        },
+        "stats": {field: {"include": True, "exclude_filter": exclude} for field, exclude in request.stats},
+    }
+    if request.drilldown is not None:
+        echo["spec_drilldown"] = structs.asdict(request.drilldown)
+    return echo

@@ -1,1 +1,0 @@
-"""Generator of docs/v3-today.md; not used in serving."""

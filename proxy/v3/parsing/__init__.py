@@ -1,1 +1,0 @@
-"""Parsing of v3 requests into frozen values: projections, queries of parts/match, searches. Pure."""
