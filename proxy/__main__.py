@@ -39,13 +39,9 @@ def main() -> None:
     from proxy import cli
 
     if options := os.environ.pop(cli.SERVE, ""):
-        import tempfile
+        from proxy.cli import service
 
-        with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
-            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # before its library is imported anywhere
-            from proxy.cli import service
-
-            sys.exit(service.run(folder, options))
+        sys.exit(service.run(options))
     from proxy.cli import main as command_line
 
     command_line.main()
