@@ -15,7 +15,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.mapping import loader, paths, rules, selection
-from proxy.mapping.reading import Cursor, PathReader, ReadExpression, Scope
+from proxy.mapping.paths import Cursor, PathReader, ReadExpression, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
 from proxy.mapping.source import CLAUSE, CONTEXT, END, ObjectSource, Source, functions_of, snake_case
 

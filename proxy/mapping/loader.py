@@ -11,7 +11,7 @@ from proxy import errors
 from proxy.kit import located_yaml, shipped
 from proxy.mapping import specs, tables, transforms, uids
 from proxy.mapping.rules import FieldRule, ObjectRules
-from proxy.mapping.schema import Schema
+from proxy.mapping.selection import Schema
 from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
@@ -85,7 +85,9 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
     loaded = tables.Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
     schema = Schema(_read(folder / shipped.SCHEMA, site))
-    mappings = Mappings(schema, rules, loaded, {**transforms.TRANSFORMS, **loaded.transforms()}, places, hidden, {})
+    mappings = Mappings(
+        schema, rules, loaded, {**transforms.TRANSFORMS, **transforms.of_tables(loaded)}, places, hidden, {}
+    )
     _check(mappings, ROOTS)
     folders = ((folder / name, root) for name, root in VIEWS.items())
     views = {root: load_view(mappings, view, site, root) for view, root in folders if view.is_dir()}

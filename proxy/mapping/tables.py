@@ -5,12 +5,11 @@ uids.py holds the uids and how others are computed.
 
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import Any
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.uids import Uid, Uids, UidTarget, source_uids
+from proxy.mapping.uids import Uids, UidTarget
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
@@ -89,59 +88,3 @@ class Tables(msgspec.Struct, frozen=True):
         if list_name not in self.listed:
             raise UnlistedError(list_name)
         return self.listed[list_name]
-
-    def transforms(self) -> dict[str, Any]:
-        """Return the functions for mapping files that read a table, by name."""
-        return {
-            "seller_uid": self.uids["Seller"].uid,
-            "brand_uid": self.uids["Brand"].uid,
-            "manufacturer_uid": self.uids["Manufacturer"].uid,
-            "category_uid": self.uids["Category"].uid,
-            "category_line": self._category_line,
-            "category_uids": self._category_uids,
-            "parent_uid": self._parent_uid,
-            "seller_name": self.uids["Seller"].name,
-            "source_uid": self._source_uid(),
-            "source_name": self._source_name,
-            "spec_key": self.specs.key,
-            "spec_name": self.specs.name,
-            "spec_shown": self.specs.is_shown,
-            "spec_datatype": self.specs.datatype,
-            "spec_has_unit": self.specs.has_unit,
-            "spec_values": self.specs.values,
-            "spec_low": self.specs.low,
-            "spec_high": self.specs.high,
-            "spec_display": self.specs.display,
-        }
-
-    def _source_uid(self) -> Callable[[str, Mapping[str, tuple[str, ...]]], Uid]:
-        """Return the function that gives the uid of a source, by its name and the ids of all sellers."""
-        recorded, own = source_uids(self.uids), self.uids["Source"].own
-
-        def source_uid(name: str, sellers: Mapping[str, tuple[str, ...]]) -> Uid:
-            if name in sellers and name.casefold() not in own:
-                return self.uids["Seller"].uid(sellers[name][0], name)
-            v3_name = self._source_name(name)
-            known = recorded.get(v3_name.casefold()) or recorded.get(name.casefold())
-            return known or self.uids["Source"].digest(v3_name)
-
-        return source_uid
-
-    def _source_name(self, name: str) -> str:
-        """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
-        recorded, sellers = self.uids["Source"].name("", name), self.uids["Seller"]
-        entry = sellers.named(name)
-        return recorded if recorded != name else sellers.name((entry and entry.id) or "", name)
-
-    def _parent_uid(self, ancestors: list[Any]) -> Uid | None:
-        """Return the uid of the last ancestor; None for the root category."""
-        return self.uids["Category"].uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
-
-    def _category_uids(self, categories: list[Any]) -> list[Uid]:
-        """Return the uid of each category."""
-        uid = self.uids["Category"].uid
-        return [uid(category.id, category.name) for category in categories]
-
-    def _category_line(self, category: Any) -> list[Uid]:
-        """Return the uids from the root to the category itself, in v3's order: root first."""
-        return self._category_uids([*category.ancestors, category])

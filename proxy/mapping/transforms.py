@@ -1,15 +1,17 @@
 """Functions that mapping files name in `through`: each converts an upstream value to a v3 value.
 
-Pure and quick: they run for every price and offer of every response. Those that read a table are in tables.py; a name
-that is in neither fails at start.
+Pure and quick: they run for every price and offer of every response. A name that none has fails at start.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
+
+from proxy.mapping.tables import Tables
+from proxy.mapping.uids import Uid, source_uids
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 
@@ -138,5 +140,58 @@ def case_package(specs: Iterable[Any]) -> str | None:
     return next((spec.displayValue for spec in specs if spec.attribute.shortname == "case_package"), None)
 
 
-# Every function of this module is one.
-TRANSFORMS: dict[str, Callable[..., Any]] = {name: each for name, each in vars().items() if inspect.isfunction(each)}
+TRANSFORMS: dict[str, Callable[..., Any]] = {  # every function above is one
+    name: each for name, each in vars().items() if inspect.isfunction(each) and each.__module__ == __name__
+}
+
+
+def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
+    """Return the functions that read a table, by name."""
+    uids, specs = tables.uids, tables.specs
+    sources, sellers, category_uid = uids["Source"], uids["Seller"], uids["Category"].uid
+    recorded = source_uids(uids)
+
+    def source_name(name: str) -> str:
+        """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
+        v3_name, entry = sources.name("", name), sellers.named(name)
+        return v3_name if v3_name != name else sellers.name((entry and entry.id) or "", name)
+
+    def source_uid(name: str, ids: Mapping[str, tuple[str, ...]]) -> Uid:
+        """Return the uid of a source, by its name and the ids of all sellers."""
+        if name in ids and name.casefold() not in sources.own:
+            return sellers.uid(ids[name][0], name)
+        v3_name = source_name(name)
+        return recorded.get(v3_name.casefold()) or recorded.get(name.casefold()) or sources.digest(v3_name)
+
+    def category_uids(categories: Iterable[Any]) -> list[Uid]:
+        return [category_uid(category.id, category.name) for category in categories]
+
+    def parent_uid(ancestors: Sequence[Any]) -> Uid | None:
+        """Return the uid of the last ancestor; None for the root category."""
+        return category_uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
+
+    def category_line(category: Any) -> list[Uid]:
+        """Return the uids from the root to the category itself, in v3's order: root first."""
+        return category_uids([*category.ancestors, category])
+
+    return {
+        "seller_uid": sellers.uid,
+        "brand_uid": uids["Brand"].uid,
+        "manufacturer_uid": uids["Manufacturer"].uid,
+        "category_uid": category_uid,
+        "category_line": category_line,
+        "category_uids": category_uids,
+        "parent_uid": parent_uid,
+        "seller_name": sellers.name,
+        "source_uid": source_uid,
+        "source_name": source_name,
+        "spec_key": specs.key,
+        "spec_name": specs.name,
+        "spec_shown": specs.is_shown,
+        "spec_datatype": specs.datatype,
+        "spec_has_unit": specs.has_unit,
+        "spec_values": specs.values,
+        "spec_low": specs.low,
+        "spec_high": specs.high,
+        "spec_display": specs.display,
+    }

@@ -10,7 +10,7 @@ from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
-from proxy.mapping import loader, tables
+from proxy.mapping import loader, tables, transforms
 from proxy.mapping.specs import SpecNames, SpecSource
 
 
@@ -79,14 +79,14 @@ def test_spec_has_v3_datatype_and_values(
 def test_category_ancestors_start_at_the_root(book: tables.Tables) -> None:
     root, middle = SimpleNamespace(id="4161", name="Electronic Parts"), SimpleNamespace(id="5", name="Five")
     leaf = SimpleNamespace(id="6", name="Six", ancestors=[root, middle])
-    made = book.transforms()
+    made = transforms.of_tables(book)
     assert made["category_line"](leaf) == ["8a1e4714bb3951d9", "ca7e600000000005", "ca7e600000000006"]
     assert made["parent_uid"](leaf.ancestors) == "ca7e600000000005"
     assert made["parent_uid"]([]) is None
 
 
 def test_sellers_and_sources_have_their_v3_names(book: tables.Tables) -> None:
-    made = book.transforms()
+    made = transforms.of_tables(book)
     sellers = {"3261": "RS", "4089": "Chip One Stop", "14": "Allied Electronics", "1106": "Arrow", "8284": "Zoro"}
     named = ["RS Components", "Chip One Stop Japan", "Allied Electronics & Automation", "Arrow Electronics", "Zoro"]
     assert [made["seller_name"](*each) for each in sellers.items()] == named
@@ -111,7 +111,7 @@ def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: tables.Tabl
 @pytest.mark.parametrize("quantity", ["Resistance", "Capacitance", "Inductance"])
 def test_tolerance_has_the_recorded_name_of_its_quantity(quantity: str, book: tables.Tables) -> None:
     beside = [SimpleNamespace(attribute=SimpleNamespace(shortname=quantity.lower()))]
-    assert book.transforms()["spec_name"]("tolerance", "Tolerance", beside) == f"{quantity} Tolerance"
+    assert transforms.of_tables(book)["spec_name"]("tolerance", "Tolerance", beside) == f"{quantity} Tolerance"
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_tolerance_without_a_quantity_is_named_by_the_category(
     *above, own = [SimpleNamespace(name=name) for name in names]
     category = SimpleNamespace(name=own.name, ancestors=above)
     specs = [SimpleNamespace(attribute=SimpleNamespace(shortname="tolerance"))]
-    made = book.transforms()
+    made = transforms.of_tables(book)
     key = f"{quantity}_tolerance" if quantity else "tolerance"
     assert made["spec_key"]("tolerance", "Tolerance", specs, category) == key
     assert made["spec_name"]("tolerance", "Tolerance", specs, category) == key.replace("_", " ").title()
@@ -148,7 +148,7 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
         )
         for end, shown in (("min", "-55 °C"), ("max", "155 °C"))
     )
-    made = book.transforms()
+    made = transforms.of_tables(book)
     assert made["spec_low"]("minoperatingtemperature", [low, high]) is None
     assert made["spec_high"]("minoperatingtemperature", [low, high]) is None
     assert made["spec_display"]("tolerance", "1 %", "", "", []) == "1 %"
@@ -157,12 +157,12 @@ def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> No
 
 @cases.parametrize("name, uid")
 def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
-    assert book.transforms()["source_uid"](name, {}) == uid
+    assert transforms.of_tables(book)["source_uid"](name, {}) == uid
 
 
 def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: tables.Tables) -> None:
     sellers = {"Somebody new": ("4711",), "Newark": ("2402",), "Nu Horizons": ("4712",)}
-    made = book.transforms()
+    made = transforms.of_tables(book)
     for name, (id_,) in sellers.items():
         assert made["source_uid"](name, sellers) == made["seller_uid"](id_, name)
     assert made["source_uid"]("Somebody else", sellers).startswith("50c4ce")
