@@ -13,7 +13,7 @@ from proxy.doctor.check import Problem, Subject
 from proxy.gateway.core import UsageRow
 from proxy.kit.wording import counted
 from proxy.planning import documents, fetches, queries
-from proxy.planning.operations import Document, EncodedOperation, PartialData
+from proxy.planning.documents import Document, EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 
 SECONDS = 30.0  # that an operation may take, or a token request

@@ -12,7 +12,7 @@ from proxy import config, errors, model
 from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped, slices
 from proxy.mapping import loader, rules
-from proxy.planning import exact_match, fetches, match, queries, search, search_support
+from proxy.planning import fetches, match, queries, search, search_support
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.projection_cache import ATTRIBUTES, LISTS, ProjectionCache
 from proxy.planning.queries import Page, Query
@@ -23,7 +23,7 @@ from proxy.v3.actions import AuthenticatedRequest, V3Actions, parse_projection
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parameters import Parameters, bare
 
-OPEN = exact_match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
+OPEN = match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
 FOUND = msgspec.Raw(b"{}")
 Verdict = Literal["works", "loses", "refused"]
 NEXAR_LACKS = "the Nexar API cannot do this; the response names it in X-V3-Unsupported"

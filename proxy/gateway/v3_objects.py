@@ -20,10 +20,10 @@ from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
-from proxy.planning import exact_match, fetches, match, queries, search, search_support
+from proxy.planning import fetches, match, queries, search, search_support
+from proxy.planning.documents import EncodedOperation, PartialData
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
-from proxy.planning.operations import EncodedOperation, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
 
@@ -68,7 +68,7 @@ class V3Objects:
         exact_only = parameters.exact_only
         # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
         uses_skus = exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
-        needs = (*exact_match.NUMBERS, *((exact_match.SKUS,) if uses_skus else ()))
+        needs = (*match.NUMBERS, *((match.SKUS,) if uses_skus else ()))
         planned = match.of_request(parameters, self.single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
         compiled, context = await self._compiled(request, needs)

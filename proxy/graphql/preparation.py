@@ -23,12 +23,12 @@ from proxy.graphql.documents import (
     check_variables,
 )
 from proxy.graphql.selection import Compiler, Field
-from proxy.planning import operations, queries
+from proxy.planning import documents, queries
 from proxy.planning.projection_cache import ProjectionCache
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 
-_decode = operations.decoder(dict[str, msgspec.Raw])
+_decode = documents.decoder(dict[str, msgspec.Raw])
 
 
 class Introspection(NamedTuple):
@@ -63,13 +63,13 @@ class Requested(NamedTuple):
         text = f"query {name}{self.signature} {{ {selection.printed(self.field)} }}"
         sent = {"operationName": name, "query": text, "variables": self.variables}
         payload = msgspec.json.encode(sent, order="deterministic")
-        operation = operations.EncodedOperation(name, payload, _decode, self.parts_max)
+        operation = documents.EncodedOperation(name, payload, _decode, self.parts_max)
         passed_on = queries.PassedOn(operation, self._received, roots.is_private(self.arguments))
         # A digest: credentials of the caller may be among the variables.
         return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on
 
     def _received(self, data: Any) -> queries.Received:
-        data, reported = (data.data, data.reported) if isinstance(data, operations.PartialData) else (data, ())
+        data, reported = (data.data, data.reported) if isinstance(data, documents.PartialData) else (data, ())
         value = bytes(data.get(self.field.name, b"null"))
         parts = [*selection.parts_of(msgspec.json.decode(value), self.field)]
         lost = parts.count(None)

@@ -85,9 +85,8 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
     loaded = tables.Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
     schema = Schema(_read(folder / shipped.SCHEMA, site))
-    mappings = Mappings(
-        schema, rules, loaded, {**transforms.TRANSFORMS, **transforms.of_tables(loaded)}, places, hidden, {}
-    )
+    functions = transforms.TRANSFORMS | transforms.of_tables(loaded)
+    mappings = Mappings(schema, rules, loaded, functions, places, hidden, {})
     _check(mappings, ROOTS)
     folders = ((folder / name, root) for name, root in VIEWS.items())
     views = {root: load_view(mappings, view, site, root) for view, root in folders if view.is_dir()}

@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.planning import documents
-from proxy.planning.operations import Document, EncodedOperation, PartialData
+from proxy.planning.documents import Document, EncodedOperation, PartialData
 from proxy.planning.queries import Query
 from proxy.store.protocol import Hit, Result
 

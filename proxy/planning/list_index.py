@@ -10,7 +10,7 @@ from typing import Any
 
 from proxy import errors
 from proxy.model import FacetField
-from proxy.planning import wildcards
+from proxy.planning import lucene
 from proxy.planning.lucene import Condition
 
 WORD = re.compile(r"\w+")
@@ -41,7 +41,7 @@ class WordIndex:
 
     def like(self, pattern: str) -> Set[int]:
         """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
-        matches = wildcards.matcher(pattern)
+        matches = lucene.matcher(pattern)
         return set(chain.from_iterable(numbers for text, numbers in self._holders.items() if matches(text)))
 
 
@@ -97,8 +97,8 @@ def listed(value: Any) -> list[Any]:
 
 def meeting(condition: Condition) -> Callable[[Any], bool]:
     """Return the test whether a value meets a condition; in a range numbers are compared as numbers, others as text."""
-    plain = frozenset(value for value in condition.values if wildcards.ANY not in value)
-    like = [wildcards.matcher(value) for value in dict.fromkeys(condition.values) if wildcards.ANY in value]
+    plain = frozenset(value for value in condition.values if lucene.ANY not in value)
+    like = [lucene.matcher(value) for value in dict.fromkeys(condition.values) if lucene.ANY in value]
     low, high = condition.low, condition.high
     minimum, maximum = _number(low), _number(high)
     numeric = (low is None or minimum is not None) and (high is None or maximum is not None)

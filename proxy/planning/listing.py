@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.mapping.uids import Uids
-from proxy.planning import list_index, lucene, wildcards
+from proxy.planning import list_index, lucene
 from proxy.planning.list_index import WORD, WordIndex
 from proxy.planning.lucene import Condition
 from proxy.planning.search_support import FilterCondition, RequestFilters
@@ -115,7 +115,7 @@ class Listing:
         best = text.strip("* ")
         if not best:
             return list(range(len(self._entries)))
-        if wildcards.ANY in text:
+        if lucene.ANY in text:
             matching = self._words.like(text)
         else:
             # A text of punctuation has no word; without this it would match every object.
@@ -161,7 +161,7 @@ class Listing:
         """Yield filter values for uid fields that are not the uid of any object."""
         for each in filters:
             if each.condition.field in UIDS:
-                values = (value for value in each.condition.values if wildcards.ANY not in value)
+                values = (value for value in each.condition.values if lucene.ANY not in value)
                 yield from (each.named(value) for value in values if value not in self._by_uid)
 
     def _as_shown(self, condition: Condition) -> Condition:

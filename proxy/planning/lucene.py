@@ -1,12 +1,12 @@
 """Parser of v3's Lucene-like filter queries, `field:expr`, to conditions that all must hold (contract v3-rest.md
-§1.1).
+§1.1), and v3's wildcard: `*` matches any text, here and in part numbers (§4).
 
 Supported: values, quoted values, inclusive ranges, groups and OR within one field, AND between fields. Everything else
 is refused with the reason, so that no filter is silently dropped.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from luqum import tree
@@ -16,6 +16,7 @@ from luqum.parser import parser
 from proxy import errors
 from proxy.v3.parameters import Bound
 
+ANY = "*"  # the wildcard
 OPEN = "*"  # an open end of a range
 NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -35,6 +36,30 @@ class Condition(NamedTuple):
 
 class _CannotError(Exception):
     """A part of a query is not supported; the message gives the reason."""
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Compile a pattern with wildcards to a test of whole texts. It takes linear time for any pattern, unlike a regular
+    expression: each piece is searched for once, from the left."""
+    first, *rest = pattern.split(ANY)
+    if not rest:
+        return lambda text: text == pattern
+    *middle, last = rest
+    pieces = [piece for piece in middle if piece]
+
+    def matches(text: str) -> bool:
+        if not (text.startswith(first) and text.endswith(last)):
+            return False
+        at, end = len(first), len(text) - len(last)
+        for piece in pieces:
+            # The leftmost place leaves the most text for the pieces after it: no other place need be tried.
+            at = text.find(piece, at, end)
+            if at < 0:
+                return False
+            at += len(piece)
+        return at <= end
+
+    return matches
 
 
 def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:

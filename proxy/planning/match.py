@@ -1,23 +1,39 @@
 """Queries of parts/match: which lists of the core they need, and what v3 shows of these lists (contract v3-rest.md §4).
 
 A number with wildcards goes to supSearchMpn, and so does the only query of a request if a setting says so; `q` goes to
-supSearch, also beside an MPN, everything else to supMultiMatch. Where the upstream does not rank matches first, they
-are filtered from candidates. Pure.
+supSearch, also beside an MPN, everything else to supMultiMatch.
+
+v3 never matched a substring of an MPN, but supSearchMpn does: such results are filtered out here. Punctuation and case
+are ignored, unless exact_only; `*` stands for anything. Upstream ranks exact matches first: the first part that is not
+exact ends them, so `hits` needs no further request. Where it does not, they are filtered from candidates. Pure.
 """
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
-from proxy.planning import documents, exact_match, queries
-from proxy.planning.operations import EncodedOperation
+from proxy.planning import documents, queries
+from proxy.planning.documents import EncodedOperation
+from proxy.planning.lucene import ANY, matcher
 from proxy.planning.queries import Element, Query
 
 CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
+LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
+NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
+SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
+MatchTest = Callable[[Any, str | None], bool]
 
 _COUNT = documents.match_count()
+
+
+class FilteredMatches(NamedTuple):
+    """Matches of one query. `certain`: `hits` is exact, not an upper bound."""
+
+    elements: Sequence[Element]
+    hits: int
+    certain: bool
 
 
 def of_request(request: PartsMatchRequest, single_query: SingleQuery) -> list[tuple[PartsMatchQuery, Query]]:
@@ -32,36 +48,40 @@ def of_match(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = Fals
     """Return the query of the core for one of parts/match. `is_single`: by supSearchMpn if it has but a number."""
     number = query.mpn or query.mpn_or_sku or ""
     # Matches are filtered from candidates where they may not come first, whichever page is asked for.
-    is_page = is_ranged(query, exact_only)
+    is_page = _is_ranged(query, exact_only)
     start = query.start if is_page else 0
     end = query.start + query.limit if is_page else max(CANDIDATES, query.start + query.limit)
     is_single = is_single and bool(query.mpn) and not (query.sku or query.brand or query.seller or query.mpn_or_sku)
-    beside = exact_match.text_beside(query)
-    if beside or (query.q and not (number or query.sku)) or exact_match.WILDCARD in number or is_single:
+    beside = _text_beside(query)
+    if beside or (query.q and not (number or query.sku)) or ANY in number or is_single:
         # The upstream accepts names in its id filters (contract graphql.md §2.4).
         named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         filters = {name: [value] for name, value in named.items() if value}
-        q = f"{beside} {number}" if beside else exact_match.literal(number) if number else query.q
+        q = f"{beside} {number}" if beside else literal(number) if ANY in number else number or query.q
         root: queries.SearchRoot = "supSearchMpn" if number and not beside else "supSearch"
         return queries.search(root, start, end, {"q": q, "filters": filters or None})
     return _matching(query, start, end)
 
 
-def shown(
-    query: PartsMatchQuery, exact_only: bool, hits: int, elements: Sequence[Element]
-) -> exact_match.FilteredMatches:
+def shown(query: PartsMatchQuery, exact_only: bool, hits: int, elements: Sequence[Element]) -> FilteredMatches:
     """Return what v3 shows of the elements that a query has asked for, of so many hits."""
-    keep = exact_match.match_test(query, exact_only)
-    if is_ranged(query, exact_only):
-        return exact_match.filter_ranked(query, elements, hits, keep)
-    return exact_match.filter_candidates(query, elements, keep)
+    keep, first = _test(query, exact_only), query.start
+    matches = elements if keep is None else [each for each in elements if keep(each.part, each.hit.aka_mpn)]
+    if not _is_ranged(query, exact_only):  # among candidates: there may be more
+        return FilteredMatches(matches[first : first + query.limit], len(matches), certain=True)
+    if keep is None:
+        return FilteredMatches(matches, hits, certain=True)
+    # The page holds a part that does not match: behind it there are no further matches.
+    if len(matches) < len(elements):
+        return FilteredMatches(matches, first + len(matches), certain=bool(matches) or first == 0)
+    return FilteredMatches(matches, hits, certain=first + len(matches) >= hits and (bool(matches) or not hits))
 
 
-def needs_count(query: PartsMatchQuery, asked: Query, matches: exact_match.FilteredMatches) -> bool:
+def needs_count(query: PartsMatchQuery, asked: Query, matches: FilteredMatches) -> bool:
     """Return whether the page leaves open how many parts match: a search has partial matches among its hits, too. No
     operation counts the matches of a pattern."""
     number = query.mpn or query.mpn_or_sku or ""
-    return asked.root == "supSearchMpn" and exact_match.WILDCARD not in number and not matches.certain
+    return asked.root == "supSearchMpn" and ANY not in number and not matches.certain
 
 
 def count(query: PartsMatchQuery, market: MappingContext) -> EncodedOperation:
@@ -70,12 +90,31 @@ def count(query: PartsMatchQuery, market: MappingContext) -> EncodedOperation:
     return _COUNT.operation({"queries": [counted], "country": market.country, "currency": market.currency}, 0)
 
 
-def is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
+def normalize(number: str) -> str:
+    """Return letters and digits in upper case: the form for comparisons that ignore punctuation."""
+    return "".join(filter(str.isalnum, number)).upper()
+
+
+def literal(pattern: str) -> str:
+    """Return the longest piece of a number with wildcards: the search text of a partial search."""
+    return max(pattern.split(ANY), key=lambda piece: len(normalize(piece)))
+
+
+def _text_beside(query: PartsMatchQuery) -> str:
+    """Return the `q` that narrows the matches of an MPN; "" where it is absent, or the number itself."""
+    if not (query.q and query.mpn) or normalize(query.q) in ("", normalize(query.mpn)):
+        return ""
+    return query.q
+
+
+def _is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
     """Return whether the upstream returns any page of a query's matches: not where they may not come first in its
-    result. A query without a number has nothing to compare."""
+    result: where punctuation counts, which it ignores, beside a `q`, and if a pattern has a wildcard elsewhere than at
+    its end. A query without a number has nothing to compare."""
     number = query.mpn or query.mpn_or_sku or ""
-    is_ranked = exact_match.is_ranked(number, exact_only) and not exact_match.text_beside(query)
-    return is_ranked or not (number or query.sku)
+    if not (number or query.sku):
+        return True
+    return not exact_only and ANY not in number.rstrip(ANY) and not _text_beside(query)
 
 
 def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:
@@ -88,3 +127,35 @@ def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:
         manufacturer=query.brand,
         seller=query.seller,
     )
+
+
+def _test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
+    """Return the test that a part of a result must pass; None if all pass: a SKU is left to the upstream."""
+    mpn, number = query.mpn, query.mpn or query.mpn_or_sku or ""
+    if ANY in number:
+        prepare = str if exact_only else normalize
+        is_like = matcher(ANY.join(map(prepare, number.split(ANY))))
+        return lambda part, aka: is_like(prepare(part.mpn)) or bool(aka and is_like(prepare(aka)))
+    if exact_only:
+        return _equal(query)
+    if not mpn:
+        return None
+    # Most requests name the number as upstream spells it: equal texts need not be normalized.
+    return lambda part, aka: part.mpn == mpn or normalize(mpn) in map(normalize, (part.mpn, aka or "", *part.akaMpns))
+
+
+def _equal(query: PartsMatchQuery) -> MatchTest | None:
+    """Return a test that compares each given number exactly."""
+    mpn, sku, mpn_or_sku = query.mpn, query.sku, query.mpn_or_sku
+    tests: list[MatchTest] = []
+    if mpn:
+        tests.append(lambda part, aka: mpn in (part.mpn, aka, *part.akaMpns))
+    if sku:
+        tests.append(lambda part, _: _has_sku(part, sku))
+    if mpn_or_sku:
+        tests.append(lambda part, aka: mpn_or_sku in (part.mpn, aka, *part.akaMpns) or _has_sku(part, mpn_or_sku))
+    return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
+
+
+def _has_sku(part: Any, sku: str) -> bool:
+    return any(offer.sku == sku for seller in part.sellers for offer in seller.offers)

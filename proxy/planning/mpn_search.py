@@ -12,9 +12,9 @@ from proxy import errors
 from proxy.mapping import paths
 from proxy.mapping.tables import Tables
 from proxy.model import PARTS_MAX, MappingContext, SearchRequest
-from proxy.planning import exact_match, facets, lucene, match, queries, search_filters, wildcards
+from proxy.planning import facets, lucene, match, queries, search_filters
+from proxy.planning.documents import Document, EncodedOperation
 from proxy.planning.lucene import Condition
-from proxy.planning.operations import Document, EncodedOperation
 from proxy.planning.queries import Page, Query
 from proxy.planning.search_support import FilterCondition, SupportedRequest
 
@@ -66,7 +66,7 @@ class MpnSearchPlan:
         _check_q(supported.request.q, mpns)
         self._request = supported.request
         # A number of punctuation only matches nothing, and the upstream may refuse it.
-        self._mpns = tuple(number for number in mpns if exact_match.normalize(number))
+        self._mpns = tuple(number for number in mpns if match.normalize(number))
         self._criteria = search_filters.translate(tables, conditions)
         self._sorting = _sorting(tables, supported.request)
         ignored = supported.request.sortby != SearchRequest().sortby and self._sorting is None
@@ -123,7 +123,7 @@ def _sorting(tables: Tables, request: SearchRequest) -> tuple[Any, bool] | None:
 def _check(condition: Condition) -> None:
     if condition.is_range:
         raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
-    if any(wildcards.ANY in value for value in condition.values):
+    if any(lucene.ANY in value for value in condition.values):
         raise errors.BadRequest(
             f'{condition.field}: a filter takes whole numbers; ask /parts/match for {{"mpn": "SN74*"}} instead'
         )
@@ -131,8 +131,8 @@ def _check(condition: Condition) -> None:
 
 def _check_q(q: str, mpns: tuple[str, ...]) -> None:
     """Raise BadRequest if `q` is anything but the number: nothing else is known to contain its words."""
-    number_in_q = exact_match.normalize(q)
-    if number_in_q and any(number_in_q != exact_match.normalize(number) for number in mpns):
+    number_in_q = match.normalize(q)
+    if number_in_q and any(number_in_q != match.normalize(number) for number in mpns):
         raise errors.BadRequest(
             f"q and a filter by {FIELD} cannot be combined, because the service finds parts by either; "
             f"leave q out, or put its words into filters such as brand.name"

@@ -9,9 +9,9 @@ import msgspec
 from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
-from proxy.planning import documents, exact_match
+from proxy.planning import documents, match
+from proxy.planning.documents import Document
 from proxy.planning.listing import Listing
-from proxy.planning.operations import Document
 
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
 PROJECTIONS_MAX = 512
@@ -119,7 +119,7 @@ class ProjectionCache:
         """Return the fields of parts that are fetched beside those of the rules."""
         fetched = self.mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
-        return (exact_match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
+        return (match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
 
     def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.planning.operations import EncodedOperation
+from proxy.planning.documents import EncodedOperation
 from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]

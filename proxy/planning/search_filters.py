@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping.tables import SearchField, Tables
-from proxy.planning import lucene, spec_fields, wildcards
+from proxy.planning import lucene, spec_fields
 from proxy.planning.lucene import Condition
 from proxy.planning.spec_fields import spec_key
 from proxy.v3.parameters import Bound
@@ -105,7 +105,7 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
         if spec_key(condition.field) is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
         return _range(condition)
-    patterns = [value for value in condition.values if wildcards.ANY in value]
+    patterns = [value for value in condition.values if lucene.ANY in value]
     if patterns:
         _check_patterns(field, condition.field, patterns)
     if field.uid or field.name:
@@ -150,16 +150,16 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
         target = tables.uids[field.uid].target(value)
         return tables.ids_of(field.uid, target) if target else ()
     kind = field.name or ""
-    if wildcards.ANY not in value:
+    if lucene.ANY not in value:
         return tables.ids(kind, value)
-    matching = tables.ids_like(kind, wildcards.matcher(value))
+    matching = tables.ids_like(kind, lucene.matcher(value))
     Bound.MATCHES.check(len(matching), value)
     return matching
 
 
 def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
     """Raise BadRequest for wildcards in other fields than names: names are matched here, upstream has no wildcards."""
-    if field.name is None or not all(value.strip(wildcards.ANY) for value in patterns):
+    if field.name is None or not all(value.strip(lucene.ANY) for value in patterns):
         raise errors.BadRequest(
             f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
         )

@@ -13,7 +13,7 @@ from proxy import errors
 from proxy.kit.slices import Slices
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
-from proxy.planning import lucene, search_filters, spec_fields, wildcards
+from proxy.planning import lucene, search_filters, spec_fields
 from proxy.planning.lucene import Condition
 from proxy.v3.parameters import Bound
 
@@ -49,9 +49,9 @@ class RequestFilters(NamedTuple):
     @property
     def patterns(self) -> list[str]:
         """Values with a wildcard, except `*` alone, which matches any value."""
-        values = (value for each in self.conditions for value in each.values if wildcards.ANY in value)
+        values = (value for each in self.conditions for value in each.values if lucene.ANY in value)
         # It is compared with nothing.
-        return [value for value in values if value != wildcards.ANY]
+        return [value for value in values if value != lucene.ANY]
 
 
 class SupportedRequest(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proxy import errors, model
-from proxy.planning import exact_match
+from proxy.planning import lucene, match
 from proxy.v3.parameters import Parameters
 
 TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
@@ -108,12 +108,12 @@ def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
 def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:
     """Return what is wrong with filters that cannot be combined: none is silently dropped."""
     names = list(numbers)
-    text = exact_match.normalize(q) if q else ""
+    text = match.normalize(q) if q else ""
     # Beside an MPN the service searches for both; SKUs and patterns are no words of its text.
-    is_mpn = names == ["mpn"] and exact_match.WILDCARD not in numbers["mpn"]
-    if text and not is_mpn and any(text != exact_match.normalize(number) for number in numbers.values()):
+    is_mpn = names == ["mpn"] and lucene.ANY not in numbers["mpn"]
+    if text and not is_mpn and any(text != match.normalize(number) for number in numbers.values()):
         return f"q and {names[0]} cannot be combined"
-    if len(names) > 1 and any(exact_match.WILDCARD in number for number in numbers.values()):
+    if len(names) > 1 and any(lucene.ANY in number for number in numbers.values()):
         return f"{names[0]} and {names[1]} cannot be combined with wildcards"
     return None
 
@@ -135,18 +135,18 @@ def _mistake_in_page(fields: dict[str, Any]) -> str | None:
 
 def _mistake_in_numbers(numbers: dict[str, str]) -> str | None:
     """Return what is wrong with numbers without letters or digits, or with unsupported wildcards."""
-    shortest = exact_match.LITERALS_MIN
+    shortest = match.LITERALS_MIN
     for name, number in numbers.items():
         if not any(map(str.isalnum, number)):
             return f"{name} has no letters or digits"
-        if exact_match.WILDCARD not in number:
+        if lucene.ANY not in number:
             continue
         if name == "sku":
             return "sku takes no wildcards; the service finds whole SKUs only"
-        if len(exact_match.normalize(number)) < shortest:
+        if len(match.normalize(number)) < shortest:
             return f"{name} needs at least {shortest} letters or digits beside its *"
         # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
-        if len(exact_match.normalize(exact_match.literal(number))) < shortest:
+        if len(match.normalize(match.literal(number))) < shortest:
             return (
                 f"{name} needs at least {shortest} letters or digits in a row beside its *: "
                 "the service finds no numbers by shorter pieces"

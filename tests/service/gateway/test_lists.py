@@ -16,8 +16,8 @@ from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning import projection_cache
+from proxy.planning.documents import PartialData
 from proxy.planning.listing import Listing
-from proxy.planning.operations import PartialData
 from proxy.upstream import identity
 
 DAY = 86_400.0

@@ -27,8 +27,8 @@ from proxy.gateway.process import ProcessState
 from proxy.gateway.quota import EXHAUSTED
 from proxy.gateway.results import Answer
 from proxy.model import GraphQLError
+from proxy.planning.documents import PartialData
 from proxy.planning.fetches import Documents, Fetch
-from proxy.planning.operations import PartialData
 from proxy.planning.queries import PassedOn, Query, Received, document, matching, part, search
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 

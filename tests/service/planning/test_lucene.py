@@ -1,5 +1,8 @@
-"""Tests of filter queries as clients write them, and of refused ones (contract v3-rest.md §1.1)."""
+"""Tests of filter queries as clients write them, and of refused ones (contract v3-rest.md §1.1); and of wildcards: `*`
+matches any text, and every pattern takes bounded time (§4)."""
 
+import re
+import time
 from typing import Any
 
 import pytest
@@ -77,3 +80,24 @@ def test_sort_order_is_field_and_direction(text: str, order: tuple[str, str]) ->
 def test_invalid_sort_direction_is_refused(text: str) -> None:
     with pytest.raises(errors.BadRequest, match="sortby must be like 'name asc'"):
         lucene.order(text)
+
+
+@cases.parametrize("pattern, fitting, others")
+def test_pattern_matches_texts(pattern: str, fitting: list[str], others: list[str]) -> None:
+    like = lucene.matcher(pattern)
+    assert [text for text in fitting if not like(text)] == []
+    assert [text for text in others if like(text)] == []
+
+
+@given(st.text("ab*", max_size=8), st.text("ab", max_size=10))
+def test_pattern_equals_its_regular_expression(pattern: str, text: str) -> None:
+    plain = ".*".join(map(re.escape, pattern.split("*")))
+    assert lucene.matcher(pattern)(text) is bool(re.fullmatch(plain, text, re.DOTALL))
+
+
+@pytest.mark.parametrize("pattern", ["*" * 3000 + "x", "*a" * 1000 + "x", "a*" * 1000])
+def test_any_pattern_takes_bounded_time(pattern: str) -> None:
+    like = lucene.matcher(pattern)
+    started = time.process_time()
+    assert not like("a" * 500)
+    assert time.process_time() - started < 1
