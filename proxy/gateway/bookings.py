@@ -5,7 +5,7 @@ What the store cannot take is repeated until it does. Until then the reservation
 
 import asyncio
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -13,7 +13,7 @@ from proxy import errors
 from proxy.gateway.flights import Flight, Flights
 from proxy.gateway.quota import KnownUsage
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Account, Begin, Finish, Result
+from proxy.store.protocol import Begin, Finish, Result
 from proxy.store.store import Store
 
 REPEAT_SECONDS = 0.5
@@ -21,19 +21,20 @@ REPEAT_SECONDS = 0.5
 log = structlog.get_logger()
 
 
-class Booking(NamedTuple):
-    """End of a flight's reservation, with the bits of the features that its results have."""
+@dataclass(slots=True, eq=False)
+class Booking:
+    """End of a flight's reservation, if it has one, which it takes from the flight; with the bits of the features that
+    its results have."""
 
     flight: Flight
     used: int = 0
     uncertain: int = 0
     results: Sequence[Result] = ()
     features: int = 0
+    begin: Begin | None = field(init=False)
 
-
-class _Unfinished(NamedTuple):
-    booking: Booking
-    begin: Begin
+    def __post_init__(self) -> None:
+        self.begin, self.flight.begin = self.flight.begin, None
 
 
 class Bookings:
@@ -44,7 +45,7 @@ class Bookings:
         self._flights = flights
         self._usage = usage
         self._clock = clock
-        self._unfinished: list[_Unfinished] = []
+        self._unfinished: list[Booking] = []
         self._repeating: asyncio.Task[None] | None = None
 
     @property
@@ -53,15 +54,10 @@ class Bookings:
 
     async def book(self, bookings: Sequence[Booking]) -> None:
         """Commit bookings of flights that are reserved, or see to it that they will be."""
-        ends = []
-        for booking in bookings:
-            if booking.flight.begin is not None:
-                ends.append(_Unfinished(booking, booking.flight.begin))
-                booking.flight.begin = None
         try:
-            await self._commit(ends)
+            await self._commit(bookings)
         except errors.StoreUnavailable as error:
-            self._unfinished += ends
+            self._unfinished += bookings
             if self._repeating is None or self._repeating.done():
                 log.error("usage not written", reason=str(error))
                 self._repeating = asyncio.create_task(self._repeat(), name="finish")
@@ -71,28 +67,28 @@ class Bookings:
         if self._repeating is not None:
             await asyncio.wait((self._repeating,))
 
-    async def _commit(self, ends: Sequence[_Unfinished], *, is_repeated: bool = False) -> None:
-        if not ends:
-            return
-        now = self._clock.now()
-        await self._store.finish([_finish(*end, end.booking.flight.client.accounts(now), is_repeated) for end in ends])
-        for booking, _ in ends:
-            self._usage.add(booking.flight.client.accounts(now), booking.used, booking.uncertain)
-            if booking.results:
-                self._flights.remove(booking.flight)
+    async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> None:
+        finishes, now = [], self._clock.now()
+        for each in bookings:
+            if begin := each.begin:
+                accounts = each.flight.client.accounts(now)
+                end = accounts, each.used, each.uncertain, is_repeated
+                finishes.append(Finish(begin.id, begin.scope, each.features, each.results, *end))
+        if finishes:
+            await self._store.finish(finishes)
+        for each in bookings:
+            if each.begin:
+                self._usage.add(each.flight.client.accounts(now), each.used, each.uncertain)
+            if each.results:
+                self._flights.remove(each.flight)
 
     async def _repeat(self) -> None:
         while self._unfinished:
             await asyncio.sleep(REPEAT_SECONDS)
-            ends = [*self._unfinished]
+            repeated = [*self._unfinished]
             try:
-                await self._commit(ends, is_repeated=True)
+                await self._commit(repeated, is_repeated=True)
             except errors.StoreUnavailable:
                 continue
-            del self._unfinished[: len(ends)]
+            del self._unfinished[: len(repeated)]
         log.info("usage written")
-
-
-def _finish(booking: Booking, begin: Begin, accounts: Sequence[Account], is_repeated: bool) -> Finish:
-    _, used, uncertain, results, features = booking
-    return Finish(begin.id, begin.scope, features, results, accounts, used, uncertain, is_repeated)

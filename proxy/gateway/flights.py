@@ -3,7 +3,7 @@ with what is no answer for others: the next that waits begins the query then.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ class Again(NamedTuple):
 @dataclass(slots=True, eq=False)
 class Flight:
     """A query that `client` has begun in a `request`, and the `outcome` that it ends with. Its place among the flights
-    is `key`; `spent` are parts of operations that have not ended it.
+    is `key`; `spent` are parts of operations that have not ended it. It is made in the event loop that it belongs to.
 
     How it is to be fetched: as a whole list, whatever is stored of it (`anew`); with those only that have the same
     `apart` in an operation; for the second time, `without` some features, which are a guess where the errors name none
@@ -53,11 +53,11 @@ class Flight:
     begin: Begin | None = None
     fetch: Fetch = field(init=False)
     selected: Selected = field(init=False)
-    outcome: "Answer | Again | None" = None
-    waiting: "list[Callable[[Flight], None]]" = field(default_factory=list)
+    outcome: asyncio.Future[Answer | Again] = field(init=False)
 
     def __post_init__(self) -> None:
         self.fetch = Fetch(self.query, None)
+        self.outcome = asyncio.get_running_loop().create_future()
 
     @property
     def parts(self) -> int:
@@ -67,19 +67,19 @@ class Flight:
 
     def end(self, outcome: Answer | Again) -> None:
         """End the flight, unless it has ended."""
-        if self.outcome is None:
+        if not self.outcome.done():
             if self.spent and isinstance(outcome, Answer):
                 outcome = outcome._replace(parts=outcome.parts + self.spent)
-            self.outcome = outcome
-            for each in self.waiting:
-                each(self)
+            self.outcome.set_result(outcome)
 
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:
         """Return the answer to a query that has waited for this flight; None where it is to be looked for again."""
-        outcome = self.outcome
+        if not self.outcome.done() or self.key != key:
+            return None
+        outcome = self.outcome.result()
         if isinstance(outcome, Again):
-            return Answer(None, outcome.error) if outcome.client is client and self.key == key else None
-        if outcome is None or self.key != key or not _is_answer(outcome, query):
+            return Answer(None, outcome.error) if outcome.client is client else None
+        if not _is_answer(outcome, query):
             return None
         if is_own:
             return outcome
@@ -95,14 +95,15 @@ class Flights:
     def under_way(self, key: tuple[str, str]) -> Flight | None:
         """Return the flight with a key that has not ended."""
         flight = self._flights.get(key)
-        return flight if flight is not None and flight.outcome is None else None
+        return flight if flight is not None and not flight.outcome.done() else None
 
     def find(self, key: tuple[str, str], query: Query) -> Flight | None:
         """Return the flight to wait for; one that has ended only if it answers the query."""
         flight = self._flights.get(key)
-        if flight is None or flight.outcome is None:
+        if flight is None or not flight.outcome.done():
             return flight
-        return None if isinstance(flight.outcome, Again) or not _is_answer(flight.outcome, query) else flight
+        outcome = flight.outcome.result()
+        return None if isinstance(outcome, Again) or not _is_answer(outcome, query) else flight
 
     def add(self, flight: Flight) -> None:
         self._flights[flight.key] = flight
@@ -110,7 +111,7 @@ class Flights:
     def end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
         """End flights that have not ended; nobody finds them any more."""
         for flight in flights:
-            if flight.outcome is None:
+            if not flight.outcome.done():
                 self.remove(flight)
                 flight.end(outcome)
 
@@ -119,29 +120,10 @@ class Flights:
             del self._flights[flight.key]
 
 
-async def wait_for(flights: Collection[Flight], seconds: float | None = None) -> None:
+async def wait_for(flights: Iterable[Flight], seconds: float | None = None) -> None:
     """Return when flights have ended, or after so many seconds."""
-    waiting = {flight for flight in flights if flight.outcome is None}
-    if not waiting:
-        return
-    loop = asyncio.get_running_loop()
-    all_ended = loop.create_future()
-
-    def end(flight: Flight | None = None) -> None:
-        waiting.discard(flight)
-        if not all_ended.done() and (flight is None or not waiting):
-            all_ended.set_result(None)
-
-    for each in waiting:
-        each.waiting.append(end)
-    timer = None if seconds is None else loop.call_later(max(0.0, seconds), end)
-    try:
-        await all_ended
-    finally:
-        if timer is not None:
-            timer.cancel()
-        for each in waiting:
-            each.waiting.remove(end)
+    if under_way := {flight.outcome for flight in flights if not flight.outcome.done()}:
+        await asyncio.wait(under_way, timeout=None if seconds is None else max(0.0, seconds))
 
 
 def _is_answer(answer: Answer, query: Query) -> bool:

@@ -113,7 +113,7 @@ class Gathering:
                 flights[0].apart = object()
                 await self._reserve(flights[:1])
                 await wait_for(flights[:1])
-        self.start([flight for flight in flights if flight.outcome is None])
+        self.start([flight for flight in flights if not flight.outcome.done()])
 
     async def _refresh(self, applications: Iterable[Application]) -> None:
         with contextlib.suppress(errors.StoreUnavailable):

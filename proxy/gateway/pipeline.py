@@ -224,30 +224,29 @@ class Pipeline:
         application, selected = flights[0].client.application, flights[0].selected
         reported = [error for each in fetched for error in each.reported]
         lacking = self._features.named(reported, selected) if reported else NO_FEATURES
-        bookings: list[Booking] = []
-        ended: list[Answer | None] = []
-        for flight, each in zip(flights, fetched, strict=True):
-            stored = flight.fetch.stored
-            # What is stored has what was wanted, perhaps no more.
-            common = self._features.common(selected, flight.wanted if stored else selected, lacking)
-            is_partial = self._features.is_partial(each.reported, selected) if each.reported else False
-            answer, kept = results.joined(flight.query, stored, each, common.features, is_partial=is_partial)
-            bookings.append(Booking(flight, each.returned, each.lost, kept, common.bits))
-            ended.append(answer)
         used = sum(each.returned for each in fetched)
         self._metrics.parts.labels(application.name).inc(used)
         if used:
             # Before others find the results: they look for parts with the features that they know of.
             without, is_guess = lacking | flights[0].without, flights[0].is_guess
             await self._features.keep(application, selected, without, is_guess=is_guess)
-        await self._bookings.book(bookings)
-        for booking, answer in zip(bookings, ended, strict=True):
-            flight = booking.flight
+        ends = []
+        for flight, each in zip(flights, fetched, strict=True):
+            stored = flight.fetch.stored
+            # What is stored has what was wanted, perhaps no more.
+            common = self._features.common(selected, flight.wanted if stored else selected, lacking)
+            is_partial = self._features.is_partial(each.reported, selected) if each.reported else False
+            joined = results.joined(flight.query, stored, each, common.features, is_partial=is_partial)
+            ends.append((flight, each, joined, common.bits))
+        await self._bookings.book(
+            [Booking(flight, each.returned, each.lost, joined.results, bits) for flight, each, joined, bits in ends]
+        )
+        for flight, each, (answer, stored_as), _ in ends:
             if answer is None:
-                flight.spent += booking.used + booking.uncertain
+                flight.spent += each.returned + each.lost
                 flight.anew = True
                 self._gathering.start([flight])
-            elif booking.results:
+            elif stored_as:
                 flight.end(answer)  # the flight stays until its results are committed
             else:
                 self._flights.end([flight], answer)
