@@ -39,9 +39,13 @@ def main() -> None:
     from proxy import cli
 
     if options := os.environ.pop(cli.SERVE, ""):
-        from proxy.cli import service
+        import tempfile
 
-        sys.exit(service.run(options))
+        with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # before its library is imported anywhere
+            from proxy.cli import service
+
+            sys.exit(service.run(folder, options))
     from proxy.cli import main as command_line
 
     command_line.main()

@@ -5,7 +5,6 @@ import asyncio
 import resource
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import structlog
@@ -177,18 +176,16 @@ async def serving(
     name: str = "",
     ended: Sequence[str] = (),
     mounts: Sequence[Mount] = (),
-    metrics: Path | None = None,
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end; `mounts` add pages to its routes, `metrics` is the file for its metrics. Raises ConfigError and
-    MappingError."""
+    has to end; `mounts` add pages to its routes. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.open_for_one(settings)
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)
-        state = gateways.opened_process(settings, clock, metering.Metrics(clock, metrics), name=name, ended=ended)
+        state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
         service = Service(core, mounts)
         service.recorder.start()

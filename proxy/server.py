@@ -19,7 +19,7 @@ from typing import NoReturn
 import structlog
 from msgspec.structs import replace
 
-from proxy import app, config, errors, worker
+from proxy import app, config, errors, metrics, worker
 from proxy import log as logging
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
@@ -156,6 +156,7 @@ class Server:
             self._selector.unregister(child.pipe)
             child.pipe.close()
             self._children.remove(child)
+            metrics.forget_gauges(child.place.number)
         return ended
 
     def _fork(self, child: worker.Child) -> None:

@@ -18,12 +18,11 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 import structlog
 
-from proxy import app, config, errors, sockets
+from proxy import app, config, errors, metrics, sockets
 from proxy import log as logging
 
 LENGTH_BYTES = 8  # of the length of a configuration
@@ -36,12 +35,11 @@ log = structlog.get_logger()
 
 
 class Place(NamedTuple):
-    """Place of a process: its number among the workers, its sockets, the file for its metrics, its name among all
-    processes of the store, those of predecessors that have died, and what adds pages to its routes."""
+    """Place of a process: its number among the workers, its sockets, its name among all processes of the store,
+    those of predecessors that have died, and what adds pages to its routes."""
 
     number: int
     opened: sockets.WorkerSockets
-    metrics: Path | None = None
     name: str = ""
     ended: Sequence[str] = ()
     mounts: Sequence[app.Mount] = ()
@@ -114,6 +112,7 @@ def mistake(error: Exception) -> str:
 
 def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
     """Serve to the end. Raises ConfigError if the configuration cannot be served."""
+    metrics.begin_process(place.number)
     with logging.Output(sys.stderr).queued() as output:
         logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()
@@ -126,9 +125,7 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
 async def _serve(place: Place, settings: config.Config, pipe: socket.socket, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    serving = app.serving(
-        settings, place.opened, name=place.name, ended=place.ended, mounts=place.mounts, metrics=place.metrics
-    )
+    serving = app.serving(settings, place.opened, name=place.name, ended=place.ended, mounts=place.mounts)
     async with serving as service:
         gc.freeze()  # a full collection would stop the event loop, and find nothing
         following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")

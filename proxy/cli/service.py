@@ -10,7 +10,6 @@ import os
 import shutil
 import socket
 import sys
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -30,14 +29,14 @@ SHEET_PAGE = "proxy.tools.sheet.page"  # of `listen.sheet`; nothing else of the 
 logger = structlog.get_logger()
 
 
-def run(options: str) -> int:
-    """Run the service with the options of `serve`, in JSON, to its end; return the exit code."""
-    with tempfile.TemporaryDirectory(prefix="v3bridge-", ignore_cleanup_errors=True) as folder:
-        try:
-            return Service(Path(folder), **json.loads(options)).run()
-        except errors.StartError as error:
-            wording.print_mistake(error.message)
-            return 2
+def run(folder: str, options: str) -> int:
+    """Run the service with the options of `serve`, in JSON, to its end; return the exit code. Its processes share the
+    folder."""
+    try:
+        return Service(Path(folder), **json.loads(options)).run()
+    except errors.StartError as error:
+        wording.print_mistake(error.message)
+        return 2
 
 
 class Service:
@@ -56,7 +55,7 @@ class Service:
         self._admin_failure = ""  # why the operators' port cannot be opened: the service runs without it
         self._workers = self._open()
         self._url = _url(self._settings.listen.host, self._workers[0].public)
-        self._metrics = metrics.Metrics(file=folder / f"parent{metrics.SUFFIX}")
+        self._metrics = metrics.Metrics()
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code."""
@@ -68,10 +67,8 @@ class Service:
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
         mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
-        children = []
-        for number, opened in enumerate(self._workers, 1):
-            place = worker.Place(number, opened, self._folder / f"{number}{metrics.SUFFIX}", mounts=mounts)
-            children.append(worker.Child(place, run_worker))
+        places = [worker.Place(number, each, mounts=mounts) for number, each in enumerate(self._workers, 1)]
+        children = [worker.Child(place, run_worker) for place in places]
         if self._sandbox is not None:
             children.append(worker.Child(worker.Place(0, self._sandbox), _run_sandbox))
         return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
@@ -130,10 +127,7 @@ class Service:
             sockets.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
             self._metrics.configuration_reloads.labels(state).inc()
         if state in ("started", "reloaded", "failed"):
-            self._metrics.last_reload_successful.set(float(state != "failed"))
-            if state != "failed":
-                self._metrics.last_reload_success.set(time.time())
-            self._metrics.flush()
+            self._metrics.record_configuration(state != "failed")
 
     def _report_start(self) -> None:
         """Print and log where the service listens, and tell the service manager that it is ready."""

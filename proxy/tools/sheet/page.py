@@ -21,7 +21,7 @@ from aiohttp import hdrs, web
 from msgspec import Meta
 
 import proxy
-from proxy import config, errors
+from proxy import config, errors, metrics
 from proxy.gateway.core import Gateway
 from proxy.tools.sheet.columns import KINDS
 from proxy.web import pages, routing
@@ -115,6 +115,7 @@ async def _process(task: Task, folder: str) -> AsyncIterator[asyncio.subprocess.
     """Run the process of a list, in a folder for its files; stop it at the end of the block. What it has in flight is
     paid for, so it is waited for."""
     environment = os.environ | {"PYTHONPATH": str(Path(proxy.__file__).parents[1])}
+    environment.pop(metrics.FOLDER, None)  # workers are measured, and not what they start
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "proxy.tools.sheet.page_process"),
         stdin=asyncio.subprocess.PIPE,
