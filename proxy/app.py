@@ -84,8 +84,7 @@ class Service:
             readiness = Readiness(gateway)
             resources.push_async_callback(readiness.aclose)
             state = ServiceState(gateway, readiness.checks, self._started)
-            limit = settings.listen.failed_auth_per_minute
-            authenticator = authentication.Authenticator(gateway.applications, limit, gateway.metrics, self._seen)
+            authenticator = authentication.Authenticator(gateway, self._seen)
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
             requests = _for_clients(state, authenticator, self._ids, self._seen, self._mounts)
@@ -144,19 +143,16 @@ def _for_clients(
     # New with every reload: a cached response knows its client, and is made again from stored results.
     cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
     gateway.on_forgotten = cache.clear
-    paths = routing.Routes()
-    v3 = v3_routes.V3Routes(gateway, authenticator, cache)
-    v3.add_to(paths)
-    service = GraphQLService(gateway, documents.schema(site))
-    served = graphql.GraphQLRoutes(service, gateway, authenticator)
-    served.add_to(paths)
-    served.add_path(paths, graphql.V4_PATH, V4DocumentReader(service.documents.schema, site).request)
+    paths, schema = routing.Routes(), documents.schema(site)
+    v3_routes.V3Routes(gateway, authenticator, cache).add_to(paths)
+    served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
+    served.add_to(paths, documents.DocumentReader(schema), V4DocumentReader(schema, site))
     paths.add("/healthz", operators.health, *routing.READ)
     for mount in mounts:
         mount(paths, authenticator, gateway)
     addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
     return middleware.RequestMiddleware(
-        paths, v3, cache, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=ids, seen=seen
+        paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=ids, seen=seen
     )
 
 

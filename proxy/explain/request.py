@@ -103,7 +103,7 @@ class Explainer:
                 raise errors.MethodNotAllowed.of(method)
             parameters = Parameters(request.target())
             uid = request.path.rpartition("/")[2]
-            received = AuthenticatedRequest(endpoint, parameters, client, metadata, 0.0, request.path, uid)
+            received = AuthenticatedRequest(endpoint, parameters, client, metadata, request.path, uid)
             await V3Actions(cast(Any, asked), self.mappings, clock.ManualClock()).execute(received)
         except errors.ClientError as error:
             return msgspec.structs.replace(explained, status=error.status, error=error.message), []

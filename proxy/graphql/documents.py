@@ -108,6 +108,10 @@ class DocumentReader:
             KEPT_CHARACTERS, itemgetter(1)
         )
 
+    def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
+        """Read the document of a request. Raises InvalidDocumentError."""
+        return DocumentRequest(self.read(text), operation_name, variables)
+
     def read(self, text: str) -> ClientDocument:
         """Parse, measure and validate a document. Raises InvalidDocumentError."""
         known = self._known.get(text)

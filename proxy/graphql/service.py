@@ -11,7 +11,7 @@ from proxy import errors, model
 from proxy.gateway import core
 from proxy.gateway.core import Answer, Client, Gateway
 from proxy.graphql import roots, selection
-from proxy.graphql.documents import ClientDocument, DocumentReader, DocumentRequest, InvalidDocumentError
+from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
 from proxy.graphql.preparation import Introspection, Preparation, Requested
 from proxy.planning.queries import Query
 
@@ -41,12 +41,17 @@ class GraphQLResponse(NamedTuple):
     answers: Sequence[Answer]
     failure: errors.BridgeError | None = None
 
+    @property
+    def status(self) -> int:
+        """The HTTP status: as the upstream, 200 where the document or its parts are refused."""
+        is_refused = isinstance(self.failure, errors.QueryRefused | errors.QuotaExhausted)
+        return 200 if self.failure is None or is_refused else self.failure.status
+
 
 class GraphQLService:
     """Executes the documents of clients by a gateway."""
 
     def __init__(self, gateway: Gateway, schema: graphql.GraphQLSchema) -> None:
-        self.documents = DocumentReader(schema)
         self._preparation = Preparation(schema, gateway.projections)
         self._gateway = gateway
 

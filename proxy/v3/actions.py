@@ -17,14 +17,12 @@ SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
 
 class AuthenticatedRequest(NamedTuple):
-    """One authenticated v3 request. `started` is in the clock's monotonic seconds; `path` and `uid` are those of an
-    endpoint whose path has a uid."""
+    """One authenticated v3 request. `path` and `uid` are those of an endpoint whose path has a uid."""
 
     endpoint: Endpoint
     parameters: Parameters
     client: Client
     metadata: ResponseMetadata
-    started: float
     path: str = ""
     uid: str = ""
 
@@ -120,7 +118,7 @@ class V3Actions:
         }
 
     def _msec(self, received: AuthenticatedRequest) -> int:
-        return int((self._clock.monotonic() - received.started) * 1000)
+        return int((self._clock.monotonic() - received.metadata.since) * 1000)
 
 
 def parse_projection(

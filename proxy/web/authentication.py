@@ -9,14 +9,13 @@ import math
 
 import cachetools
 import structlog
-from aiohttp import hdrs, web
+from aiohttp import hdrs
 
 from proxy import config, errors
-from proxy.gateway.core import Applications, Client
+from proxy.gateway.core import Client, Gateway
 from proxy.kit.clock import SlidingWindow, Window
-from proxy.metrics import Metrics
 from proxy.seen import SeenRequests
-from proxy.web.routing import STATE, ClientAddress
+from proxy.web.routing import ClientAddress, Request
 
 WINDOW_SECONDS = 60.0  # of the limit
 ADDRESSES_MAX = 4_096  # whose wrong keys are counted; the least recently used is forgotten
@@ -28,15 +27,16 @@ log = structlog.get_logger()
 
 
 class Authenticator:
-    """Finds the client of an API key. Allows `limit` wrong keys a minute and address; 0 is no limit. `seen` counts
-    API keys that no application has."""
+    """Finds the client of an API key, and admits its requests. `seen` counts API keys that no application has."""
 
-    def __init__(self, applications: Applications, limit: int, metrics: Metrics, seen: SeenRequests) -> None:
-        self._applications, self._limit, self._metrics, self._seen = applications, limit, metrics, seen
-        self._clock = metrics.clock
+    def __init__(self, gateway: Gateway, seen: SeenRequests) -> None:
+        self._applications, self._metrics, self._seen = gateway.applications, gateway.metrics, seen
+        self._limit = gateway.settings.listen.failed_auth_per_minute  # wrong keys of an address; 0: any number
+        self._clock, self._count = gateway.clock, gateway.admit
         self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
         # When an account was last charged for a request from an address.
         self._recent: cachetools.LRUCache[tuple[str, str], float] = cachetools.LRUCache(RECENT_MAX)
+        self._ended: set[str] = set()  # names of the clients whose end has been logged
 
     def adopt(self, replaced: "Authenticator") -> None:
         """Take over the counts of the authenticator that this one replaces: a reload gives nobody new attempts, and
@@ -45,20 +45,31 @@ class Authenticator:
         if self._limit:
             self._wrong = replaced._wrong
 
-    def client(self, request: web.BaseRequest, apikey: str | None) -> Client:
+    def client(self, request: Request, apikey: str) -> Client:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
         limit."""
-        origin = request[STATE].origin
         try:
-            client = self._applications.client(apikey)
+            return self._applications.client(apikey)
         except errors.ForbiddenKey:
-            self.fail(origin)
-            if apikey:
-                agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
-                self._seen.add_unknown(apikey, digest, origin.address, agent, self._clock.now())
+            self.fail(request.origin)
+            agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
+            self._seen.add_unknown(apikey, digest, request.origin.address, agent, self._clock.now())
             raise
-        self.check(origin, client)
-        return client
+
+    def admit(self, request: Request, client: Client, *, is_v3: bool = True) -> None:
+        """Admit a request, and count it against the rate of its client. Raises ExpiredKey after the key's last day, and
+        Gone after the sunset of v3, which cost neither rate nor quota; TooManyRequests."""
+        self.check(request.origin, client)
+        request.client = client
+        if client.sunset or client.expires:
+            refusal = client.refusal(self._clock.now()) if is_v3 else client.expiry(self._clock.now())
+            if client.sunset and is_v3:
+                request.added |= client.sunset.headers
+            if refusal is not None:
+                self._log_end(client, refusal)
+                raise refusal
+        if client.rate:
+            self._count(client)
 
     def check(self, origin: ClientAddress, client: Client) -> None:
         """Check the limit for a request whose client is known. Raises TooManyRequests: a right guess is refused like a
@@ -84,6 +95,12 @@ class Authenticator:
         counted.try_take()
         if wait := counted.wait():
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
+
+    def _log_end(self, client: Client, refusal: errors.ClientError) -> None:
+        if client.name not in self._ended:
+            self._ended.add(client.name)
+            event = "API key expired" if isinstance(refusal, errors.ExpiredKey) else "sunset passed"
+            log.warning(event, application=client.application.name, key=client.key)
 
     def _wait(self, origin: ClientAddress) -> float:
         """Return the seconds until an address is no longer refused; 0.0 if it is not refused."""

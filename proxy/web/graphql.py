@@ -3,9 +3,8 @@
 API keys come as a bearer token, in the header `token`, or in the URL; also as an access token of this service.
 """
 
-import functools
 import re
-from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
@@ -15,7 +14,7 @@ from multidict import istr
 
 from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
-from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
+from proxy.graphql.documents import DocumentReader, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.log import REDACTION
 from proxy.model import GRAPHQL_PATHS
@@ -25,7 +24,7 @@ from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
 from proxy.web.bodies import RequestBodies
 from proxy.web.responses import with_retry
-from proxy.web.routing import STATE
+from proxy.web.routing import Request
 
 PATH, V4_PATH = GRAPHQL_PATHS
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
@@ -50,10 +49,6 @@ class _Body(msgspec.Struct):
     operation_name: str | None = msgspec.field(default=None, name="operationName")
 
 
-# Reads a document with its operation name and variables. Raises InvalidDocumentError.
-Prepare = Callable[[str, str | None, Mapping[str, Any]], DocumentRequest]
-
-
 _decode = msgspec.json.Decoder(_Body).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
 
@@ -66,158 +61,118 @@ _STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 class GraphQLRoutes:
     """Handlers of the GraphQL paths."""
 
-    def __init__(
-        self,
-        service: GraphQLService,
-        gateway: Gateway,
-        authenticator: Authenticator,
-    ) -> None:
-        self._service = service
-        self._gateway = gateway
-        self._authenticator = authenticator
-        self._tokens = gateway.access_tokens
+    def __init__(self, service: GraphQLService, gateway: Gateway, authenticator: Authenticator) -> None:
+        self._service, self._gateway, self._authenticator = service, gateway, authenticator
+        self._tokens, self._clock = gateway.access_tokens, gateway.clock
         self._bodies = RequestBodies()
-        self._clock = gateway.clock
 
-    def add_to(self, routes: routing.Routes) -> None:
-        """Register the paths."""
-        self.add_path(routes, PATH, self._prepared)
+    def add_to(self, routes: routing.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
+        """Register the paths, each with what reads its documents."""
+        for path, reader in ((PATH, documents), (V4_PATH, v4_documents)):
+            routes.add(path, partial(self._respond, reader), hdrs.METH_POST, hdrs.METH_GET)
+            routes.add(path, _refuse_method)
         routes.add(TOKEN_PATH, self._issue_token, hdrs.METH_POST)
         routes.add(TOKEN_PATH, _refuse_method)
 
-    def add_path(self, routes: routing.Routes, path: str, prepare: Prepare) -> None:
-        """Register a path whose documents are read by `prepare`."""
-        routes.add(path, functools.partial(self._post, prepare), hdrs.METH_POST)
-        routes.add(path, functools.partial(self._get, prepare), hdrs.METH_GET)
-        routes.add(path, _refuse_method)
-
-    def _prepared(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
-        return DocumentRequest(self._service.documents.read(text), operation_name, variables)
-
-    async def _post(self, prepare: Prepare, request: web.BaseRequest) -> web.Response:
-        begin(request)
-        client = await self.client(request)  # before the body is read
-        body = await self._bodies.read(request)
-        if body.lstrip()[:1] == b"[":
-            raise errors.BadRequest(BATCH)
-        try:
-            sent = _decode(body)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            raise errors.BadRequest(f"the body is not a GraphQL request in JSON: {error}") from error
-        return await self._respond(prepare, request, client, sent, body)
-
-    async def _get(self, prepare: Prepare, request: web.BaseRequest) -> web.Response:
-        begin(request)
-        client, query = await self.client(request), request.query
-        try:
-            variables = _variables(query.get("variables") or "null")
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise errors.BadRequest(f"variables is not a JSON object: {error}") from error
-        sent = _Body(query.get("query"), variables, query.get("operationName"))
-        return await self._respond(prepare, request, client, sent, msgspec.json.encode(sent))
-
-    async def _respond(
-        self, prepare: Prepare, request: web.BaseRequest, client: Client, sent: _Body, body: bytes
-    ) -> web.Response:
+    async def _respond(self, documents: DocumentReader, request: Request) -> web.Response:
         """Execute a request; errors of its document are those of the response."""
-        request[STATE].metadata = metadata = ResponseMetadata(self._clock.monotonic())
+        _begin(request)
+        client = await self._client(request)  # before the body is read
+        body = b"" if request.method == hdrs.METH_GET else await self._bodies.read(request)
+        sent = _parsed(request, body)
+        request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
         _hide_credentials(sent)
         try:
-            executed = prepare(sent.query, sent.operation_name, sent.variables or {})
-            if executed.document.is_passed_on:
-                if request.method == hdrs.METH_GET:
-                    raise errors.BadRequest("GET serves queries for parts and their lists only; send a POST")
-                authorization = request.headers.get(OWN_AUTHORIZATION)
-                if not authorization:
-                    raise errors.BadRequest(NO_OWN_TOKEN)
-                passed = await self._gateway.pass_on(body, authorization)
-                shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
-                return web.Response(body=passed.body, status=passed.status, headers=shown)
-            response = await self._service.execute(executed, client, self._gateway.deadline(metadata.since))
-            metadata.add(response.answers, self._clock)
+            received = documents.request(sent.query, sent.operation_name, sent.variables or {})
+            if received.document.is_passed_on:
+                return await self._passed_on(request, body)
+            response = await self._service.execute(received, client, self._gateway.deadline(metadata.since))
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
-            refusal = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
-            return _response(request, refusal, status)
-        status = _status(response.failure)
-        request[STATE].failure = response.failure
-        answer = with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
-        age = self._clock.monotonic() - metadata.stored
-        answer.headers.update(responses.usage_headers(metadata, self._gateway.quota_status(client), age))
-        return answer
+            return _response(
+                request, msgspec.json.encode({"errors": [each.formatted for each in error.errors]}), status
+            )
+        metadata.add(response.answers, self._clock)
+        request.added |= responses.usage_headers(self._gateway, client, metadata)
+        request.failure = response.failure
+        status = response.status
+        return with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
 
-    async def client(self, request: web.BaseRequest) -> Client:
-        """Return the client of a request, and count the request against its rate. Raises MissingKey, ForbiddenKey,
-        ExpiredKey and TooManyRequests."""
-        text = credentials(request)
-        client = await self._tokens.client(text) if text and text.count(".") == 2 else None
-        if client is None:
-            try:
-                client = self._authenticator.client(request, text)
-            except errors.MissingKey:
-                raise errors.MissingKey(MISSING) from None
-        else:
-            self._authenticator.check(request[STATE].origin, client)
-        request[STATE].client = client
-        if (expired := client.expiry(self._clock.now())) is not None:
-            raise expired
-        self._gateway.admit(client)
+    async def _client(self, request: Request) -> Client:
+        """Return the client of a request, which is admitted. Raises MissingKey, ForbiddenKey, ExpiredKey and
+        TooManyRequests."""
+        text = _credentials(request)
+        if not text:
+            raise errors.MissingKey(MISSING)
+        client = await self._tokens.client(text) if text.count(".") == 2 else None
+        client = client or self._authenticator.client(request, text)
+        self._authenticator.admit(request, client, is_v3=False)
         return client
 
-    async def _issue_token(self, request: web.BaseRequest) -> web.Response:
+    async def _passed_on(self, request: Request, body: bytes) -> web.Response:
+        """Pass on what is not charged to the API key, with the caller's own access token."""
+        if request.method == hdrs.METH_GET:
+            raise errors.BadRequest("GET serves queries for parts and their lists only; send a POST")
+        authorization = request.headers.get(OWN_AUTHORIZATION)
+        if not authorization:
+            raise errors.BadRequest(NO_OWN_TOKEN)
+        passed = await self._gateway.pass_on(body, authorization)
+        shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
+        return web.Response(body=passed.body, status=passed.status, headers=shown)
+
+    async def _issue_token(self, request: Request) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
-        begin(request)
-        request[STATE].render = _token_error
-        secret = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, ""))
+        _begin(request)
+        request.render = _token_error
+        secret, client = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, "")), None
         try:
-            client = self._authenticator.client(request, secret) if secret else None  # before the body is read
-            form = await self._form(request, client)
+            if secret:  # before the body is read
+                client = self._authenticator.client(request, secret)
+                self._authenticator.check(request.origin, client)
+            try:
+                form = await self._bodies.form(request)
+            except errors.ClientError:
+                if client is None:  # a form that cannot be read is a failed authentication
+                    self._authenticator.fail(request.origin)
+                raise
             if form.get("grant_type") != "client_credentials":
                 return web.json_response({"error": "unsupported_grant_type"}, status=400)
-            client = client or self._authenticator.client(request, form.get("client_secret"))
+            if client is None:
+                client = self._authenticator.client(request, form.get("client_secret", ""))
+                self._authenticator.check(request.origin, client)
+            request.client = client
+            if (expired := client.expiry(self._clock.now())) is not None:
+                raise expired
         except (errors.ForbiddenKey, errors.MissingKey):
             return web.json_response({"error": "invalid_client"}, status=400)
-        request[STATE].client = client
-        if client.expiry(self._clock.now()) is not None:
-            return web.json_response({"error": "invalid_client"}, status=400)
-        token, seconds = await self._tokens.issue(client), self._tokens.seconds
         answer = {
-            "access_token": token,
-            "expires_in": seconds,
+            "access_token": await self._tokens.issue(client),
+            "expires_in": self._tokens.seconds,
             "token_type": "Bearer",
             "scope": "supply.domain",
         }
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
-    async def _form(self, request: web.BaseRequest, client: Client | None) -> dict[str, str]:
-        """Return a form; one that cannot be read is a failed authentication, unless its sender is known."""
-        try:
-            return await self._bodies.form(request)
-        except errors.ClientError:
-            if client is None:
-                self._authenticator.fail(request[STATE].origin)
-            raise
 
-
-def begin(request: web.BaseRequest) -> None:
+def _begin(request: Request) -> None:
     """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
-    request[STATE].render = error_response
+    request.render = _error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
         raise errors.UpstreamLoop(
             "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
         )
 
 
-async def _refuse_method(request: web.BaseRequest) -> web.StreamResponse:
+async def _refuse_method(request: Request) -> web.StreamResponse:
     """Refuse another method, such as doctor's HEAD, which asks whose address this is. Raises UpstreamLoop to it."""
-    begin(request)
+    _begin(request)
     raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
 
 
-def credentials(request: web.BaseRequest) -> str | None:
+def _credentials(request: Request) -> str | None:
     """Return the API key or access token of a request: a bearer token, the header `token`, or `token` or `apikey` in
     the URL, for programs whose token cannot be set."""
     authorization = request.headers.get(hdrs.AUTHORIZATION, "")
@@ -234,14 +189,17 @@ def _basic_secret(authorization: str) -> str | None:
         return None
 
 
-def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.Response:
-    """Return an error that no field is about. A missing or wrong key has the status of the upstream's."""
-    is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
-    body = msgspec.json.encode({"errors": [error_of(error)]})
-    response = _response(request, body, 401 if is_key else error.status)
-    if error.status == 405:
-        response.headers[hdrs.ALLOW] = "POST" if request.path == TOKEN_PATH else "GET, POST"
-    return with_retry(response, error)
+def _parsed(request: Request, body: bytes) -> _Body:
+    """Return what was sent in a body, or in the URL. Raises BadRequest."""
+    query = request.query
+    try:
+        if request.method == hdrs.METH_GET:
+            return _Body(query.get("query"), _variables(query.get("variables") or "null"), query.get("operationName"))
+        if body.lstrip()[:1] == b"[":
+            raise errors.BadRequest(BATCH)
+        return _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise errors.BadRequest(f"this is not a GraphQL request in JSON: {error}") from error
 
 
 def _hide_credentials(sent: _Body) -> None:
@@ -252,21 +210,23 @@ def _hide_credentials(sent: _Body) -> None:
         REDACTION.set((REDACTION.get() or Redaction()).hiding(secrets))
 
 
-def _token_error(error: errors.BridgeError, _: web.BaseRequest) -> web.Response:
+def _error_response(error: errors.BridgeError, request: Request) -> web.Response:
+    """Return an error that no field is about. A missing or wrong key has the status of the upstream's."""
+    is_key = isinstance(error, errors.MissingKey | errors.ForbiddenKey)
+    response = _response(request, msgspec.json.encode({"errors": [error_of(error)]}), 401 if is_key else error.status)
+    if error.status == 405:
+        response.headers[hdrs.ALLOW] = "POST" if request.path == TOKEN_PATH else "GET, POST"
+    return with_retry(response, error)
+
+
+def _token_error(error: errors.BridgeError, _: Request) -> web.Response:
     """Return an error as OAuth clients read it (RFC 6749 §5.2)."""
     kind = "invalid_request" if error.status in (400, 408, 413, 415) else "temporarily_unavailable"
     response = web.json_response({"error": kind, "error_description": error.message}, status=error.status)
     return with_retry(response, error)
 
 
-def _response(request: web.BaseRequest, body: bytes, status: int) -> web.Response:
+def _response(request: Request, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
     encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
     return web.Response(body=encoded.body, status=status, headers=encoded.headers)
-
-
-def _status(failure: errors.BridgeError | None) -> int:
-    """Return the HTTP status of a response: as the upstream, 200 where its document or its parts are refused."""
-    return (
-        200 if failure is None or isinstance(failure, errors.QueryRefused | errors.QuotaExhausted) else failure.status
-    )

@@ -16,14 +16,11 @@ from proxy import errors, redaction
 from proxy import log as logging
 from proxy.kit.clock import Clock
 from proxy.log import REDACTION, REQUEST_ID
-from proxy.metrics import Durations, Metrics, Value
+from proxy.metrics import Metrics
 from proxy.seen import FailureDetail, SeenRequests
 from proxy.v3 import endpoints
-from proxy.v3.encoding import ResponseFormat
-from proxy.v3.parameters import Parameters
 from proxy.web import operators, responses, routing
-from proxy.web.routing import STATE, ClientAddressResolver, RequestState
-from proxy.web.v3_routes import V3Routes
+from proxy.web.routing import ClientAddressResolver, Request
 
 log = structlog.get_logger()
 
@@ -63,13 +60,11 @@ class RequestIds:
 
 
 class RequestMiddleware:
-    """Handles every request of a configuration, by its routes, or from the cache of encoded `responses` of `v3`."""
+    """Handles every request of a configuration by its routes."""
 
     def __init__(
         self,
         routes: routing.Routes,
-        v3: V3Routes,
-        cache: responses.EncodedResponses,
         addresses: ClientAddressResolver,
         *,
         metrics: Metrics,
@@ -77,82 +72,51 @@ class RequestMiddleware:
         ids: RequestIds,
         seen: SeenRequests,
     ) -> None:
-        self._routes = routes
-        self._v3 = v3
-        self._cache = cache
-        self._addresses = addresses
-        self._metrics = metrics
-        self._clock = clock
-        self._ids = ids
-        self._seen = seen
-        self._counted: dict[tuple[str, int], tuple[Value, Durations]] = {}
+        self._routes, self._addresses, self._ids = routes, addresses, ids
+        self._metrics, self._clock, self._seen = metrics, clock, seen
         self.in_flight = 0  # requests that are being handled
 
-    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: Request) -> web.StreamResponse:
         """Return the response to a request, which may be an error."""
-        started, headers = self._clock.monotonic(), request.headers
-        request_id = self._ids.resolve(headers.get(X_REQUEST_ID), request.raw_path)
-        REQUEST_ID.set(request_id)  # the task of this request ends with it
+        started = self._clock.monotonic()
+        request.id = self._ids.resolve(request.headers.get(X_REQUEST_ID), request.raw_path)
+        REQUEST_ID.set(request.id)  # the task of this request ends with it
         REDACTION.set(self._ids.redaction)
-        request[STATE] = state = RequestState(self._addresses.from_request(request))
-        path = routing.UNKNOWN
-        failure: errors.BridgeError | None = None
-        response: web.StreamResponse
+        request.origin, request.added = self._addresses.from_request(request), {X_REQUEST_ID: request.id}
         self.in_flight += 1
         try:
-            cached = self._cache.get(request)
-            if cached is not None:
-                path, response = cached.path, self._v3.from_cache(request, cached, state)
-            else:
-                route = self._routes.find(request)
-                if route is None:
-                    response = await _home(request)
-                else:
-                    path = route.path
-                    response = await route.handler(request.method)(request)
-            if state.failure is not None:
-                failure = self._client_error(state.failure)
+            response = await (self._routes.find(request) or _unserved)(request)
+            if isinstance(request.failure, errors.ServerError):
+                log.warning("request failed", exc_info=request.failure)
         except Exception as error:
-            failure = self._client_error(error)
-            response = error_response(failure, request)
-            if isinstance(failure, errors.BadRequest) and failure.refused and state.metadata is not None:
-                state.metadata.unsupported += (f"{failure.refused} (refused)",)
+            request.failure = _client_error(error)
+            response = (request.render or responses.error_response)(request.failure, request)
         finally:
             self.in_flight -= 1
-        if state.client is not None and state.client.sunset is not None and state.render is None:  # that of v3
-            response.headers.update(state.client.sunset.headers)
-        response.headers[X_REQUEST_ID] = request_id
-        self._record(request, state, (request_id, path, response.status, failure), self._clock.monotonic() - started)
+        response.headers.update(request.added)
+        self._record(request, response.status, self._clock.monotonic() - started)
         return response
 
-    def _record(
-        self,
-        request: web.BaseRequest,
-        state: RequestState,
-        result: tuple[str, str, int, errors.BridgeError | None],
-        seconds: float,
-    ) -> None:
-        """Count the request, log it, and keep it for the record. Failures without a valid API key are kept only if the
+    def _record(self, request: Request, status: int, seconds: float) -> None:
+        """Count a request, log it, and keep it for the record. Failures without a valid API key are kept only if the
         service itself failed: anybody can send any number of them."""
-        request_id, route, status, failure = result
-        kind = None if failure is None else type(failure).__name__
-        requests, durations = self._counted.get((route, status)) or self._count(route, status)
-        requests.inc()
-        durations.observe(seconds)
-        client, metadata, now = state.client, state.metadata, self._clock.now()
+        route, failure, client, metadata = request.route, request.failure, request.client, request.metadata
+        self._metrics.requests.labels(route, str(status)).inc()
+        self._metrics.request_seconds.labels(route).observe(seconds)
+        now, kind = self._clock.now(), None if failure is None else type(failure).__name__
         application, key = (None, None) if client is None else (client.application.name, client.key)
         cache = parts = None
         if metadata is not None and (metadata.source or metadata.cost):
             cache, parts = metadata.source, metadata.cost
         method = request.method if request.method in hdrs.METH_ALL else "other"  # any token is a valid method
         milliseconds, is_check = round(seconds * 1000, 1), route in operators.PATHS
-        values = (state.origin.address, application, cache, kind, key, method, milliseconds, parts)
+        values = (request.origin.address, application, cache, kind, key, method, milliseconds, parts)
         # Checks are polled by balancers.
-        logging.request_completed("debug" if is_check else "info", now, (*values, request_id, route, status))
+        logging.request_completed("debug" if is_check else "info", now, (*values, request.id, route, status))
         if is_check:
             return
         if failure is not None and kind is not None and (key is not None or status >= 500):
-            detail = FailureDetail(request_id, method, status, milliseconds, kind, failure.message, request.raw_path)
+            detail = FailureDetail(request.id, method, status, milliseconds, kind, failure.message, request.raw_path)
             self._seen.add_failure(now, route, application, key, detail)
         self._seen.add_client(
             now,
@@ -165,54 +129,30 @@ class RequestMiddleware:
             error=kind,
         )
 
-    def _count(self, route: str, status: int) -> tuple[Value, Durations]:
-        """Return the metrics of requests to a route that had a status."""
-        made = self._metrics.requests.labels(route, str(status)), self._metrics.request_seconds.labels(route)
-        return self._counted.setdefault((route, status), made)
 
-    def _client_error(self, error: Exception) -> errors.BridgeError:
-        """Log an exception, and convert it to the error that the client gets."""
-        if isinstance(error, errors.BridgeError):
-            if isinstance(error, errors.ServerError):
-                log.warning("request failed", exc_info=error)
-            return error
-        # a bug: the client gets the request id, the log the exception's type and place
-        log.error("internal error caught", exc_info=error)
-        return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
+def _client_error(error: Exception) -> errors.BridgeError:
+    """Log an exception, and convert it to the error that the client gets."""
+    if isinstance(error, errors.BridgeError):
+        if isinstance(error, errors.ServerError):
+            log.warning("request failed", exc_info=error)
+        return error
+    # a bug: the client gets the request id, the log the exception's type and place
+    log.error("internal error caught", exc_info=error)
+    return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
-def error_response(error: errors.BridgeError, request: web.BaseRequest) -> web.Response:
-    state = request[STATE]
-    if state.render is not None:
-        return state.render(error, request)
-    try:
-        response_format = ResponseFormat.of(Parameters(request.raw_path))
-    except errors.BridgeError:
-        # The format itself may be the mistake, such as an invalid callback.
-        response_format = ResponseFormat()
-    response = responses.error_response(error, response_format, request)
-    if state.quota is not None and state.metadata is not None:
-        response.headers.update(responses.usage_headers(state.metadata, state.quota))
-    return response
-
-
-async def _home(request: web.BaseRequest) -> web.Response:
+async def _unserved(request: Request) -> web.StreamResponse:
     """Show a person at `/` what this is, and where to go on. Raises the error of any other path that is not served."""
-    if request.path != "/" or request.method not in routing.READ or not operators.wants_page(request):
-        raise _refused_path(request)
-    from proxy.web.pages import HOME  # with Jinja2: most workers show no page
-
-    headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CONTENT_SECURITY_POLICY: HOME.policy}
-    return web.Response(text=await asyncio.to_thread(HOME.render), content_type="text/html", headers=headers)
-
-
-def _refused_path(request: web.BaseRequest) -> errors.BridgeError:
-    """Return the error of a path that is not served."""
     if request.method == "CONNECT":
         # Only host:port is logged: any other target might hold an API key.
         target = request.raw_path if AUTHORITY.fullmatch(request.raw_path) else None
         log.warning("CONNECT refused", target=target)
-        return errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
+        raise errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
     if request.path in operators.PATHS:
-        return errors.NotFound(operators.MOVED)
-    return errors.NotFound(endpoints.no_such_path(request.path))
+        raise errors.NotFound(operators.MOVED)
+    if request.path != "/" or request.method not in routing.READ or not operators.wants_page(request):
+        raise errors.NotFound(endpoints.no_such_path(request.path))
+    from proxy.web.pages import HOME  # with Jinja2: most workers show no page
+
+    headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CONTENT_SECURITY_POLICY: HOME.policy}
+    return web.Response(text=await asyncio.to_thread(HOME.render), content_type="text/html", headers=headers)

@@ -29,7 +29,7 @@ CHALLENGE = 'Bearer, Basic realm="v3bridge for operators", charset="UTF-8"'
 def create(service: ServiceState, host: str) -> routing.Handler:
     """Return the handler of the operators' port, which listens on `host`."""
 
-    async def status(request: web.BaseRequest) -> web.Response:
+    async def status(request: routing.Request) -> web.Response:
         _authenticate(request, service, host)
         found = await read(service, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
@@ -41,26 +41,22 @@ def create(service: ServiceState, host: str) -> routing.Handler:
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 
-    async def readiness(_: web.BaseRequest) -> web.Response:
+    async def readiness(_: routing.Request) -> web.Response:
         if reasons := await failed_checks(service.checks):
             return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
         return web.json_response({"status": "ready"})
 
-    async def metrics(_: web.BaseRequest) -> web.Response:
+    async def metrics(_: routing.Request) -> web.Response:
         return web.Response(body=service.gateway.metrics.text(), headers=METRICS_FORMAT)
 
     routes = routing.Routes()
     handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
     for path, handler in handlers.items():
         routes.add(path, handler, *routing.READ)
-    routes.add("", _home)  # of `/`
 
-    async def handle(request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(request: routing.Request) -> web.StreamResponse:
         try:
-            route = routes.find(request)
-            if route is None:
-                raise errors.NotFound(NO_PATH)
-            return await route.handler(request.method)(request)
+            return await (routes.find(request) or _unserved)(request)
         except errors.BridgeError as error:
             headers = {hdrs.WWW_AUTHENTICATE: CHALLENGE} if error.status == 401 else None
             return web.json_response({"message": error.message}, status=error.status, headers=headers)
@@ -68,12 +64,12 @@ def create(service: ServiceState, host: str) -> routing.Handler:
     return handle
 
 
-async def health(_: web.BaseRequest) -> web.Response:
+async def health(_: routing.Request) -> web.Response:
     """Respond to `/healthz`."""
     return web.json_response({"status": "ok"})
 
 
-def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) -> None:
+def _authenticate(request: routing.Request, service: ServiceState, host: str) -> None:
     """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
     set."""
     admin = service.gateway.settings.admin
@@ -91,14 +87,14 @@ def _authenticate(request: web.BaseRequest, service: ServiceState, host: str) ->
         raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
 
 
-def _host_name(request: web.BaseRequest) -> str:
+def _host_name(request: routing.Request) -> str:
     try:
         return urlsplit(f"//{request.host}").hostname or ""
     except ValueError:  # such as a bracket that is not closed
         return ""
 
 
-def _sent_token(request: web.BaseRequest) -> bytes:
+def _sent_token(request: routing.Request) -> bytes:
     """Return the token of a Bearer header, or the password of a Basic one (RFC 7617); nothing of any other."""
     kind, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     credentials = sent.strip().encode("utf-8", "replace")
@@ -110,14 +106,14 @@ def _sent_token(request: web.BaseRequest) -> bytes:
         return b""
 
 
-async def _home(request: web.BaseRequest) -> web.Response:
-    """Lead a browser to the page. Raises NotFound for others."""
-    if not wants_page(request):
+async def _unserved(request: routing.Request) -> web.Response:
+    """Lead a browser at `/` to the page. Raises NotFound for any other path."""
+    if request.path != "/" or not wants_page(request):
         raise errors.NotFound(NO_PATH)
     return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
 
 
-def wants_page(request: web.BaseRequest) -> bool:
+def wants_page(request: routing.Request) -> bool:
     """Return whether a request is one of a browser: it names HTML before JSON."""
     accepted = request.headers.get(hdrs.ACCEPT, "").lower()
     page, data = accepted.find("text/html"), accepted.find("application/json")

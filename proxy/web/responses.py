@@ -1,7 +1,7 @@
 """v3 responses: JSON, JSONP, gzip, usage headers, errors (contract v3-rest.md §2, §5, §6), and the cache of those all
 of whose results were cache hits, until the first of them expires.
 
-A cached response is found by its request target and whether the client accepts gzip, before anything is parsed.
+A cached response is found by its request target and whether the client accepts gzip, before parameters are parsed.
 """
 
 import functools
@@ -17,12 +17,12 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, ResponseMetadata
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.kit.clock import Clock
-from proxy.model import QuotaStatus
 from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
+from proxy.v3.parameters import Parameters
 from proxy.v4 import wrapper
-from proxy.web.routing import READ
+from proxy.web.routing import Request
 
 ALLOWED = "GET, HEAD, OPTIONS"
 CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a worker
@@ -34,13 +34,12 @@ ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
 
 
 class EncodedResponse(NamedTuple):
-    """Body of a response, its client, the target of its request, the path of its route, and the metadata of the hit
-    that it was stored from, which are those of each that it serves."""
+    """Body of a response, its client, the target of its request, and the metadata of the hit that it was stored from,
+    which are those of each that it serves."""
 
     body: EncodedBody
     client: Client
     target: str
-    path: str
     metadata: ResponseMetadata
 
 
@@ -55,8 +54,8 @@ class EncodedResponses:
     def clear(self) -> None:
         self._responses.clear()
 
-    def get(self, request: web.BaseRequest) -> EncodedResponse | None:
-        if request.method not in READ or hdrs.CACHE_CONTROL in request.headers:
+    def get(self, request: Request) -> EncodedResponse | None:
+        if hdrs.CACHE_CONTROL in request.headers:
             return None
         key = _key(request)
         try:
@@ -68,13 +67,13 @@ class EncodedResponses:
         del self._responses[key]
         return None
 
-    def add(self, request: web.BaseRequest, response: EncodedResponse) -> None:
+    def add(self, request: Request, response: EncodedResponse) -> None:
         """Store a response of which nothing was sent upstream, unless it is larger than the whole cache."""
         if response.metadata.source == "hit" and _memory_of(response) <= self._responses.maxsize:
             self._responses[_key(request)] = response
 
 
-def _key(request: web.BaseRequest) -> tuple[str, bool]:
+def _key(request: Request) -> tuple[str, bool]:
     """Return the request target, with the API key that v4's wrapper may have in a header."""
     token = request.headers.get(TOKEN)
     return request.raw_path if token is None else f"{token} {request.raw_path}", accepts_gzip(request)
@@ -93,8 +92,8 @@ class PlainResponse(web.StreamResponse):
     keep_alive: Any = True
     headers: Any = None
 
-    def __init__(self, headers: dict[str, str], body: bytes) -> None:  # not aiohttp's, which takes a fourth of the time
-        self.headers, self._content = headers, body
+    def __init__(self, body: EncodedBody) -> None:  # not aiohttp's, which takes a fourth of the time
+        self.headers, self._content = dict(body.headers), body.body
 
     def force_close(self) -> None:
         self.keep_alive = False
@@ -117,40 +116,46 @@ def _date(seconds: int) -> str:
     return formatdate(seconds, usegmt=True)
 
 
-def response(request: web.BaseRequest, body: bytes, headers: dict[str, str]) -> web.StreamResponse:
+def response(request: Request, body: EncodedBody) -> web.StreamResponse:
     """Return a response with status 200."""
     if request.method == hdrs.METH_GET and request.version == HttpVersion11:
-        return PlainResponse(headers, body)
-    return web.Response(body=body, headers=headers)
+        return PlainResponse(body)
+    return web.Response(body=body.body, headers=body.headers)
 
 
-def usage_headers(metadata: ResponseMetadata, status: QuotaStatus, age: float = -math.inf) -> dict[str, str]:
-    """Return the request's cache status and cost, the client's quota, in parts and seconds to its reset, and the `age`
-    of the oldest result in seconds (-inf: there is none)."""
-    headers: dict[str, str] = {}
+def usage_headers(
+    gateway: Gateway, client: Client, metadata: ResponseMetadata, error: errors.BridgeError | None = None
+) -> dict[str, str]:
+    """Return the request's cache status and cost, the age of its oldest result, and the client's quota, in parts and
+    seconds to its reset."""
+    status, headers = gateway.quota_status(client), dict[str, str]()
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source
-    if age >= 0:
-        headers[AGE] = str(int(age))
+    if error is None and metadata.stored < math.inf:
+        headers[AGE] = str(max(0, int(gateway.clock.monotonic() - metadata.stored)))
     headers[X_COST] = str(metadata.cost)
     headers[X_USED] = str(status.used)
     if status.limit is not None:
         headers[X_LIMIT] = str(status.limit)
-    if status.reset is not None:
+    # Where the plan has no parts the end of the period brings none.
+    if status.reset is not None and not (isinstance(error, errors.QuotaExhausted) and error.retry_after is None):
         headers[X_RESET] = str(status.reset)
     return headers
 
 
-def error_response(
-    error: errors.BridgeError, response_format: ResponseFormat, request: web.BaseRequest
-) -> web.Response:
-    """Error response as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
+def error_response(error: errors.BridgeError, request: Request) -> web.Response:
+    """Return an error as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
+    try:
+        response_format = ResponseFormat.of(Parameters(request.raw_path))
+    except errors.BridgeError:
+        # The format itself may be the mistake, such as an invalid callback.
+        response_format = ResponseFormat()
     status = 200 if response_format.suppress_status_codes else error.status
     rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
     body = encode_body(rendered_error, response_format, accepts_gzip(request))
     rendered = web.Response(body=body.body, status=status, headers=body.headers)
     if error.status == 405:
-        rendered.headers["Allow"] = ALLOWED
+        rendered.headers[hdrs.ALLOW] = ALLOWED
     return with_retry(rendered, error)
 
 
@@ -161,7 +166,7 @@ def with_retry(response: web.Response, error: errors.BridgeError | None) -> web.
     return response
 
 
-def accepts_gzip(request: web.BaseRequest) -> bool:
+def accepts_gzip(request: Request) -> bool:
     """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
     accepted = request.headers.get(ACCEPT_ENCODING)
     if accepted is None:

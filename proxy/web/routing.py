@@ -1,4 +1,4 @@
-"""Routes of a port, and what is known of a request on its way, such as the address of its client."""
+"""Requests with what becomes known of them on their way, such as the address of the client; routes of a port."""
 
 import functools
 import ipaddress
@@ -10,7 +10,6 @@ from multidict import istr
 
 from proxy import errors
 from proxy.gateway.core import Client, ResponseMetadata
-from proxy.model import QuotaStatus
 
 UNKNOWN = "unknown"  # name in logs and metrics of every path that is not served
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)
@@ -88,57 +87,52 @@ def _group(address: Address) -> str:
     return str(ipaddress.ip_network((address, 64), strict=False))
 
 
-Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+class Request(web.BaseRequest):
+    """Request, and what becomes known of it for its log line and its response.
 
+    `route` is its path as it was registered, which has no text of a client. Any response has the headers `added`, also
+    that of an error. `render` makes the response of an error, where that is not v3's. `failure` is the error.
+    """
 
-class RequestState:
-    """What handlers find out, for the log line and the error response: client, metadata of the response, and the quota
-    of a failed request that has used parts. Dialects other than v3 have `render`, which makes the response of an error;
-    `failure` is one that has been rendered already."""
-
+    id: str
+    origin: ClientAddress
+    added: dict[str, str]
+    route = UNKNOWN
     client: Client | None = None
     metadata: ResponseMetadata | None = None
-    quota: QuotaStatus | None = None
-    render: Callable[[errors.BridgeError, web.BaseRequest], web.Response] | None = None
+    render: Callable[[errors.BridgeError, "Request"], web.Response] | None = None
     failure: errors.BridgeError | None = None
 
-    def __init__(self, origin: ClientAddress) -> None:
-        self.origin = origin
 
-
-STATE = web.RequestKey("state", RequestState)
-
-
-class Route(NamedTuple):
-    """A path as it was registered, which has no text of a client, and the handlers of its methods."""
-
-    path: str
-    handlers: dict[str, Handler]
-
-    def handler(self, method: str) -> Handler:
-        """Return the handler of a method. Raises MethodNotAllowed."""
-        handler = self.handlers.get(method) or self.handlers.get(hdrs.METH_ANY)
-        if handler is None:
-            raise errors.MethodNotAllowed.of(method)
-        return handler
+Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 
 
 class Routes:
-    """Paths with their handlers, each served with a trailing slash, too; two look-ups in a dict find one, however long
-    it is."""
+    """Handlers by path and method. A path is served with a trailing slash, too; two look-ups in a dict find it, however
+    long it is."""
 
     def __init__(self) -> None:
-        self._exact: dict[str, Route] = {}
-        self._below: dict[str, Route] = {}  # by the path before the last segment
+        self._exact: dict[str, tuple[str, dict[str, Handler]]] = {}
+        self._below: dict[str, tuple[str, dict[str, Handler]]] = {}  # by the path before the last segment
 
     def add(self, path: str, handler: Handler, *methods: str) -> None:
         """Let a handler serve some methods of a path, which may end in `/{uid}`; without methods, all others."""
         routes, key = (self._below, path.removesuffix(LAST)) if path.endswith(LAST) else (self._exact, path)
-        route = routes.setdefault(key, Route(path, {}))
-        route.handlers.update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
+        _, handlers = routes.setdefault(key, (path, {}))
+        handlers.update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
 
-    def find(self, request: web.BaseRequest) -> Route | None:
-        """Return the route of a request; None if its path is not served."""
+    def find(self, request: Request) -> Handler | None:
+        """Return the handler of a request, which learns its route; None if its path is not served. Raises
+        MethodNotAllowed."""
         path = request.rel_url.path_safe.removesuffix("/")
-        parent, _, last = path.rpartition("/")
-        return self._exact.get(path) or (self._below.get(parent) if last else None)
+        found = self._exact.get(path)
+        if found is None:
+            parent, _, last = path.rpartition("/")
+            found = self._below.get(parent) if last else None
+        if found is None:
+            return None
+        request.route, handlers = found
+        handler = handlers.get(request.method) or handlers.get(hdrs.METH_ANY)
+        if handler is None:
+            raise errors.MethodNotAllowed.of(request.method)
+        return handler

@@ -17,9 +17,9 @@ from aiohttp.http import HttpProcessingError
 
 from proxy import errors
 from proxy.v3 import encoding, parameters
-from proxy.web import operators
+from proxy.web import operators, responses
 from proxy.web.connections import Connection, Connections, Limits
-from proxy.web.routing import Handler
+from proxy.web.routing import Handler, Request
 
 log = structlog.get_logger()
 
@@ -48,7 +48,7 @@ class Listener:
         self.connections = Connections(limits)
         self._draining = False
         self._server = web.Server(
-            self._handle,
+            cast(Any, self._handle),
             request_factory=self._request,
             # it would write request lines, and with them API keys
             access_log=None,
@@ -98,24 +98,29 @@ class Listener:
         finally:
             await self._server.shutdown(AT_ONCE)
 
-    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: Request) -> web.StreamResponse:
         if request.transport is None:  # the client has left
             return web.Response()
         connection = cast(Connection, request.transport.get_protocol())
         connection.begin_request()
+        error: errors.BridgeError | None = None
+        # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
+        if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
+            error = errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
+        elif connection.over_limit and request.path not in operators.PATHS:
+            error = errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
         try:
-            refusal = _refusal(request, connection)
-            response = await self._handler(request) if refusal is None else refusal
+            response = await self._handler(request) if error is None else responses.error_response(error, request)
         finally:
             connection.end_request()
         # The rest of a body that nobody has read is no next request.
-        if self._draining or refusal is not None or not request.content.is_eof():
+        if self._draining or error is not None or not request.content.is_eof():
             response.force_close()
         return response
 
-    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> web.BaseRequest:
+    def _request(self, message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
         """Make a request, as aiohttp does. Bytes that are not a request get their response here, before aiohttp's."""
-        request = web.BaseRequest(message, payload, protocol, writer, task, asyncio.get_running_loop())
+        request = Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
         transport = request.transport
         if message.method == MALFORMED and transport is not None:
             log.warning("malformed request refused", client=request.remote)  # also the beginning of TLS
@@ -145,21 +150,6 @@ async def listening(
         host, port = sockets[0].getsockname()[:2]
         listener.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         yield listener
-
-
-def _refusal(request: web.BaseRequest, connection: Connection) -> web.Response | None:
-    # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
-    if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
-        return _error_response(errors.BadRequest("HTTP/1.0 has no Transfer-Encoding"))
-    if connection.over_limit and request.path not in operators.PATHS:
-        return _error_response(errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS))
-    return None
-
-
-def _error_response(error: errors.BridgeError) -> web.Response:
-    headers = {} if error.retry_after is None else {hdrs.RETRY_AFTER: str(error.retry_after)}
-    body = encoding.error_body(error, encoding.ResponseFormat())
-    return web.Response(body=body, status=error.status, content_type="application/json", headers=headers)
 
 
 def _says_more(record: logging.LogRecord) -> bool:

@@ -73,14 +73,10 @@ class SheetPage:
         headers = {hdrs.CONTENT_SECURITY_POLICY: self._policy, hdrs.CACHE_CONTROL: "no-cache"}
         return web.Response(text=self._page, content_type="text/html", headers=headers)
 
-    async def run(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def run(self, request: routing.Request) -> web.StreamResponse:
         """Read or fill the file in the body. Its API key is the header `token`, percent-encoded."""
         apikey, query = unquote(request.headers.get("token", "")), request.rel_url.query
-        client = self._authenticator.client(request, apikey)
-        request[routing.STATE].client = client
-        if refusal := client.refusal(self._gateway.clock.now()):
-            raise refusal
-        self._gateway.admit(client)
+        self._authenticator.admit(request, self._authenticator.client(request, apikey))
         try:
             asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)
         except msgspec.ValidationError as error:

@@ -17,7 +17,7 @@ from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.graphql import documents
-from proxy.graphql.documents import DocumentRequest
+from proxy.graphql.documents import DocumentReader, DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
 from proxy.planning.documents import EncodedOperation
 from proxy.upstream import classify, http_post
@@ -25,6 +25,7 @@ from proxy.upstream.identity import Credentials
 
 Info = graphql.GraphQLResolveInfo[Any]
 SCHEMA = documents.schema()
+DOCUMENTS = DocumentReader(SCHEMA)
 NUMBERS = [f"N{n}" for n in range(12)]  # the n-th has n parts
 
 
@@ -155,7 +156,7 @@ class Dialect:
         self, client: Client, document: str, variables: Any = None, name: str | None = None
     ) -> dict[str, Any]:
         """Return the response to a document."""
-        request = DocumentRequest(self.service.documents.read(document), name, variables or {})
+        request = DOCUMENTS.request(document, name, variables or {})
         response: dict[str, Any] = json.loads((await self.execute(client, request)).body)
         return response
 

@@ -1,9 +1,10 @@
 """Tests of the bounded state of wrong API keys, for any number of addresses."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.gateway.core import Applications
@@ -13,36 +14,36 @@ from proxy.seen import SeenRequests
 from proxy.web import authentication, routing
 
 KEY = "the-right-key"
+ADDRESSES = routing.ClientAddressResolver(["127.0.0.1"])
 
 
 @pytest.fixture
 def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
-    clock = ManualClock()
-    return authentication.Authenticator(served, 1, Metrics(clock), SeenRequests()), clock
+    clock, listen = ManualClock(), SimpleNamespace(failed_auth_per_minute=1)
+    gateway: Any = SimpleNamespace(
+        applications=served, metrics=Metrics(clock), clock=clock, settings=SimpleNamespace(listen=listen), admit=None
+    )
+    return authentication.Authenticator(gateway, SeenRequests()), clock
 
 
-@pytest.fixture
-def addresses() -> routing.ClientAddressResolver:
-    return routing.ClientAddressResolver(["127.0.0.1"])
-
-
-def request(address: Any, addresses: Any) -> Any:
-    class Transport:
-        def get_extra_info(self, name: Any, default: Any = None) -> Any:
-            return ("127.0.0.1", 1) if name == "peername" else default
-
-    sent = make_mocked_request("GET", "/", headers={"X-Forwarded-For": address}, transport=Transport())
-    sent[routing.STATE] = routing.RequestState(addresses.from_request(sent))
+def request(address: str) -> Any:
+    sent: Any = SimpleNamespace(headers=CIMultiDict({"X-Forwarded-For": address}), remote="127.0.0.1", added={})
+    sent.origin = ADDRESSES.from_request(sent)
     return sent
 
 
-def test_flood_from_many_addresses_replaces_those_that_were_counted_first(keys: Any, addresses: Any) -> None:
+def use(guarded: authentication.Authenticator, address: str) -> None:
+    sent = request(address)
+    guarded.admit(sent, guarded.client(sent, KEY))
+
+
+def test_flood_from_many_addresses_replaces_those_that_were_counted_first(keys: Any) -> None:
     guarded, _ = keys
 
     def guess(network: int, error: type[Exception]) -> None:
         with pytest.raises(error):
-            guarded.client(request(f"2001:db8:{network:x}::1", addresses), "wrong")
+            guarded.client(request(f"2001:db8:{network:x}::1"), "wrong")
 
     guess(0, errors.ForbiddenKey)
     guess(0, errors.TooManyRequests)
@@ -52,22 +53,21 @@ def test_flood_from_many_addresses_replaces_those_that_were_counted_first(keys: 
     guess(0, errors.ForbiddenKey)
 
 
-def test_right_end_of_a_long_header_is_read(addresses: Any) -> None:
-    origin = request("1.1.1.1, " * 1500 + "192.0.2.1", addresses)[routing.STATE].origin
-    assert origin.address == "192.0.2.1"
+def test_right_end_of_a_long_header_is_read() -> None:
+    assert request("1.1.1.1, " * 1500 + "192.0.2.1").origin.address == "192.0.2.1"
 
 
-def test_used_key_is_remembered_for_a_limited_time(keys: Any, addresses: Any) -> None:
+def test_used_key_is_remembered_for_a_limited_time(keys: Any) -> None:
     guarded, clock = keys
-    guarded.client(request("192.0.2.1", addresses), KEY)
+    use(guarded, "192.0.2.1")
     for number, works in enumerate((True, True, False)):
         with pytest.raises(errors.ForbiddenKey):
-            guarded.client(request("192.0.2.1", addresses), "wrong")
+            guarded.client(request("192.0.2.1"), "wrong")
         if works:
-            assert guarded.client(request("192.0.2.1", addresses), KEY)
+            use(guarded, "192.0.2.1")
         else:
             with pytest.raises(errors.TooManyRequests):
-                guarded.client(request("192.0.2.1", addresses), KEY)
+                use(guarded, "192.0.2.1")
         for more in range(1 + number):  # the first time it is still in use afterwards
             clock.advance(authentication.RECENT_SECONDS)
-            guarded.client(request(f"192.0.2.{10 * number + more + 10}", addresses), KEY)
+            use(guarded, f"192.0.2.{10 * number + more + 10}")

@@ -10,6 +10,7 @@ from aiohttp import web
 from support import running_server
 
 from proxy import sockets
+from proxy.v3.encoding import EncodedBody
 from proxy.web import responses, routing, server
 from proxy.web.connections import Limits
 
@@ -134,8 +135,8 @@ def test_open_connection_is_served_by_the_new_handler() -> None:
 HEADERS = {"Content-Type": "application/json", "X-Cache": "hit"}
 
 
-async def plain(request: web.BaseRequest) -> web.StreamResponse:
-    return responses.response(request, b"the body", dict(HEADERS))
+async def plain(request: routing.Request) -> web.StreamResponse:
+    return responses.response(request, EncodedBody(b"the body", HEADERS))
 
 
 async def by_aiohttp(_: web.BaseRequest) -> web.StreamResponse:
