@@ -13,13 +13,13 @@ import select
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import Any, ClassVar, TextIO, cast
 
 import structlog
@@ -41,8 +41,6 @@ CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream, and eac
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.:]?(?:\s+|\Z))*")
 # Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
-
-
 # Fields of the line of a request, in the order of their values.
 _NAMES = ("address", "application", "cache", "error", "key", "method", "ms", "parts", "request", "route", "status")
 
@@ -60,15 +58,18 @@ class Output:
         with suppress(OSError):  # a stream in memory has none
             self._descriptor = stream.fileno()
         # Garbage collection may run a destructor that logs anywhere, also in `put`, which may be called within itself.
-        self._lines: queue.SimpleQueue[str | None] | None = None
+        self._lines: queue.SimpleQueue[str] | None = None
 
     def write(self, line: str) -> None:
-        if self._lines is None:
-            self._write(line)
-        elif self._lines.qsize() < LINES_MAX:
-            self._lines.put(line)
+        if self._lines is not None:
+            if self._lines.qsize() < LINES_MAX:
+                self._lines.put(line)
+            else:
+                Output.dropped += 1
+        elif self._descriptor is None:
+            self._stream.write(line)
         else:
-            Output.dropped += 1
+            self._write(line, 1, CLOSE_SECONDS)
 
     def flush(self) -> None:
         """Do nothing: all is written, or a thread writes."""
@@ -77,57 +78,35 @@ class Output:
     def queued(self) -> Iterator["Output"]:
         """Let a thread write while the block runs, so that a slow stream never stops the event loop; at the end
         everything is written."""
-        if self._descriptor is None:
-            yield self
-            return
         self._lines = queue.SimpleQueue()
-        arguments = self._lines, self._descriptor
-        writer = threading.Thread(target=self._write_queued, args=arguments, name="log", daemon=True)
+        # It may be blocked when the process ends, so it has no lock that is needed then.
+        writer = threading.Thread(target=self._write_queued, args=(self._lines,), name="log", daemon=True)
         writer.start()
         try:
             yield self
         finally:
-            self._lines.put(None)
+            self._lines.put("")
             writer.join(CLOSE_SECONDS)
 
-    def _write(self, text: str) -> None:
-        try:
-            if self._descriptor is None:
-                self._stream.write(text)
-            elif select.select((), (self._descriptor,), (), CLOSE_SECONDS)[1]:
-                os.write(self._descriptor, _encoded(text))
-        except OSError:
-            Output.dropped += 1
-
-    def _write_queued(self, queued: "queue.SimpleQueue[str | None]", descriptor: int) -> None:
-        """Write lines, up to the end (None), every BATCH_SECONDS. The thread may be blocked when the process ends, so
-        it has no lock that is needed then."""
-        is_open = True
-        while is_open:
+    def _write_queued(self, queued: "queue.SimpleQueue[str]") -> None:
+        """Write lines, up to the end (an empty one), every BATCH_SECONDS."""
+        gathered: list[str] = []
+        while "" not in gathered:
             gathered = [queued.get()]
             time.sleep(BATCH_SECONDS)
             gathered += [queued.get() for _ in range(queued.qsize())]
-            lines = [line for line in gathered if line is not None]
-            is_open = len(lines) == len(gathered)
-            data = _encoded("".join(lines))
-            try:
-                while data:
-                    data = data[_write_some(descriptor, data) :]
-            except OSError:
-                Output.dropped += len(lines)
+            self._write("".join(gathered), len(gathered), None)
 
-
-def _write_some(descriptor: int, data: bytes) -> int:
-    """Write a part, and wait where a descriptor that does not block is full."""
-    try:
-        return os.write(descriptor, data)
-    except BlockingIOError:
-        select.select((), (descriptor,), ())
-        return 0
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "backslashreplace")
+    def _write(self, text: str, lines: int, seconds: float | None) -> None:
+        """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
+        data, descriptor = text.encode("utf-8", "backslashreplace"), self._descriptor
+        try:
+            while data and select.select((), (descriptor,), (), seconds)[1]:
+                data = data[os.write(descriptor, data) :]
+        except OSError:
+            pass
+        if data:
+            Output.dropped += lines
 
 
 _request_log: tuple[int, Output, Processor | None] | None = None  # least level, stream, renderer of all but plain lines
@@ -143,25 +122,21 @@ def configure(level: str, format_: str, stream: TextIO | Output) -> None:
     _request_log = LEVELS[level], output, renderer if format_ == "json" or output.at_terminal else None
     structlog.configure(
         processors=[add_context, reduce_exception, hide_keys, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
         # loggers are made at import, before this is called
         cache_logger_on_first_use=False,
     )
-    root = logging.getLogger()
-    for handler in [handler for handler in root.handlers if isinstance(handler, Bridge)]:
-        root.removeHandler(handler)
-    root.addHandler(Bridge())
+    logging.getLogger().addHandler(BRIDGE)
     # Never debug: asyncio and aiohttp log much there, and nothing that an operator needs.
-    root.setLevel(max(LEVELS[level], logging.INFO))
+    logging.getLogger().setLevel(max(LEVELS[level], logging.INFO))
 
 
 def log_uncaught_exceptions() -> None:
     """Log exceptions that end a thread or come out of a destructor, instead of a traceback on standard error."""
-    threading.excepthook = lambda uncaught: structlog.get_logger().error("thread failed", exc_info=uncaught.exc_value)
-    sys.unraisablehook = lambda uncaught: structlog.get_logger().warning(
-        "unraisable exception ignored", exc_info=uncaught.exc_value
-    )
+    log = structlog.get_logger()
+    threading.excepthook = lambda uncaught: log.error("thread failed", exc_info=uncaught.exc_value)
+    sys.unraisablehook = lambda uncaught: log.warning("unraisable exception ignored", exc_info=uncaught.exc_value)
 
 
 def request_completed(level: str, time: float, values: tuple[str | float | None, ...]) -> None:
@@ -187,14 +162,18 @@ def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noq
 
 
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Replace exc_info by `error` (the type; of this service's own exceptions also the message) and `at`."""
-    exc_info = event.pop("exc_info", None)
-    event.pop("stack_info", None)
-    # The three forms that standard logging allows: True, an exception, and the tuple of sys.exc_info().
-    exception = sys.exc_info()[1] if exc_info is True else exc_info[1] if isinstance(exc_info, tuple) else exc_info
-    if isinstance(exception, BaseException):
-        event["error"] = " from ".join(_name(link) for link in _chain(exception))
-        event["at"] = _places(exception.__traceback__)
+    """Replace the exception `exc_info` by `error`, its type and those of its causes (of this service's own also the
+    message), and `at`, file and line of the innermost frames: `graphql.py:40 > http_post.py:22`."""
+    exception = link = event.pop("exc_info", None)
+    if exception is None:
+        return event
+    names: list[str] = []
+    while link is not None and len(names) < _FRAMES:
+        names.append(f"{type(link).__name__}: {link}" if isinstance(link, errors.BridgeError) else type(link).__name__)
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    frames = [*traceback.walk_tb(exception.__traceback__)][-_FRAMES:]
+    event["error"] = " from ".join(names)
+    event["at"] = " > ".join(f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in frames)
     return event
 
 
@@ -211,22 +190,18 @@ def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa:
 
 
 class Bridge(logging.Handler):
-    """Passes records of standard logging to structlog, reduced to logger, level and the fixed part of the message."""
+    """Passes records of standard logging to structlog, reduced to logger, level and the words with which the first line
+    of the message begins, before the first that may be a value: one with a digit, a quote, a bracket or an address.
+    `Exception in callback f('x')` ends before `f`."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        structlog.get_logger().log(
-            record.levelno,
-            fixed_words(record.msg),
-            logger=record.name,
-            exc_info=record.exc_info,
-        )
+        words = _PROSE.match(record.msg.partition("\n")[0]) if isinstance(record.msg, str) else None
+        message = (words[0].strip() if words else "") or "a message without fixed words"
+        exception = record.exc_info[1] if record.exc_info else None
+        structlog.get_logger().log(record.levelno, message, logger=record.name, exc_info=exception)
 
 
-def fixed_words(message: object) -> str:
-    """Return the words with which the first line of a message begins, before the first that may be a value: one with a
-    digit, a quote, a bracket or an address. `Exception in callback f('x')` ends before `f`."""
-    words = _PROSE.match(message.partition("\n")[0]) if isinstance(message, str) else None
-    return (words[0].strip() if words else "") or "a message without fixed words"
+BRIDGE = Bridge()
 
 
 def _iso(moment: float) -> str:
@@ -237,27 +212,3 @@ def _iso(moment: float) -> str:
 @lru_cache(maxsize=2)
 def _second(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-
-
-def _chain(exception: BaseException) -> Iterator[BaseException]:
-    """Yield an exception, its cause, and so on, _FRAMES at most."""
-    link: BaseException | None = exception
-    for _ in range(_FRAMES):
-        if link is None:
-            return
-        yield link
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-
-
-def _name(exception: BaseException) -> str:
-    kind = type(exception).__name__
-    return f"{kind}: {exception}" if isinstance(exception, errors.BridgeError) else kind
-
-
-def _places(trace: TracebackType | None) -> str:
-    """Return file and line of the innermost frames, outermost first: `graphql.py:40 > http_post.py:22`."""
-    places = []
-    while trace is not None:
-        places.append(f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    return " > ".join(places[-_FRAMES:])

@@ -31,8 +31,7 @@ def configure_log() -> Any:
     yield to
     structlog.reset_defaults()
     root.setLevel(before)
-    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
-        root.removeHandler(handler)
+    root.removeHandler(log.BRIDGE)
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
@@ -47,8 +46,8 @@ def test_exception_is_logged_as_type_and_places_without_its_message(configure_lo
     stream = configure_log()
     try:
         fail()
-    except ValueError:
-        structlog.get_logger().exception("failed inside", exc_info=True)
+    except ValueError as error:
+        structlog.get_logger().error("failed inside", exc_info=error)
     (line,) = lines(stream)
     assert line["error"] == "ValueError"
     assert str(line["at"]).startswith("test_log.py:")

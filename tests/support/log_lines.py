@@ -20,5 +20,4 @@ def collected(level: str = "debug") -> Iterator[io.StringIO]:
     yield stream
     structlog.reset_defaults()
     root.setLevel(before)
-    for handler in [handler for handler in root.handlers if isinstance(handler, log.Bridge)]:
-        root.removeHandler(handler)
+    root.removeHandler(log.BRIDGE)
