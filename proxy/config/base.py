@@ -4,10 +4,8 @@ Used for the configuration and for the rules of a comparison, each of which has 
 """
 
 import difflib
-import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from itertools import pairwise
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -22,7 +20,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 S = TypeVar("S", bound=Settings)
-GROUPED = re.compile(r"[0-9]{1,3}([,.' _])[0-9]{3}(?:\1[0-9]{3})*")  # a number such as 1,000
 SECRET = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "keys"}  # their values are not shown
 
 
@@ -63,7 +60,7 @@ class Blocks(ABC):
     def block(self, kind: type[S], raw: Any, at: Trail = ()) -> S | None:
         """Convert a block; None where nothing is left of it. What is wrong is reported and left out, and the rest is
         converted again, so that no mistake hides another."""
-        content, left_out = self._copied(raw, at), Counter[Trail]()
+        content, left_out = _copied(raw), Counter[Trail]()
         while True:
             try:
                 return msgspec.convert(content, kind, dec_hook=self.decode)
@@ -80,29 +77,12 @@ class Blocks(ABC):
                 elif isinstance(error.__cause__, ValueError | TypeError):  # of a type of this service
                     self.report((*at, *written), str(error.__cause__))
                 else:
-                    value = _value(content, trail)
-                    shown, digits = _shown((*at, *trail), value), re.sub("[,.' _]", "", str(value))
-                    meant = f"did you mean {digits}? It" if GROUPED.fullmatch(str(value)) else "it"
-                    self.report((*at, *written), f"{shown} is not accepted; {meant} accepts {accepted(kind, written)}")
+                    shown = _shown((*at, *trail), _value(content, trail))
+                    self.report((*at, *written), f"{shown} is not accepted; it accepts {accepted(kind, written)}")
                 if not trail:
                     return None
                 del _value(content, trail[:-1])[trail[-1]]
                 left_out[trail[:-1]] += isinstance(trail[-1], int)
-
-    def _copied(self, raw: Any, at: Trail) -> Any:
-        """Copy dicts and lists, but not what has been converted before. The keys into which a comma has divided numbers
-        in braces are reported, and left out."""
-        if isinstance(raw, list):
-            return [self._copied(each, (*at, index)) for index, each in enumerate(raw)]
-        if not isinstance(raw, dict):
-            return raw
-        groups = set()
-        for (name, number), (group, nothing) in pairwise(raw.items()):
-            if nothing is None and type(number) is int and re.fullmatch("[0-9]{3}", str(group)):
-                groups.add(group)
-                text = f"a comma ends a value in braces: write {number}{group}, not {number},{group}"
-                self.report((*at, name), text)
-        return {name: self._copied(each, (*at, name)) for name, each in raw.items() if name not in groups}
 
     def _report_unknown(self, kind: type[Settings], at: Trail, within: Trail, given: dict[str, Any]) -> None:
         """Report a key that does not exist. Among API keys it may be one itself, and is not shown."""
@@ -149,6 +129,13 @@ def _description(hint: Any) -> str:
 
 def _hint(kind: type[Settings], name: str) -> Any:
     return get_type_hints(kind, include_extras=True)[name]
+
+
+def _copied(raw: Any) -> Any:
+    """Copy dicts and lists, but not what has been converted before. A key that YAML reads as a number becomes text."""
+    if isinstance(raw, dict):
+        return {str(name): _copied(each) for name, each in raw.items()}
+    return [_copied(each) for each in raw] if isinstance(raw, list) else raw
 
 
 def _value(raw: Any, trail: Trail) -> Any:

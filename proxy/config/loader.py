@@ -1,14 +1,16 @@
-"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked; and where each comes from.
+"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked.
 
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
+import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from proxy import config, errors
 from proxy.config import base, secret
@@ -18,7 +20,6 @@ from proxy.kit.located_yaml import Trail
 # Stands for values that are not needed where no request is sent to the upstream.
 ABSENT = "http://absent.invalid"
 SECRETS = (secret.Secret, secret.OperatorsToken, secret.ProxyAddress, secret.StoreUrl, secret.Digest)
-DEFAULT = "default"  # the source of a setting that no file has
 EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -41,19 +42,6 @@ def exposed(path: Path) -> list[Path]:
     return [file for file in reader.secret_files if _is_open(file)]
 
 
-def effective_settings(settings: config.Config, file: Path) -> list[dict[str, str]]:
-    """Return `name`, `value` and `source` of all settings, in the order of their definition.
-
-    A secret is "hidden". The source is `config.yaml:12`, with `env:NAME` or `file:PATH` where the value is read from
-    there. Raises YamlError where the file cannot be read.
-    """
-    located = located_yaml.load(file)
-    return [
-        {"name": ".".join(map(str, name)), "value": _shown(value), "source": _source(located, at)}
-        for name, at, value in _settings(settings, (), ())
-    ]
-
-
 def _is_open(file: Path) -> bool:
     try:
         return bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
@@ -65,7 +53,7 @@ class _Reader(base.Blocks):
     """Reader of a configuration file. `secret_files` are those in which it has found secrets."""
 
     def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool) -> None:
-        super().__init__(located_yaml.read(file, errors.ConfigError))
+        super().__init__(located_yaml.load(file, errors.ConfigError, all_mistakes=True))
         self._file, self._environ, self._upstream = file, environ, upstream
         self._first_uses: dict[tuple[Trail, object], Trail] = {}
         self.secret_files: dict[Path, None] = {}
@@ -76,12 +64,18 @@ class _Reader(base.Blocks):
             # An empty block has its defaults; an empty upstream would silently be the sandbox.
             raw = {name: value for name, value in raw.items() if value is not None or name == "upstream"}
             raw["upstream"] = self._upstream_of(raw.get("upstream", "sandbox"))
-            if isinstance(raw.get("applications"), dict):
-                raw["applications"] = self._applications(raw["applications"], raw["upstream"] == "sandbox")
+            if isinstance(applications := raw.get("applications"), dict):
+                in_sandbox = raw["upstream"] == "sandbox"
+                raw["applications"] = {
+                    name: self._application(each, ("applications", name), in_sandbox)
+                    for name, each in applications.items()
+                }
             raw.setdefault("store", "sqlite")
         read = self.block(config.Config, raw)
-        if read is not None and read.store.is_readable_on_the_way and not read.store_without_tls:
-            message = f"{read.store.shown} is reached without TLS; use rediss://, or set store_without_tls: true"
+        address = urlsplit("" if read is None or read.store_without_tls else read.store.reveal())
+        if address.scheme == "redis" and not secret.is_loopback(address.hostname or "localhost"):
+            shown = secret.without_credentials(address.geturl())
+            message = f"{shown} is reached without TLS; use rediss://, or set store_without_tls: true"
             self.report(("store",), message)
         return self.checked(read)
 
@@ -96,9 +90,6 @@ class _Reader(base.Blocks):
                 accepted = base.accepted(config.UpstreamSettings, (other,))
                 self.report(("upstream", other), f"is missing; it accepts {accepted}")
         return self.block(config.UpstreamSettings, raw, ("upstream",)) or config.UpstreamSettings()
-
-    def _applications(self, raw: dict[Any, Any], in_sandbox: bool) -> dict[str, config.ApplicationSettings]:
-        return {str(name): self._application(each, ("applications", name), in_sandbox) for name, each in raw.items()}
 
     def _application(self, raw: Any, at: Trail, in_sandbox: bool) -> config.ApplicationSettings:
         raw = dict(raw) if isinstance(raw, dict) else {} if raw is None else raw
@@ -142,14 +133,9 @@ class _Reader(base.Blocks):
             raise TypeError("is not text; put it in quotes")
         folder = self._file.parent
         if kind is secret.File:
-            file = folder / raw
-            try:
-                with file.open("rb"):
-                    return secret.File(file)
-            except OSError as error:
-                if not self._upstream:
-                    return secret.File(file)
-                raise ValueError(f"the file {file} cannot be read: {error.strerror}") from None
+            if self._upstream and not os.access(folder / raw, os.R_OK):
+                raise ValueError(f"the file {folder / raw} cannot be read")
+            return secret.File(folder / raw)
         if kind in SECRETS:
             self._note_secret(kind, raw)
         if kind is secret.Digest:
@@ -171,44 +157,3 @@ class _Reader(base.Blocks):
             return
         elif not raw.startswith(("env:", "sha256:")) and raw != EXAMPLE_KEY:
             self.secret_files[self._file] = None
-
-
-def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
-    """Yield the name, the place in the file and the value of each setting."""
-    inner: list[tuple[Any, Any, Any]]
-    if isinstance(value, base.Settings):
-        inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
-    elif isinstance(value, dict):
-        inner = [(key, key, each) for key, each in value.items()]
-    elif isinstance(value, tuple) and value and isinstance(value[0], config.ApiKeySettings):
-        inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
-    else:
-        yield name, at, value
-        return
-    for label, step, each in inner:
-        yield from _settings(each, (*name, label), (*at, step))
-
-
-def _source(located: located_yaml.LocatedYaml, at: Trail) -> str:
-    raw = located.data
-    for step in at:
-        if isinstance(raw, str) and step == "key":  # an API key that is no block
-            break
-        if isinstance(raw, dict) and step in config.PLANS.get(str(raw.get("plan")), {}) and step not in raw:
-            return located.line((*at[:-1], "plan"))
-        if not (step in raw if isinstance(raw, dict) else isinstance(raw, list)):
-            return DEFAULT
-        raw = raw[step]
-    references = [raw] if isinstance(raw, str) and raw.startswith(("env:", "file:")) else []
-    return ", ".join((*references, located.line(at)))
-
-
-def _shown(value: Any) -> str:
-    """Return a value as text: as the file would have it."""
-    if isinstance(value, secret.StoreUrl):
-        return value.shown
-    if isinstance(value, secret.Secret | secret.Digest | secret.ClientId):
-        return "hidden"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

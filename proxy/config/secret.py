@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from proxy import errors
 
@@ -37,7 +36,7 @@ class Secret:
         self._text = text
 
     def __repr__(self) -> str:
-        return "Secret(hidden)"
+        return f"{type(self).__name__}(hidden)"
 
     # Not in constant time: secrets are compared at start only, keys of clients are looked up by digest.
     def __eq__(self, other: object) -> bool:
@@ -106,11 +105,6 @@ class StoreUrl(Secret):
         """The address without credentials."""
         return without_credentials(self.reveal())
 
-    @property
-    def is_readable_on_the_way(self) -> bool:
-        """Whether tokens and usage are sent over a network without TLS."""
-        return self.reveal().startswith("redis://") and not is_loopback(urlsplit(self.reveal()).hostname or "localhost")
-
 
 class ProxyAddress(Secret):
     """Address of the proxy for outgoing requests. Hidden, because it may contain name and password."""
@@ -141,27 +135,11 @@ class File(str):
     __slots__ = ()
 
 
-class Digest:
-    """SHA-256 of an API key, by which it is looked up. Hidden, too: v3 keys are short enough for a brute-force
-    search."""
+class Digest(Secret):
+    """SHA-256 of an API key, in hexadecimal, by which it is looked up. Hidden, too: v3 keys are short enough for a
+    brute-force search."""
 
-    __slots__ = ("_sha256",)
-
-    def __init__(self, sha256: bytes) -> None:
-        self._sha256 = sha256
-
-    def __repr__(self) -> str:
-        return "Digest(hidden)"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Digest) and self._sha256 == other._sha256
-
-    def __hash__(self) -> int:
-        return hash(self._sha256)
-
-    def reveal(self) -> str:
-        """Return the hex digits, for the store and for the configuration: of a short key they are hardly a secret."""
-        return self._sha256.hex()
+    __slots__ = ()
 
     @property
     def fingerprint(self) -> str:
@@ -170,19 +148,19 @@ class Digest:
 
     def keyed(self, key: bytes) -> str:
         """Return a text that is that of this API key for everybody who has `key`, and reveals it to nobody else."""
-        return hashlib.blake2b(self._sha256, key=key, digest_size=16).hexdigest()
+        return hashlib.blake2b(self.reveal().encode(), key=key, digest_size=16).hexdigest()
 
 
 def digest(apikey: str) -> Digest:
     """Return the digest of a plain API key, from a client or from the file."""
     # A client may send bytes that are not UTF-8, which decode to surrogates: a wrong key, not an error.
-    return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).digest())
+    return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).hexdigest())
 
 
 def apikey(text: str) -> Digest:
     """Parse an entry of `apikeys`: plain, or `sha256:` and 64 hex digits."""
     if hashed := _SHA256.fullmatch(text):
-        return Digest(bytes.fromhex(hashed[1]))
+        return Digest(hashed[1].lower())
     # A digest with a typing error would otherwise become a key that nobody has.
     if text.lower().startswith("sha256:"):
         raise ValueError("is not sha256: with 64 hex digits after it")

@@ -6,10 +6,9 @@ values, which may be secrets.
 """
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import yaml
@@ -19,14 +18,34 @@ Trail = tuple[str | int, ...]
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
-class YamlError(ValueError):
-    """The file is not valid YAML. The message begins with file, line and column."""
+class Position(NamedTuple):
+    """Line and column in a file, from 1."""
+
+    line: int
+    column: int
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need; on libyaml several times as fast."""
+    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need, which finds keys that are given
+    twice; on libyaml several times as fast."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.duplicates: list[tuple[Position, str]] = []
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        first: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                problem = "a key must be a word, not a list or a block"
+                raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
+            place, line = Position(key.start_mark.line + 1, key.start_mark.column + 1), first.get(key.value)
+            if line is not None:
+                self.duplicates.append((place, f"the key {key.value} was already given in line {line}"))
+            first.setdefault(key.value, place.line)
+        return cast(dict[Any, Any], super().construct_mapping(node, deep))
 
 
 for _tag, _pattern, _first in (
@@ -37,13 +56,6 @@ for _tag, _pattern, _first in (
     ("merge", r"<<", ["<"]),
 ):
     _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^(?:{_pattern})$"), _first)
-
-
-class Position(NamedTuple):
-    """Line and column in a file, from 1."""
-
-    line: int
-    column: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +72,6 @@ class LocatedYaml:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
         return _at(self.name, self.position(path))
 
-    def line(self, path: Trail) -> str:
-        """Return `config.yaml:12`, the same without the column."""
-        return self.place(path).rpartition(":")[0]
-
     def position(self, path: Trail) -> Position | None:
         """Return the position of the value at `path`, or of the nearest parent; None in an empty file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
@@ -76,32 +84,39 @@ class LocatedYaml:
         return _position(mark)
 
 
-def load(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
-    """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key."""
-    return loads(_text(file, mistake), file.name, mistake)
-
-
-def loads(text: str, name: str, mistake: type[Exception] = YamlError) -> LocatedYaml:
-    """Parse text; `name` is the file name in messages."""
-    located = _parse(text, name, mistake)
-    for position, message in located.duplicates:
-        raise mistake(f"{_at(name, position)}: {message}")
-    return located
-
-
-def read(file: Path, mistake: type[Exception] = YamlError) -> LocatedYaml:
-    """Read a file, and leave its duplicate keys to the caller, who may find more mistakes. Raises `mistake` if it is
-    unreadable or not YAML."""
-    return _parse(_text(file, mistake), file.name, mistake)
-
-
-def _text(file: Path, mistake: type[Exception]) -> str:
+def load(file: Path, mistake: type[Exception] = ValueError, *, all_mistakes: bool = False) -> LocatedYaml:
+    """Read a file with one document. Raises `mistake` if it is unreadable, not YAML, or has a duplicate key, which is
+    left to a caller who looks for `all_mistakes`."""
     try:
-        return file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise mistake(f"{file}: is not UTF-8 text (byte {error.start})") from None
     except OSError as error:
         raise mistake(f"{file}: cannot be read: {error.strerror}") from error
+    return loads(text, file.name, mistake, all_mistakes=all_mistakes)
+
+
+def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mistakes: bool = False) -> LocatedYaml:
+    """Parse text; `name` is the file name in messages."""
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        # Deep: a value within itself is an error.
+        data = None if root is None else loader.construct_object(root, deep=True)
+    except yaml.MarkedYAMLError as error:
+        problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
+        if error.context_mark is not None and error.context:
+            problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
+    except yaml.reader.ReaderError as error:
+        before = text.encode()[: error.position].decode("utf-8", "ignore")
+        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
+    except RecursionError:
+        raise mistake(f"{name}: is nested too deeply") from None
+    for position, message in () if all_mistakes else loader.duplicates:
+        raise mistake(f"{_at(name, position)}: {message}")
+    return LocatedYaml(data, name, root, tuple(loader.duplicates))
 
 
 def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
@@ -116,37 +131,6 @@ def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]
     steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(known))
     field = re.search(r"(?:unknown|required) field `(.*)`", message, re.DOTALL) if "[...]" not in tail else None
     return message, (*at, *steps, field[1]) if field else (*at, *steps)
-
-
-def _parse(text: str, name: str, mistake: type[Exception]) -> LocatedYaml:
-    try:
-        loader = _Loader(text)
-        root = loader.get_single_node()
-        duplicates = tuple(_duplicates(root, name, mistake))
-        data = None if root is None else loader.construct_document(root)
-        _check_depth(data, (), set())
-        return LocatedYaml(data, name, root, duplicates)
-    except yaml.MarkedYAMLError as error:
-        problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
-        if error.context_mark is not None and error.context:
-            problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
-        raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
-    except yaml.reader.ReaderError as error:
-        before = text.encode()[: error.position].decode("utf-8", "ignore")
-        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
-    except RecursionError:
-        raise mistake(f"{name}: is nested too deeply, or has an alias of a value within that value") from None
-
-
-def _check_depth(value: Any, above: tuple[int, ...], seen: set[int]) -> None:
-    """Raise RecursionError if a value has an alias of one of those `above` it; `seen` have been searched."""
-    if id(value) in above:
-        raise RecursionError
-    if id(value) not in seen:
-        seen.add(id(value))
-        for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-            _check_depth(each, (*above, id(value)), seen)
 
 
 def _position(mark: yaml.Mark | None) -> Position | None:
@@ -164,27 +148,3 @@ def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Nod
     if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
         return node.value[step], node.value[step]
     return None
-
-
-def _duplicates(root: yaml.Node | None, name: str, mistake: type[Exception]) -> Iterator[tuple[Position, str]]:
-    """Yield duplicate keys. Visits a node once, however many aliases refer to it."""
-    visited: set[int] = set()
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        # An alias is the same node, which a file may have thousands of times.
-        if id(node) in visited:
-            continue
-        visited.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-        elif isinstance(node, yaml.MappingNode):
-            first: dict[str, yaml.Mark] = {}
-            for key, value in node.value:
-                position = Position(key.start_mark.line + 1, key.start_mark.column + 1)
-                if not isinstance(key, yaml.ScalarNode):
-                    raise mistake(f"{_at(name, position)}: a key must be a word, not a list or a block")
-                if key.value in first:
-                    yield position, f"the key {key.value} was already given in line {first[key.value].line + 1}"
-                first.setdefault(key.value, key.start_mark)
-                waiting.append(value)

@@ -25,7 +25,7 @@ WORD_MAX = 20  # characters of a word that stands for no part
 _FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
-_GROUPS = located_yaml.read(Path(__file__).with_name("bom_headings.yaml"), ValueError).data
+_GROUPS = located_yaml.load(Path(__file__).with_name("bom_headings.yaml"), ValueError).data
 HEADINGS: dict[str, list[str]] = {
     role: [name for group in groups for name in group] for role, groups in _GROUPS.items()
 }

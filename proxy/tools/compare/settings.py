@@ -36,7 +36,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
     """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
     beside the file. Raises ConfigError."""
     path = path or SHIPPED
-    return _Reader(located_yaml.read(path, errors.ConfigError), path.parent, environ).settings()
+    return _Reader(located_yaml.load(path, errors.ConfigError, all_mistakes=True), path.parent, environ).settings()
 
 
 class _Reader(base.Blocks):

@@ -1,5 +1,6 @@
 """Located YAML: values, positions and error messages."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,8 @@ def test_plain_scalars_follow_yaml_1_2(text: str, value: bool | float | str | No
 
 @cases.parametrize("text, message")
 def test_error_names_the_position_and_never_quotes_a_value(text: str, message: str) -> None:
-    with pytest.raises(located_yaml.YamlError) as found:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}") as found:
         located_yaml.loads(text, "f.yaml")
-    assert str(found.value).startswith(message)
     assert "hidden" not in str(found.value)
 
 
@@ -59,7 +59,7 @@ def test_caller_chooses_the_exception_type(tmp_path: Path) -> None:
 
 def test_file_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "f.yaml").write_bytes(b"a: \xff")
-    with pytest.raises(located_yaml.YamlError, match="is not UTF-8 text"):
+    with pytest.raises(ValueError, match="is not UTF-8 text"):
         located_yaml.load(tmp_path / "f.yaml")
 
 

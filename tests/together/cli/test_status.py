@@ -173,8 +173,8 @@ def respond_with_nonsense(listening: socket.socket) -> None:
     "broken, says",
     [
         (CONFIG + "  - x", "own.yaml:6:3: did not find expected key"),
-        (CONFIG.replace("1000", "1,000"), "own.yaml:5:63: applications.shop.parts: a comma ends a value in braces"),
-        (CONFIG + "a: &a [*a]\n", "own.yaml: is nested too deeply, or has an alias of a value within that value"),
+        (CONFIG.replace("1000", "1,000"), "own.yaml:5:72: applications.shop.000: unknown key"),
+        (CONFIG + "a: &a [*a]\n", "own.yaml:6:4: found unconstructable recursive node"),
     ],
 )
 def test_broken_file_is_named_with_the_place(run_command: Run, tmp_path: Path, broken: str, says: str) -> None:
