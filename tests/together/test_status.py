@@ -1,9 +1,11 @@
 """`/status` on the operators' port: what it holds, and who may read it."""
 
 import json
+import os
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -77,6 +79,20 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
     assert (unknown["requests"], unknown["last_seen"]) == (1, "2023-11-14T22:13:20Z")
     assert "A_KEY_OF_NOBODY" not in json.dumps(shown)
     assert shown["failures"] == []  # anybody can send any number of wrong keys
+
+
+async def test_page_says_that_nothing_is_known_while_the_store_cannot_be_read(serve: Start, tmp_path: Path) -> None:
+    file = tmp_path / "store.sqlite"
+    async with serve(store=f"sqlite:{file}") as admin:
+        await ask(admin)
+        await admin.recorder.write()
+        os.truncate(file, 0)
+        reply = await admin.send("GET", "/status", headers=BEARER | {"Accept": "text/html"})
+        page = await reply.text()
+    assert (reply.status, ">Not ready</h1>" in page) == (200, True)
+    assert f"{file} or its write-ahead log was truncated" in page
+    assert page.count("Unknown while the store cannot be read.") == 4
+    assert "Nobody" not in page
 
 
 async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
