@@ -28,7 +28,8 @@ class CompiledObject:
     object, which msgspec encodes.
 
     `fields` are the selected paths; `decode` reads a record of the type `record` from JSON that has at least these.
-    `source` is the text of the mapping function, for documentation.
+    `source` is the text of the mapping function, for documentation; `reads_sellers` says that it reads the sellers of
+    the context.
     """
 
     selection: str
@@ -37,11 +38,7 @@ class CompiledObject:
     map: Callable[[Any, model.MappingContext], Any]
     source: str
     decode: Callable[[bytes], Any]
-
-    @property
-    def reads_sellers(self) -> bool:
-        """Whether the function reads the sellers of the context."""
-        return "context.sellers" in self.source
+    reads_sellers: bool
 
     def shown_in(self, projection: model.Projection) -> "CompiledObject":
         """Return the mapping for a projection that differs below the fields of the object, or in its slices."""
@@ -100,9 +97,10 @@ class _Writer:
             message = f"schema.graphql: {error.args[0]}; what reads the answers needs it"
             raise errors.MappingError(message) from error
         node, function = start.here.node, self._source.function(self._mappings.transforms)
-        text, record_type = node.text() or selection.NOTHING, node.record()
+        text, record_type, source = node.text() or selection.NOTHING, node.record(), self._source.text()
         decode: Callable[[bytes], Any] = msgspec.json.Decoder(record_type).decode
-        return CompiledObject(text, node.paths(), record_type, function, self._source.text(), decode)
+        reads_sellers = "context.sellers" in source
+        return CompiledObject(text, node.paths(), record_type, function, source, decode, reads_sellers)
 
     def _object(self, name: str, scope: Scope) -> str:
         """Return the call of the function that maps one object."""

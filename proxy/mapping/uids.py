@@ -87,7 +87,7 @@ class Uids:
                 entries[:] = [each for each in entries if each.uid != entry.uid]
             self._add(entry, ids)
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
-        self.uid = lru_cache(REMEMBERED)(self._uid)
+        self.uid, self.name = lru_cache(REMEMBERED)(self._uid), lru_cache(REMEMBERED)(self._name)
 
     def _add(self, entry: KnownUid, ids: Mapping[str, str]) -> None:
         """Add an entry, which takes precedence over all earlier ones."""
@@ -116,7 +116,7 @@ class Uids:
             raise ValueError("an id of the service does not fit into a v3 uid")
         return f"{self._tag}{number:010x}"
 
-    def name(self, numeric_id: str, name: str) -> str:
+    def _name(self, numeric_id: str, name: str) -> str:
         """Return v3's name of an object that upstream calls `name`."""
         entry = self._newest(numeric_id, name) if self._renamed else None
         return entry.name if entry else name

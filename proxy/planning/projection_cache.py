@@ -1,9 +1,9 @@
 """Cache of documents and mapping functions by projection, compiled on first use."""
 
 from collections.abc import Callable, Iterable, Set
+from functools import lru_cache
 from typing import Any, NamedTuple
 
-import cachetools
 import msgspec
 
 from proxy.mapping import compiler, loader
@@ -14,7 +14,8 @@ from proxy.planning.documents import Document
 from proxy.planning.listing import Listing
 
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
-PROJECTIONS_MAX = 512
+PROJECTIONS_MAX = 512  # that are compiled
+SHOWN_MAX = 128  # with what is chosen below the fields of the object
 ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 PART = "Part"
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
@@ -29,7 +30,8 @@ class ListDefinition(NamedTuple):
 
 
 class ProjectionCache:
-    """Documents and mappings by projection, compiled on first use. Not thread-safe.
+    """Documents and mappings by projection, compiled on first use. `part` is the mapping of a part in a projection,
+    with further paths that it reads; `count` the document of a search that selects only hits and some aggregations.
 
     Parts are fetched `whole`: with all fields that any projection shows, and those of `ObjectRules.fetched`, because
     parts are billed, not fields (contract graphql.md §6).
@@ -39,9 +41,11 @@ class ProjectionCache:
         self.mappings = mappings
         self.tables = mappings.tables
         self._views = {PART: mappings, **mappings.views}
-        self._projections: cachetools.LRUCache[tuple[Any, ...], Any] = cachetools.LRUCache(PROJECTIONS_MAX)
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
         self.features = frozenset({rule.feature for rule in rules if rule.feature})
+        # Per object, not as decorators, which would share one cache between mappings.
+        self._compiled, self.part = lru_cache(PROJECTIONS_MAX)(self._compile), lru_cache(SHOWN_MAX)(self._part)
+        self.count = lru_cache(PROJECTIONS_MAX)(documents.count)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
@@ -52,10 +56,6 @@ class ProjectionCache:
             compiler.compile_object(mappings, view, Projection(mappings.includable(view), features=everything.features))
         for name in LISTS:
             compiler.compile_object(self.mappings, name, everything)
-
-    def part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
-        """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
-        return self._shown(self._views[projection.view], projection.view, projection, needs)
 
     def gated(self) -> dict[str, frozenset[str]]:
         """Return the fields that each feature adds to a part."""
@@ -74,16 +74,9 @@ class ProjectionCache:
             }
         )
 
-    def count(self, counted: frozenset[str]) -> Document:
-        """Return the document of a search that selects only hits and some aggregations."""
-        document: Document | None = self._projections.get(("count", counted))
-        if document is None:
-            document = self._projections["count", counted] = documents.count(counted)
-        return document
-
     def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
         """Return the mapping of a brand, seller or category."""
-        return self._shown(self.mappings, name, projection)
+        return self._shown(name, projection)
 
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
@@ -94,22 +87,29 @@ class ProjectionCache:
         lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
         return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
 
-    def _shown(
-        self, mappings: loader.Mappings, name: str, projection: Projection, needs: tuple[str, ...] = ()
-    ) -> compiler.CompiledObject:
-        shown = frozenset(path[:1] for path in projection.show)
-        hidden = frozenset(path for path in projection.hide if len(path) == 1)
-        key = name, projection.include, projection.features, shown, hidden, needs
-        compiled: compiler.CompiledObject | None = self._projections.get(key)
-        if compiled is None:
-            compiled = self._projections[key] = compiler.compile_object(mappings, name, projection, needs)
-        has_more = projection.slices or any(len(path) > 1 for path in projection.show | projection.hide)
+    def _part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
+        """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
+        return self._shown(projection.view, projection, needs)
+
+    def _shown(self, name: str, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
+        """Return the mapping of an object. What is shown and hidden below its fields needs no other function."""
+        shown, hidden = projection.show, projection.hide
+        fields = Projection(
+            projection.include,
+            frozenset(path[:1] for path in shown),
+            frozenset(path for path in hidden if len(path) == 1),
+            features=projection.features,
+        )
+        compiled = self._compiled(name, fields, needs)
+        has_more = projection.slices or any(len(path) > 1 for path in shown | hidden)
         return compiled.shown_in(projection) if has_more else compiled
+
+    def _compile(self, name: str, fields: Projection, needs: tuple[str, ...]) -> compiler.CompiledObject:
+        return compiler.compile_object(self._views.get(name, self.mappings), name, fields, needs)
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""
-        needs = self._needs(features)
-        return self._shown(self.mappings, PART, self._everything(features), needs)
+        return self._shown(PART, self._everything(features), self._needs(features))
 
     def _everything(self, features: frozenset[str]) -> Projection:
         """Return the projection that shows all that a plan with these features has."""

@@ -36,5 +36,5 @@ def _search_parts(parameters: Parameters) -> int:
 
 
 def _match_parts(parameters: Parameters) -> int:
-    _, request = parts_match.parse_request(parameters)
+    request = parts_match.parse(parameters).request
     return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))

@@ -1,7 +1,7 @@
 """Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from proxy import errors, model
@@ -12,6 +12,7 @@ from proxy.v3 import encoding, endpoints, parts_match, searches
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parameters import Bound, Parameters
 
+CHOOSING = ("include", "show", "hide", "slice[")  # the beginnings of parameters that name fields
 NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
 SLICE = re.compile(r"\[?(-?\d{1,9})?:(-?\d{1,9})?\]?", re.ASCII)
 
@@ -46,11 +47,12 @@ class V3Actions:
         """
         metadata, features = received.metadata, received.client.application.allowed_features
         response_format = encoding.ResponseFormat.of(received.parameters)
-        sourceless = self._sourceless(received, features)
+        named = _named_fields(received.parameters)
+        sourceless = self._sourceless(received, named, features)
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         result = await self._actions[received.endpoint.action](received)
         if metadata.lacking:
-            fetched = self._sourceless(received, features - metadata.lacking)
+            fetched = self._sourceless(received, named, features - metadata.lacking)
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
         body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
         if metadata.unsupported:
@@ -59,10 +61,10 @@ class V3Actions:
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        raws, request = parts_match.parse_request(received.parameters)
-        received.metadata.ignore(tuple(parts_match.unknown_keys(raws)))
-        results = await self._objects.match_parts(self._caller(received), request)
-        return parts_match.response(raws, request, results, self._msec(received))
+        asked = parts_match.parse(received.parameters)
+        received.metadata.ignore(tuple(asked.unknown))
+        results = await self._objects.match_parts(self._caller(received), asked.request)
+        return parts_match.response(asked, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
@@ -108,12 +110,14 @@ class V3Actions:
         )
         return GatewayRequest(received.client, projection, application.context, received.metadata)
 
-    def _sourceless(self, received: AuthenticatedRequest, features: frozenset[str]) -> dict[str, str]:
+    def _sourceless(
+        self, received: AuthenticatedRequest, named: dict[str, str], features: frozenset[str]
+    ) -> dict[str, str]:
         """Return the parameters that name a field without source under a plan with `features`, with the reasons. Others
         of the default response do not count, or every request would fail."""
         return {
             parameter: reason
-            for parameter, field in _named_fields(received.parameters)
+            for parameter, field in named.items()
             if (reason := self._mappings.missing_source(received.endpoint.object, tuple(field.split(".")), features))
         }
 
@@ -126,6 +130,8 @@ def parse_projection(
 ) -> model.Projection:
     """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped. Raises BadRequest for
     too many."""
+    if not parameters.names(CHOOSING):
+        return model.Projection(features=features)
     sliced = parameters.names("slice[")
     Bound.PROJECTION.check(sum(map(len, map(parameters.texts, ("include", "show", "hide")))) + len(sliced))
     slices = {
@@ -164,8 +170,9 @@ def _slice(name: str, value: str) -> tuple[model.Path, tuple[int | None, int | N
     return tuple(name[6:-1].split(".")), (start, stop)
 
 
-def _named_fields(parameters: Parameters) -> Iterator[tuple[str, str]]:
-    """Yield include[], show[] and slice[] as the client wrote them, each with the field that it names."""
-    for parameter in ("include", "show"):
-        yield from ((f"{parameter}[]={field}", field) for field in parameters.texts(parameter) if field)
-    yield from ((name, name[6:-1]) for name in parameters.names("slice["))
+def _named_fields(parameters: Parameters) -> dict[str, str]:
+    """Return include[], show[] and slice[] as the client wrote them, each with the field that it names."""
+    if not parameters.names(CHOOSING):
+        return {}
+    fields = {f"{name}[]={field}": field for name in ("include", "show") for field in parameters.texts(name) if field}
+    return fields | {name: name[6:-1] for name in parameters.names("slice[")}

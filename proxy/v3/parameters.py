@@ -102,7 +102,7 @@ class Parameters:
 
     def texts(self, name: str) -> list[str]:
         """Return all values of an array: `name[]=a`, `name[0]=a` and `name=a` are the same."""
-        return [decoded(value) for value in self._values.get(name, [])]
+        return [*map(decoded, self._values.get(name, ()))]
 
     def uids(self) -> list[str]:
         """Return the uids of get_multi: `uid[]`, and `uids[]`, which one client sends. Raises BadRequest without any,
@@ -113,8 +113,8 @@ class Parameters:
         Bound.UIDS.check(len(set(uids)))
         return uids
 
-    def names(self, start: str) -> list[str]:
-        """Return the names that begin like this, such as `facet[`, in the order sent."""
+    def names(self, start: str | tuple[str, ...]) -> list[str]:
+        """Return the names that begin like this, such as `facet[`, or in one of several ways, in the order sent."""
         return [name for name in self._values if name.startswith(start)]
 
     def whole(self, name: str, default: int, maximum: int) -> int:

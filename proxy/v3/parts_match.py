@@ -2,8 +2,8 @@
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,14 +27,58 @@ DEFAULTS: dict[str, Any] = {
 KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
 
 
-def parse_request(parameters: Parameters) -> tuple[list[Any], model.PartsMatchRequest]:
-    """Parse parts/match; return its queries as they were sent, too, which the response repeats. Raises BadRequest if
-    `queries` or `exact_only` is invalid as a whole."""
-    raws = decode(parameters.text("queries"))
-    return raws, model.PartsMatchRequest(tuple(map(parse, raws)), parameters.flag("exact_only"))
+class MatchQueries(NamedTuple):
+    """Queries of a request: what was `sent` of each, without unknown keys and nulls, which the response repeats; the
+    unknown keys, such as `queries[0].mpm`; and the request that they make."""
+
+    sent: list[dict[str, Any]]
+    unknown: list[str]
+    request: model.PartsMatchRequest
 
 
-def decode(queries: str | None) -> list[Any]:
+def parse(parameters: Parameters) -> MatchQueries:
+    """Parse the parameters of a request. Raises BadRequest if `queries` or `exact_only` is invalid as a whole."""
+    sent, queries, unknown = [], [], []
+    for number, raw in enumerate(_decode(parameters.text("queries"))):
+        fields: dict[str, Any] = {}
+        if isinstance(raw, dict):
+            fields = {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
+            unknown += [f"queries[{number}].{key}" for key in raw if key not in KEYS]
+            mistake = _mistake(raw, fields)
+        else:
+            mistake = f"a query must be an object, not {_described(raw)}"
+        sent.append(fields)
+        if mistake:
+            queries.append(model.PartsMatchQuery(reference=fields.get("reference"), error=mistake))
+        else:
+            queries.append(model.PartsMatchQuery(**fields))
+    return MatchQueries(sent, unknown, model.PartsMatchRequest(tuple(queries), parameters.flag("exact_only")))
+
+
+def response(asked: MatchQueries, results: Sequence[Any], msec: int) -> dict[str, Any]:
+    """Return the body of a response (contract v3-rest.md §3.6): items, hits and error of each query, in their order."""
+    return {
+        "__class__": "PartsMatchResponse",
+        "msec": msec,
+        "request": {
+            "__class__": "PartsMatchRequest",
+            "queries": [{"__class__": "PartsMatchQuery", **DEFAULTS, **fields} for fields in asked.sent],
+            "exact_only": asked.request.exact_only,
+        },
+        "results": [
+            {
+                "__class__": "PartsMatchResult",
+                "items": result.items,
+                "hits": result.hits,
+                "reference": query.reference,
+                "error": result.error,
+            }
+            for query, result in zip(asked.request.queries, results, strict=True)
+        ],
+    }
+
+
+def _decode(queries: str | None) -> list[Any]:
     """Decode the JSON list of `queries`. Raises BadRequest if it is invalid as a whole."""
     if not queries:
         raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
@@ -55,31 +99,20 @@ def decode(queries: str | None) -> list[Any]:
     return decoded
 
 
-def parse(raw: Any) -> model.PartsMatchQuery:
-    """Parse one entry of the list; a mistake in it becomes its `error`. Unknown keys are ignored if other keys can
-    be searched for; else the error names them."""
-    if not isinstance(raw, dict):
-        return model.PartsMatchQuery(error=f"a query must be an object, not {_described(raw)}")
-    fields = non_null(raw)
-    if error := _mistake(raw, fields):
-        return model.PartsMatchQuery(reference=fields.get("reference"), error=error)
-    return model.PartsMatchQuery(**fields)
-
-
-def unknown_keys(raws: Iterable[Any]) -> list[str]:
-    """Return the keys of queries that v3 does not have, such as `queries[0].mpm`, in order."""
-    return [
-        f"queries[{number}].{key}"
-        for number, raw in enumerate(raws)
-        if isinstance(raw, dict) and not raw.keys() <= KEYS
-        for key in raw
-        if key not in KEYS
-    ]
-
-
-def non_null(raw: dict[str, Any]) -> dict[str, Any]:
-    """Return the keys of a query that are known and not null."""
-    return {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
+def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
+    """Return what is wrong with a query. Unknown keys are ignored if other keys can be searched for; else they are
+    named."""
+    texts: dict[str, str] = {}
+    for name, value in fields.items():
+        if name in TEXTS:
+            if not isinstance(value, str):
+                return f"{name} must be a string, not {_described(value)}"
+            texts[name] = value
+    if not any(map(str.strip, texts.values())):
+        return f"Missing search filters{_suggestion(raw)}"  # v3's words (contract v3-rest.md §4)
+    q, numbers = texts.get("q", ""), {name: texts[name] for name in NUMBERS if texts.get(name)}
+    together = _mistake_together(q, numbers) if q or len(numbers) > 1 else None
+    return together or _mistake_in_page(fields) or _mistake_in_numbers(numbers)
 
 
 def _suggestion(raw: dict[str, Any]) -> str:
@@ -92,23 +125,9 @@ def _suggestion(raw: dict[str, Any]) -> str:
     return f": unknown key {key[:40]!r}; {hint}"
 
 
-def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
-    texts = {name: value for name, value in fields.items() if name in TEXTS}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            return f"{name} must be a string, not {_described(value)}"
-    if not any(map(str.strip, texts.values())):
-        return f"Missing search filters{_suggestion(raw)}"  # v3's words (contract v3-rest.md §4)
-    numbers = {name: texts[name] for name in NUMBERS if texts.get(name)}
-    q, has_page = texts.get("q"), "start" in fields or "limit" in fields
-    together = _mistake_together(q, numbers) if q or len(numbers) > 1 else None
-    return together or (_mistake_in_page(fields) if has_page else None) or _mistake_in_numbers(numbers)
-
-
-def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:
+def _mistake_together(q: str, numbers: dict[str, str]) -> str | None:
     """Return what is wrong with filters that cannot be combined: none is silently dropped."""
-    names = list(numbers)
-    text = match.normalize(q) if q else ""
+    names, text = list(numbers), match.normalize(q)
     # Beside an MPN the service searches for both; SKUs and patterns are no words of its text.
     is_mpn = names == ["mpn"] and lucene.ANY not in numbers["mpn"]
     if text and not is_mpn and any(text != match.normalize(number) for number in numbers.values()):
@@ -119,7 +138,7 @@ def _mistake_together(q: str | None, numbers: dict[str, str]) -> str | None:
 
 
 def _mistake_in_page(fields: dict[str, Any]) -> str | None:
-    start, limit = page = [fields.get(name, DEFAULTS[name]) for name in ("start", "limit")]
+    start, limit = page = fields.get("start", 0), fields.get("limit", model.MATCH_LIMIT_DEFAULT)
     for name, value in zip(("start", "limit"), page, strict=True):
         # Not isinstance: a JSON true would pass as 1.
         if type(value) is not int:
@@ -158,35 +177,3 @@ def _described(value: Any) -> str:
     """Return a JSON value for an error message: its kind, or a number or literal, at most 20 characters."""
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
     return kinds.get(type(value)) or msgspec.json.encode(value)[:20].decode()
-
-
-def response(raws: list[Any], request: model.PartsMatchRequest, results: Sequence[Any], msec: int) -> dict[str, Any]:
-    """Return the body of a response (contract v3-rest.md §3.6): items, hits and error of each query, in their order."""
-    return {
-        "__class__": "PartsMatchResponse",
-        "msec": msec,
-        "request": {
-            "__class__": "PartsMatchRequest",
-            "queries": [_query_echo(raw) for raw in raws],
-            "exact_only": request.exact_only,
-        },
-        "results": [
-            {
-                "__class__": "PartsMatchResult",
-                "items": result.items,
-                "hits": result.hits,
-                "reference": query.reference,
-                "error": result.error,
-            }
-            for query, result in zip(request.queries, results, strict=True)
-        ],
-    }
-
-
-def _query_echo(raw: Any) -> dict[str, Any]:
-    """Return the nine keys of a query as sent, with defaults for the others."""
-    return {
-        "__class__": "PartsMatchQuery",
-        **DEFAULTS,
-        **(non_null(raw) if isinstance(raw, dict) else {}),
-    }

@@ -23,16 +23,14 @@ class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
-        raws, request = parts_match.parse_request(received.parameters)
-        received.metadata.ignore(tuple(parts_match.unknown_keys(raws)))
-        results = await self._objects.match_parts(self._caller(received), request)
+        asked = parts_match.parse(received.parameters)
+        received.metadata.ignore(tuple(asked.unknown))
+        results = await self._objects.match_parts(self._caller(received), asked.request)
         return {
-            "request": {
-                "queries": [PAGE | (parts_match.non_null(raw) if isinstance(raw, dict) else {}) for raw in raws]
-            },
+            "request": {"queries": [PAGE | fields for fields in asked.sent]},
             "results": [
                 {"reference": query.reference, "error": each.error, "hits": each.hits, "items": each.items}
-                for query, each in zip(request.queries, results, strict=True)
+                for query, each in zip(asked.request.queries, results, strict=True)
             ],
         }
 
