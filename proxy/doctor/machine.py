@@ -4,7 +4,7 @@ import errno
 import os
 import shutil
 import time
-from pathlib import Path
+from collections import defaultdict
 
 import aiohttp
 import msgspec
@@ -19,7 +19,6 @@ from proxy.web import status
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
 SECONDS = aiohttp.ClientTimeout(5.0)  # that a service may take to give its state
 SLOW_SECONDS = 0.25  # of a transaction
-SPACE_ADVICE = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
 
 
 async def configuration(subject: Subject, _: str) -> str:
@@ -52,8 +51,13 @@ async def _gateway(subject: Subject) -> Gateway:
 
 
 async def store(subject: Subject, _: str) -> str:
-    """Try the store out, and say which client ids have their usage in it."""
-    url, file, clients = subject.settings.store, subject.settings.store.file, _client_ids(subject.settings)
+    """Try the store out, and say which client ids have their usage in it, by the ends of them: applications with one id
+    share a limit."""
+    url, file, names = subject.settings.store, subject.settings.store.file, defaultdict[str, list[str]](list)
+    for name, application in subject.settings.applications.items():
+        names[application.client_id or name].append(name)
+    shared = (f"{' and '.join(each)} (client id …{client_id[-4:]})" for client_id, each in names.items())
+    clients = f"usage of {', '.join(shared)}"
     if url.reveal() == "memory:":
         text = "in memory: usage and tokens are lost when the service stops"
         raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
@@ -73,15 +77,6 @@ async def store(subject: Subject, _: str) -> str:
     if seconds > SLOW_SECONDS:
         raise Problem(text, "move it nearer: a local disk, or Redis in the same data center", is_warning=True)
     return text
-
-
-def _client_ids(settings: config.Config) -> str:
-    """Return the applications by client id, of which only the end is shown: those with one id share a limit."""
-    names: dict[str, list[str]] = {}
-    for name, application in settings.applications.items():
-        names.setdefault(application.client_id or name, []).append(name)
-    shown = (f"{' and '.join(each)} (client id …{client_id[-4:]})" for client_id, each in names.items())
-    return f"usage of {', '.join(shown)}"
 
 
 async def listening(subject: Subject, _: str) -> str:
@@ -121,14 +116,13 @@ async def _another(subject: Subject, admin: config.AdminSettings) -> str:
 async def disk(subject: Subject, _: str) -> str:
     """Compare the free space with what the store may grow by."""
     file = subject.settings.store.file
-    return "the store is not on this disk" if file is None else _space(file, subject.settings.cache.bytes)
-
-
-def _space(file: Path, cache_bytes: int) -> str:
-    folder = next(folder for folder in file.parents if os.path.exists(folder))  # False, too, where it is forbidden
-    used = file.stat().st_size if os.path.exists(file) else 0
-    free, needed = shutil.disk_usage(folder).free, max(0, STORE_BYTES + cache_bytes - used)
+    if file is None:
+        return "the store is not on this disk"
+    folder = next(folder for folder in file.parents if os.access(folder, os.F_OK))  # False, too, where it is forbidden
+    used = file.stat().st_size if os.access(file, os.F_OK) else 0
+    free, needed = shutil.disk_usage(folder).free, max(0, STORE_BYTES + subject.settings.cache.bytes - used)
     text = f"{free / 1e6:,.0f} MB free in {folder}, the store may grow by {needed / 1e6:,.0f} MB"
     if free < needed:
-        raise Problem(text, SPACE_ADVICE, is_warning=True)
+        advice = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
+        raise Problem(text, advice, is_warning=True)
     return text

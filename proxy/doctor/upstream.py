@@ -19,7 +19,6 @@ import yarl
 
 from proxy import config, errors, model
 from proxy.doctor.check import Problem, Subject
-from proxy.gateway.core import UsageRow
 from proxy.kit.wording import counted, duration
 from proxy.planning import documents, fetches, queries
 from proxy.planning.documents import Document, EncodedOperation, PartialData
@@ -33,6 +32,7 @@ HEAD_SECONDS = aiohttp.ClientTimeout(sock_connect=config.CONNECT_SECONDS, sock_r
 SECONDS = 30.0  # that an operation may take, or a token request
 LOW_PERCENT = 90.0
 TECH_SPECS = "TECH_SPECS"  # the only feature that shows without a part, because aggregations need it
+FEATURE = re.compile(rf"{TECH_SPECS}|\bfeature\b")
 NOBODYS = "v3bridge-doctor-matches-no-part"
 MARKET = {"country": "US", "currency": "USD"}
 FREE = Document("probe", "query probe { supCategories { id } }", dict[str, Any]).operation({}, 0)
@@ -45,15 +45,6 @@ ORDER = Document(
     "query orderCheck($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { reference } }",
     dict[str, Any],
 ).operation({"queries": [{"mpn": f"{NOBODYS}-{each}", "limit": 1, "reference": each} for each in REFERENCES]}, 0)
-ADVICE: dict[type[errors.BridgeError], str] = {
-    errors.CredentialsRefused: "compare client id, secret (no quotes or blanks around them) and the Supply domain with "
-    "Nexar's portal, and check both addresses and the clock",
-    errors.TokenLimit: "wait as long as it says; find programs that request a token for each call",
-    errors.TooManyRequests: "wait as long as it says; set `rate` of the application lower if it comes back",
-    errors.UpstreamFault: "wait: nothing here is wrong; look at the status page of the service",
-    errors.UpstreamUnreadable: "check the addresses under upstream, the clock, and any proxy or firewall on the way",
-}
-OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the way"
 
 
 async def dns(subject: Subject, _: str) -> str:
@@ -128,11 +119,7 @@ async def clock(subject: Subject, _: str) -> str:
 
 async def token(subject: Subject, name: str) -> str:
     """Get the access token of an application, from the store or by a token request."""
-    gateway = subject.gateway
-    try:
-        await gateway.tokens.get(gateway.applications.by_name[name].credentials, SECONDS)
-    except errors.BridgeError as error:
-        raise _problem(error) from error
+    await subject.gateway.tokens.get(subject.gateway.applications.by_name[name].credentials, SECONDS)
     return "the identity service gives a token"
 
 
@@ -142,23 +129,17 @@ async def scope(subject: Subject, name: str) -> str:
     return "the GraphQL service accepts the token for supply data"
 
 
-def _problem(error: errors.BridgeError) -> Problem:
-    return Problem(error.message, ADVICE.get(type(error), OTHER_ADVICE))
-
-
 async def _sent(
     subject: Subject, name: str, operation: EncodedOperation
 ) -> tuple[Any, errors.BridgeError | None, Sequence[model.GraphQLError]]:
     """Send an operation that returns no part. Return its data, or why the query or the quota is refused, and the errors
-    that are reported. Raises Problem."""
+    that are reported."""
     gateway = subject.gateway
     application, deadline = gateway.applications.by_name[name], gateway.clock.monotonic() + SECONDS
     try:
         data = await gateway.free.execute(application, operation, deadline)
     except (errors.QueryRefused, errors.QuotaExhausted) as error:
         return None, error, getattr(error, "reported", ())
-    except errors.BridgeError as error:
-        raise _problem(error) from error
     return data, None, data.reported if isinstance(data, PartialData) else ()
 
 
@@ -167,33 +148,24 @@ async def plan(subject: Subject, name: str) -> str:
     _, refusal, reported = await _sent(subject, name, PLAN)
     if isinstance(refusal, errors.QuotaExhausted):
         raise Problem(refusal.message, "upgrade the plan, or wait for the 1st of the month; an evaluation has no reset")
-    lacks, application = any(map(_is_about_specs, reported)), subject.settings.applications[name]
+    application = subject.settings.applications[name]
+    # The error's text and path are not documented (contract graphql.md §11).
+    lacks = any("specAggs" in (each.path or "") or FEATURE.search(each.message) for each in reported)
     if lacks == (TECH_SPECS in application.allowed_features) and application.features != "unknown":
         text = f"the plan {'lacks' if lacks else 'has'} {TECH_SPECS}, and `features` say otherwise"
         raise Problem(text, "correct `features` of the application", is_warning=not lacks)
     (row,) = (row for row in await subject.gateway.state.usage() if row.name == name)
-    return f"{_left(row)}, {'without' if lacks else 'with'} {TECH_SPECS}"
-
-
-def _is_about_specs(error: model.GraphQLError) -> bool:
-    # Its text and path are not documented (contract graphql.md §11).
-    in_path = isinstance(error.path, list) and "specAggs" in error.path
-    return in_path or bool(re.search(rf"{TECH_SPECS}|\bfeature\b", error.message))
-
-
-def _left(row: UsageRow) -> str:
-    """Return what is left of the configured limit. Raises Problem."""
-    spent = row.used + row.uncertain
     if row.exhausted_until is not None:
         text = "the store has the quota as exhausted, but the upstream accepts requests"
-        raise Problem(text, f"run `v3bridge usage --set {row.name}=PARTS` with the parts that the portal shows as used")
+        raise Problem(text, f"run `v3bridge usage --set {name}=PARTS` with the parts that the portal shows as used")
+    spent, specs = row.used + row.uncertain, f"{'without' if lacks else 'with'} {TECH_SPECS}"
     if row.limit is None:
-        return f"{counted(spent, 'part')} used, no limit"
+        return f"{counted(spent, 'part')} used, no limit, {specs}"
     text = f"{row.remaining:,} of {counted(row.limit, 'part')} left until {(row.resets_at or 'for ever')[:10]}"
     if 100 * spent >= LOW_PERCENT * row.limit:
         advice = "see `v3bridge usage` for the keys that use them, and raise `parts` if the plan has more"
         raise Problem(text, advice, is_warning=bool(row.remaining))
-    return text
+    return f"{text}, {specs}"
 
 
 async def schema(subject: Subject, name: str) -> str:
