@@ -42,12 +42,16 @@ def explain(
     The exit code is 1 if a request is refused.
     """
     from proxy.explain import log, request
+    from proxy.mapping import compiler
 
     if (given is None) == (source is None):
         raise typer.BadParameter("give a file, a URL, or --source OBJECT", param_hint="INPUT")
     explainer = request.Explainer(option_fields.configured(config_file))
     if given is None:
-        _print_source(explainer, str(source))
+        if source not in explainer.mappings.rules:
+            known = ", ".join(sorted(explainer.mappings.rules))
+            raise typer.BadParameter(f"no mapping describes {source!r}; there are {known}", param_hint="--source")
+        typer.echo(compiler.source_of(explainer.mappings, config.FEATURES, source), nl=False)
         return
     if Path(given).is_file():
         in_file = asyncio.run(log.explain(explainer, Path(given)))
@@ -77,15 +81,6 @@ async def _explain_url(explainer: "Explainer", text: str) -> "Explained":
         return Explained(request="", status=404, error=endpoints.no_such_path(path))
     request = v3_request.V3Request(path, query)
     return (await explainer.explain(request, explainer.client(apikey), apikey, method))[0]
-
-
-def _print_source(explainer: "Explainer", name: str) -> None:
-    from proxy.mapping import compiler
-
-    if name not in explainer.mappings.rules:
-        known = ", ".join(sorted(explainer.mappings.rules))
-        raise typer.BadParameter(f"no mapping describes {name!r}; there are {known}", param_hint="--source")
-    typer.echo(compiler.source_of(explainer.mappings, config.FEATURES, name), nl=False)
 
 
 def _lines(explained: "Explained") -> Iterator[shown.Line]:

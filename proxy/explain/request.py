@@ -110,6 +110,9 @@ class Explainer:
         application = client.application
         whole = self.projections.whole(self.projections.features & application.allowed_features)
         operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
+        # Most numbers have one maker; a search fills its page.
+        ranges = {(each.key, each.end): (each.end - each.start, bool(each.numbers)) for each in asked.queries}
+        likely = sum(min(1, number) if is_number else number for number, is_number in ranges.values())
         projection = parse_projection(parameters, application.allowed_features, self.mappings, endpoint.object)
         if asked.queries and self.projections.part(projection).reads_sellers:
             asked.free.append(LISTS["Seller"])
@@ -118,7 +121,7 @@ class Explainer:
             operations=operations,
             free=[*dict.fromkeys(asked.free)],
             parts_max=sum(each.parts_max for each in operations),
-            parts_likely=sum(map(_likely, {(each.key, each.end): each for each in asked.queries}.values())),
+            parts_likely=likely,
             ignored=[*(f"{name} ({NEXAR_LACKS})" for name in metadata.unsupported), *metadata.sourceless],
             unknown=list(_unknown(endpoint, parameters)),
             sourceless=list(_sourceless(self.mappings, endpoint.object, projection, ())),
@@ -195,11 +198,6 @@ def _operations(asked: list[Query], documents: fetches.Documents, market: model.
         sent = documents.operation([fetches.Fetch(query, None) for query in group], market.country, market.currency)
         payload = msgspec.json.decode(sent.payload)
         yield Operation(sent.name, payload["query"], payload["variables"], sent.parts_max)
-
-
-def _likely(query: Query) -> int:
-    """Return how many parts a query is likely to cost: most numbers have one maker; a search fills its page."""
-    return min(1, query.end - query.start) if query.numbers else query.end - query.start
 
 
 def shown_target(target: str, redaction: Redaction) -> str:
