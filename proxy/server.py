@@ -121,7 +121,7 @@ class Server:
             if child.pid and child.place.number:
                 child.deadline = time.monotonic() + REPORT_SECONDS
                 with suppress(OSError):  # who does not read it does not report, either
-                    child.pipe.sendall(worker.order(resolved))
+                    child.pipe.send(resolved)
         while any(child.deadline < math.inf for child in self._children) and not self._is_told_to_stop():
             self._replace_ended()
         if self._is_told_to_stop():
@@ -178,13 +178,15 @@ class Server:
             for number in (*STOP_SIGNALS, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)  # the parent reloads, and ends the pipe
             # Else pipes would not end with the parent, and connections would wait in queues after its end.
-            others = set[socket.socket]().union(*(other.sockets for other in self._children)) - child.sockets
-            for each in (*others, child.pipe):
-                each.close()
+            for other in self._children:
+                for each in (other.pipe, *(other.sockets - child.sockets)):
+                    each.close()
+                if other is not child:
+                    other.pipe_of_child.close()
             child.main(child.place, self._resolve(self._settings), child.pipe_of_child)
             code = 0
         except Exception as error:
-            child.pipe_of_child.sendall(worker.report(worker.mistake(error)))
+            child.pipe_of_child.send(worker.mistake(error))
         finally:
             os._exit(code)
 
@@ -192,12 +194,13 @@ class Server:
         """Let the workers finish their requests, then end all; return 1 if a second signal cut that short."""
         self._signals.clear()
         for child in self._children:
-            for each in child.sockets - {child.pipe}:
+            for each in child.sockets:
                 each.close()  # so that new connections are refused, unless a service manager has the socket
         self._children = [child for child in self._children if child.pid]
         workers = [child for child in self._children if child.place.number]
         for child in workers:
-            child.pipe.shutdown(socket.SHUT_WR)
+            with suppress(OSError):
+                child.pipe.send(None)
         end = time.monotonic() + config.STOP_SECONDS + worker.KILL_AFTER
         while not (all(child.exit for child in workers) or self._is_told_to_stop()):
             for child in workers:

@@ -1,34 +1,31 @@
 """Worker: a process forked by the parent (server.py), which serves until its pipe ends or SIGTERM stops it; and the
 parent's end of the pipe of such a process.
 
-The pipe brings the configurations of reloads, and takes a report after the start and after each of them. It ends when
-the parent closes it, and also when the parent has been killed.
+The pipe brings the configurations of reloads, None at the end, and takes a report after the start and after each of
+them: the mistake because of which it cannot serve, or "". It ends with either process, also where that is killed.
 """
 
 import asyncio
 import gc
-import json
 import math
 import os
-import pickle
 import secrets
 import signal
-import socket
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, NamedTuple
 
 import structlog
 
 from proxy import app, config, errors, metrics, sockets
 from proxy import log as logging
 
-LENGTH_BYTES = 8  # of the length of a configuration
 STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended early is replaced
-SEND_SECONDS = 5.0  # that the parent waits for a child that does not read
 KILL_AFTER = 5.0  # seconds beyond config.STOP_SECONDS after which a worker is killed
 
 log = structlog.get_logger()
@@ -45,7 +42,7 @@ class Place(NamedTuple):
     mounts: Sequence[app.Mount] = ()
 
 
-Main = Callable[[Place, config.Config, socket.socket], None]  # what a process does with its pipe
+Main = Callable[[Place, config.Config, Connection], None]  # what a process does with its pipe
 
 
 class Child:
@@ -59,28 +56,22 @@ class Child:
         self.kind = "worker" if place.number else "sandbox"
         self.due, self.deadline = time.monotonic() + retry_in, math.inf
         self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
-        self._begun = b""  # a report that has not come as a whole
-        self.pipe, self.pipe_of_child = socket.socketpair()
-        self.pipe.settimeout(SEND_SECONDS)
-        self.sockets = {self.pipe, self.pipe_of_child, *place.opened.public, *place.opened.operators}
+        self.pipe, self.pipe_of_child = Pipe()
+        self.sockets = {*place.opened.public, *place.opened.operators}
 
     def hear(self) -> None:
-        """Read reports, or the end of the process."""
-        report = b""
-        with suppress(ConnectionError):
-            report = self.pipe.recv(65_536)
+        """Take a report, or the end of the process."""
         self.deadline = math.inf
-        if not report:
+        try:
+            self.mistake = self.pipe.recv()
+        except (EOFError, OSError):
             code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
             reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
             self.exit = reason if self.serves else self.mistake or reason
             return
-        *reports, self._begun = (self._begun + report).split(b"\n")
-        for each in reports:
-            self.mistake = json.loads(each)
-            if not self.serves and not self.mistake:
-                self.serves = True
-                log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
+        if not self.serves and not self.mistake:
+            self.serves = True
+            log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
 
     def successor(self) -> "Child":
         """Return the next process of the place. It ends the reservations of those that have died since one served."""
@@ -88,18 +79,6 @@ class Child:
         retry_in = 0.0 if is_steady else min(BACKOFF_MAX, self.retry_in * 2.0 or BACKOFF_FIRST)
         ended = (self.place.name,) if self.serves else (*self.place.ended, self.place.name)
         return Child(self.place._replace(ended=ended), self.main, retry_in)
-
-
-def order(settings: config.Config) -> bytes:
-    """Return what the parent sends to the workers for a reload."""
-    content = pickle.dumps(settings)
-    return len(content).to_bytes(LENGTH_BYTES, "big") + content
-
-
-def report(mistake_found: str = "") -> bytes:
-    """Return what a child sends when it serves or follows an order, or the mistake because of which it cannot: a
-    line."""
-    return json.dumps(mistake_found).encode() + b"\n"
 
 
 def mistake(error: Exception) -> str:
@@ -110,7 +89,7 @@ def mistake(error: Exception) -> str:
     return f"internal error: {type(error).__name__}; see the log"
 
 
-def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
+def run(place: Place, settings: config.Config, pipe: Connection) -> None:
     """Serve to the end. Raises ConfigError if the configuration cannot be served."""
     metrics.begin_process(place.number)
     with logging.Output(sys.stderr).queued() as output:
@@ -122,7 +101,7 @@ def run(place: Place, settings: config.Config, pipe: socket.socket) -> None:
             raise errors.ConfigError(mistake(error)) from error
 
 
-async def _serve(place: Place, settings: config.Config, pipe: socket.socket, output: logging.Output) -> None:
+async def _serve(place: Place, settings: config.Config, pipe: Connection, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     serving = app.serving(settings, place.opened, name=place.name, ended=place.ended, mounts=place.mounts)
@@ -136,20 +115,30 @@ async def _serve(place: Place, settings: config.Config, pipe: socket.socket, out
         following.cancel()
 
 
-async def _follow(place: Place, service: app.Service, pipe: socket.socket, output: logging.Output) -> None:
-    """Report, and serve one configuration after the other, until the pipe ends."""
-    # A copy: the parent takes the end of the pipe for that of the process.
-    reader, writer = await asyncio.open_connection(sock=pipe.dup())
+async def _follow(place: Place, service: app.Service, pipe: Connection, output: logging.Output) -> None:
+    """Report, and serve one configuration after the other, until the parent sends none."""
+    orders: asyncio.Queue[config.Config | None] = asyncio.Queue()
+    asyncio.get_running_loop().add_reader(pipe.fileno(), lambda: orders.put_nowait(_received(pipe)))
     refused = ""
-    with suppress(asyncio.IncompleteReadError, ConnectionError):
-        while True:
-            writer.write(report(refused))
-            size = int.from_bytes(await reader.readexactly(LENGTH_BYTES), "big")
-            settings: config.Config = pickle.loads(await reader.readexactly(size))  # noqa: S301 - of the parent
-            refused = ""
-            try:
-                await service.swap(settings)
-                logging.configure(settings.log.level, settings.log.format, output)
-            except Exception as error:  # the configuration before is served
-                refused = mistake(error)
-                log.error("configuration refused", worker=place.number, mistakes=refused.splitlines())
+    while True:
+        with suppress(OSError):  # the parent is gone
+            pipe.send(refused)
+        settings = await orders.get()
+        if settings is None:
+            break
+        refused = ""
+        try:
+            await service.swap(settings)
+            logging.configure(settings.log.level, settings.log.format, output)
+        except Exception as error:  # the configuration before is served
+            refused = mistake(error)
+            log.error("configuration refused", worker=place.number, mistakes=refused.splitlines())
+    asyncio.get_running_loop().remove_reader(pipe.fileno())
+
+
+def _received(pipe: Connection) -> Any:
+    """Return what the parent sends, None after its end."""
+    try:
+        return pipe.recv()
+    except (EOFError, OSError):
+        return None

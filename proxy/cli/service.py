@@ -8,10 +8,11 @@ import importlib.util
 import json
 import os
 import shutil
-import socket
 import sys
 import time
+from contextlib import suppress
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -161,20 +162,21 @@ class Service:
             logger.warning("service manager unreachable")
 
 
-def _run_worker(parent: int, folder: Path, place: worker.Place, settings: config.Config, pipe: socket.socket) -> None:
+def _run_worker(parent: int, folder: Path, place: worker.Place, settings: config.Config, pipe: Connection) -> None:
     """Serve; then remove the folder where the parent has been killed, which does it otherwise."""
     worker.run(place, settings, pipe)
     if os.getppid() != parent:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_sandbox(place: worker.Place, _: config.Config, pipe: socket.socket) -> None:
+def _run_sandbox(place: worker.Place, _: config.Config, pipe: Connection) -> None:
     """Serve the sandbox until the pipe ends."""
     import nexar_sandbox
 
     with nexar_sandbox.running(opened=place.opened.public[0]):
-        pipe.sendall(worker.report())
-        pipe.recv(1)
+        pipe.send("")
+        with suppress(EOFError):
+            pipe.recv()
 
 
 def _url(host: str, opened: sockets.Sockets) -> str:

@@ -9,8 +9,8 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
     with ExitStack() as stack:
 
         def entered(child: worker.Child) -> worker.Child:
-            for each in child.sockets:
-                stack.enter_context(each)
+            stack.enter_context(child.pipe)
+            stack.enter_context(child.pipe_of_child)
             return child
 
         children = [entered(worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run))]
@@ -24,11 +24,12 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
         assert entered(children[-1].successor()).place.ended == (last.name,)
 
 
-def test_reports_that_come_together_or_in_pieces_are_read_one_by_one() -> None:
+def test_reports_are_read_one_by_one() -> None:
     child = worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run)
     with child.pipe, child.pipe_of_child:
-        started, refused = worker.report(), worker.report("upstream: is missing")
-        for sent in (started + refused[:5], refused[5:]):
-            child.pipe_of_child.sendall(sent)
-            child.hear()
+        for report in ("", "upstream: is missing"):
+            child.pipe_of_child.send(report)
+        child.hear()
+        assert (child.serves, child.mistake) == (True, "")
+        child.hear()
         assert (child.serves, child.mistake) == (True, "upstream: is missing")
