@@ -87,10 +87,30 @@ class Service:
             authenticator = authentication.Authenticator(gateway, self._seen)
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
-            requests = _for_clients(state, authenticator, self._ids, self._seen, self._mounts)
+            requests = self._for_clients(state, authenticator)
             watching = operators.create(state, settings.admin.host) if settings.admin else None
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
+
+    def _for_clients(
+        self, state: ServiceState, authenticator: authentication.Authenticator
+    ) -> middleware.RequestMiddleware:
+        """Build what handles the requests of clients."""
+        gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
+        # New with every reload: a cached response knows its client, and is made again from stored results.
+        cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
+        gateway.on_forgotten = cache.clear
+        paths, schema = routing.Routes(), documents.schema(site)
+        v3_routes.V3Routes(gateway, authenticator, cache).add_to(paths)
+        served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
+        served.add_to(paths, documents.DocumentReader(schema), V4DocumentReader(schema, site))
+        paths.add("/healthz", operators.health, *routing.READ)
+        for mount in self._mounts:
+            mount(paths, authenticator, gateway)
+        addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
+        return middleware.RequestMiddleware(
+            paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=self._ids, seen=self._seen
+        )
 
     def activate(self, app: App) -> None:
         """Begin to serve an App, with its metrics and records."""
@@ -131,31 +151,6 @@ class Service:
         await self.app.resources.aclose()
 
 
-def _for_clients(
-    state: ServiceState,
-    authenticator: authentication.Authenticator,
-    ids: middleware.RequestIds,
-    seen: SeenRequests,
-    mounts: Sequence[Mount],
-) -> middleware.RequestMiddleware:
-    """Build what handles the requests of clients."""
-    gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
-    # New with every reload: a cached response knows its client, and is made again from stored results.
-    cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
-    gateway.on_forgotten = cache.clear
-    paths, schema = routing.Routes(), documents.schema(site)
-    v3_routes.V3Routes(gateway, authenticator, cache).add_to(paths)
-    served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-    served.add_to(paths, documents.DocumentReader(schema), V4DocumentReader(schema, site))
-    paths.add("/healthz", operators.health, *routing.READ)
-    for mount in mounts:
-        mount(paths, authenticator, gateway)
-    addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
-    return middleware.RequestMiddleware(
-        paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=ids, seen=seen
-    )
-
-
 async def _retire(replaced: App) -> None:
     """Close an App once the requests that began in it have ended. New ones begin in another one."""
     while replaced.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
@@ -177,7 +172,10 @@ async def serving(
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
     has to end; `mounts` add pages to its routes. Raises ConfigError and MappingError."""
     clock = clock or clocks.SystemClock()
-    opened = opened or sockets.open_for_one(settings)
+    opened = opened or sockets.WorkerSockets(
+        *sockets.open_port(settings.listen.host, settings.listen.port),
+        *(sockets.open_port(admin.host, admin.port, for_operators=True) if (admin := settings.admin) else ()),
+    )
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):
             stack.enter_context(each)

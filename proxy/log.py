@@ -69,7 +69,7 @@ class Output:
         elif self._descriptor is None:
             self._stream.write(line)
         else:
-            self._write(line, 1, CLOSE_SECONDS)
+            _write(self._descriptor, line, 1, CLOSE_SECONDS)
 
     def flush(self) -> None:
         """Do nothing: all is written, or a thread writes."""
@@ -80,7 +80,9 @@ class Output:
         everything is written."""
         self._lines = queue.SimpleQueue()
         # It may be blocked when the process ends, so it has no lock that is needed then.
-        writer = threading.Thread(target=self._write_queued, args=(self._lines,), name="log", daemon=True)
+        writer = threading.Thread(
+            target=self._write_queued, args=(self._lines, self._stream.fileno()), name="log", daemon=True
+        )
         writer.start()
         try:
             yield self
@@ -88,25 +90,27 @@ class Output:
             self._lines.put("")
             writer.join(CLOSE_SECONDS)
 
-    def _write_queued(self, queued: "queue.SimpleQueue[str]") -> None:
+    @staticmethod
+    def _write_queued(queued: "queue.SimpleQueue[str]", descriptor: int) -> None:
         """Write lines, up to the end (an empty one), every BATCH_SECONDS."""
         gathered: list[str] = []
         while "" not in gathered:
             gathered = [queued.get()]
             time.sleep(BATCH_SECONDS)
             gathered += [queued.get() for _ in range(queued.qsize())]
-            self._write("".join(gathered), len(gathered), None)
+            _write(descriptor, "".join(gathered), len(gathered), None)
 
-    def _write(self, text: str, lines: int, seconds: float | None) -> None:
-        """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
-        data, descriptor = text.encode("utf-8", "backslashreplace"), self._descriptor
-        try:
-            while data and select.select((), (descriptor,), (), seconds)[1]:
-                data = data[os.write(descriptor, data) :]
-        except OSError:
-            pass
-        if data:
-            Output.dropped += lines
+
+def _write(descriptor: int, text: str, lines: int, seconds: float | None) -> None:
+    """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        while data and select.select((), (descriptor,), (), seconds)[1]:
+            data = data[os.write(descriptor, data) :]
+    except OSError:
+        pass
+    if data:
+        Output.dropped += lines
 
 
 _request_log: tuple[int, Output, Processor | None] | None = None  # least level, stream, renderer of all but plain lines

@@ -179,10 +179,11 @@ class Server:
                 signal.signal(number, signal.SIG_IGN)  # the parent reloads, and ends the pipe
             # Else pipes would not end with the parent, and connections would wait in queues after its end.
             for other in self._children:
-                for each in (other.pipe, *(other.sockets - child.sockets)):
-                    each.close()
+                other.pipe.close()
                 if other is not child:
                     other.pipe_of_child.close()
+                for each in other.sockets - child.sockets:
+                    each.close()
             child.main(child.place, self._resolve(self._settings), child.pipe_of_child)
             code = 0
         except Exception as error:

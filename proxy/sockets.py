@@ -12,7 +12,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from typing import NamedTuple
 
-from proxy import config, errors
+from proxy import errors
 
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard error
 BACKLOG = 1024  # connections that wait to be accepted
@@ -49,14 +49,6 @@ def check(host: str, port: int) -> None:
     """Raise OSError if the port cannot be bound. 0 stands for any free port."""
     for each in listen(host, port):
         each.close()
-
-
-def open_for_one(settings: config.Config) -> WorkerSockets:
-    """Open the ports of a configuration for a service in one process. Raises ConfigError."""
-    (public,) = open_port(settings.listen.host, settings.listen.port)
-    if not settings.admin:
-        return WorkerSockets(public)
-    return WorkerSockets(public, *open_port(settings.admin.host, settings.admin.port, for_operators=True))
 
 
 def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = False) -> list[Sockets]:
