@@ -1,10 +1,10 @@
-"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL errors, the
-status of a quota.
+"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL operations with their
+responses, the status of a quota.
 
 Parsed once at the border (v3, graphql, v4) and frozen.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -125,6 +125,23 @@ class GraphQLError(msgspec.Struct, frozen=True):
     message: str
     path: list[str | int] | str | None = None
     extensions: dict[str, Any] | None = None
+
+
+class Envelope(msgspec.Struct, gc=False):
+    """Top level of a response. `data` is None where errors left none."""
+
+    data: Any = None
+    errors: list[GraphQLError] | None = None
+
+
+class EncodedOperation(msgspec.Struct, frozen=True):
+    """Encoded GraphQL request. `payload` is its JSON body; `decode` raises msgspec.MsgspecError for a response of other
+    types; `parts_max` is the most parts that it can cost."""
+
+    name: str
+    payload: bytes
+    decode: Callable[[bytes], Envelope]
+    parts_max: int
 
 
 class QuotaStatus(NamedTuple):

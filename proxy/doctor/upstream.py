@@ -21,7 +21,7 @@ from proxy import config, errors, model
 from proxy.doctor.check import Problem, Subject
 from proxy.kit.wording import counted, duration
 from proxy.planning import documents, fetches, queries
-from proxy.planning.documents import Document, EncodedOperation, PartialData
+from proxy.planning.documents import Document, PartialData
 from proxy.planning.projection_cache import ProjectionCache
 
 TOLERANCE = 60.0  # seconds that clocks may differ
@@ -130,7 +130,7 @@ async def scope(subject: Subject, name: str) -> str:
 
 
 async def _sent(
-    subject: Subject, name: str, operation: EncodedOperation
+    subject: Subject, name: str, operation: model.EncodedOperation
 ) -> tuple[Any, errors.BridgeError | None, Sequence[model.GraphQLError]]:
     """Send an operation that returns no part. Return its data, or why the query or the quota is refused, and the errors
     that are reported."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from proxy.gateway.flights import Flight
 from proxy.metrics import Metrics
-from proxy.planning.documents import EncodedOperation
+from proxy.model import EncodedOperation
 from proxy.upstream.identity import Credentials
 
 Send = Callable[[EncodedOperation, Credentials, float], Awaitable[Any]]

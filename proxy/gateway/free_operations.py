@@ -19,7 +19,8 @@ from proxy.gateway.applications import Application
 from proxy.gateway.batches import Send
 from proxy.kit.clock import Clock
 from proxy.kit.tasks import SingleFlight
-from proxy.planning.documents import EncodedOperation, PartialData
+from proxy.model import EncodedOperation
+from proxy.planning.documents import PartialData
 from proxy.planning.listing import FRESH_SECONDS, Listing
 from proxy.planning.projection_cache import ListDefinition
 from proxy.upstream.identity import Credentials

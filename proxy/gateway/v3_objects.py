@@ -21,7 +21,7 @@ from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
 from proxy.planning import fetches, match, queries, search, search_support
-from proxy.planning.documents import EncodedOperation, PartialData
+from proxy.planning.documents import PartialData
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
 from proxy.planning.projection_cache import ProjectionCache
@@ -190,7 +190,7 @@ class V3Objects:
         data = await asyncio.gather(*(self._execute(request, operation) for operation in planned.values()))
         return {position: each.supSearch for position, each in zip(planned, data, strict=True)}
 
-    async def _execute(self, request: GatewayRequest, operation: EncodedOperation) -> Any:
+    async def _execute(self, request: GatewayRequest, operation: model.EncodedOperation) -> Any:
         """Return the data of an operation without parts."""
         data = await self.free.execute(request.client.application, operation, self._deadline(request))
         return data.data if isinstance(data, PartialData) else data

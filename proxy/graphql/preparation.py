@@ -23,6 +23,7 @@ from proxy.graphql.documents import (
     check_variables,
 )
 from proxy.graphql.selection import Compiler, Field
+from proxy.model import EncodedOperation
 from proxy.planning import documents, queries
 from proxy.planning.projection_cache import ProjectionCache
 
@@ -63,7 +64,7 @@ class Requested(NamedTuple):
         text = f"query {name}{self.signature} {{ {selection.printed(self.field)} }}"
         sent = {"operationName": name, "query": text, "variables": self.variables}
         payload = msgspec.json.encode(sent, order="deterministic")
-        operation = documents.EncodedOperation(name, payload, _decode, self.parts_max)
+        operation = EncodedOperation(name, payload, _decode, self.parts_max)
         passed_on = queries.PassedOn(operation, self._received, roots.is_private(self.arguments))
         # A digest: credentials of the caller may be among the variables.
         return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on

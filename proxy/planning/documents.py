@@ -29,15 +29,6 @@ SIZE = "$size: Int!"
 NULL = b"null"
 
 
-class EncodedOperation(msgspec.Struct, frozen=True):
-    """Encoded GraphQL request. `payload` is its JSON body; `parts_max` is the most parts that it can cost."""
-
-    name: str
-    payload: bytes
-    decode: Callable[[bytes], Any]
-    parts_max: int
-
-
 class PartialData(NamedTuple):
     """Data of a response that has errors, too."""
 
@@ -45,16 +36,14 @@ class PartialData(NamedTuple):
     reported: Sequence[model.GraphQLError]
 
 
-def decoder(data: Any, is_lost: Callable[[Any], bool] | None = None) -> Callable[[bytes], Any]:
+def decoder(data: Any, is_lost: Callable[[Any], bool] | None = None) -> Callable[[bytes], model.Envelope]:
     """Return the decoder of responses with data of a type. `is_lost` says whether errors beside the data leave nothing
     of it: then they count as errors without data."""
-    envelope = msgspec.defstruct(
-        "Envelope", [("data", data | None, None), ("errors", list[model.GraphQLError] | None, None)], gc=False
-    )
-    decode_envelope = msgspec.json.Decoder(envelope).decode
+    kind: Any = msgspec.defstruct("Envelope", [("data", data | None, None)], bases=(model.Envelope,), gc=False)
+    decode_envelope: Callable[[bytes], model.Envelope] = msgspec.json.Decoder(kind).decode
 
-    def decode(body: bytes) -> Any:
-        envelope: Any = decode_envelope(body)
+    def decode(body: bytes) -> model.Envelope:
+        envelope = decode_envelope(body)
         if envelope.errors and envelope.data is not None:
             has_data = is_lost is None or not is_lost(envelope.data)
             envelope.data = PartialData(envelope.data, envelope.errors) if has_data else None
@@ -73,9 +62,11 @@ class Document:
         self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
         self._decode = decoder(data, is_lost)
 
-    def operation(self, variables: dict[str, Any], parts_max: int) -> EncodedOperation:
+    def operation(self, variables: dict[str, Any], parts_max: int) -> model.EncodedOperation:
         """Encode the document with its variables."""
-        return EncodedOperation(self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max)
+        return model.EncodedOperation(
+            self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max
+        )
 
 
 # gc=False: decoded records have no reference cycles, and the collector need not visit them.

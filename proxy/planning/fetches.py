@@ -11,7 +11,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.planning import documents
-from proxy.planning.documents import Document, EncodedOperation, PartialData
+from proxy.planning.documents import Document, PartialData
 from proxy.planning.queries import Query
 from proxy.store.protocol import Hit, Result
 
@@ -83,7 +83,7 @@ class Documents:
             "supSearchMpn": documents.search("supSearchMpn", selection),
         }
 
-    def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> EncodedOperation:
+    def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> model.EncodedOperation:
         """Return the operation for fetches of one root field and its options; a search comes alone."""
         root, market = fetches[0].query.root, {"country": country, "currency": currency}
         pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]

@@ -11,9 +11,8 @@ exact ends them, so `hits` needs no further request. Where it does not, they are
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from proxy.model import MappingContext, PartsMatchQuery, PartsMatchRequest
+from proxy.model import EncodedOperation, MappingContext, PartsMatchQuery, PartsMatchRequest
 from proxy.planning import documents, queries
-from proxy.planning.documents import EncodedOperation
 from proxy.planning.lucene import ANY, matcher
 from proxy.planning.queries import Element, Query
 

@@ -11,9 +11,9 @@ from typing import Any
 from proxy import errors
 from proxy.mapping import paths
 from proxy.mapping.tables import Tables
-from proxy.model import PARTS_MAX, MappingContext, SearchRequest
+from proxy.model import PARTS_MAX, EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import facets, lucene, match, queries, search_filters
-from proxy.planning.documents import Document, EncodedOperation
+from proxy.planning.documents import Document
 from proxy.planning.lucene import Condition
 from proxy.planning.queries import Page, Query
 from proxy.planning.search_support import FilterCondition, SupportedRequest

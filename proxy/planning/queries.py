@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.planning.documents import EncodedOperation
 from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]
@@ -40,7 +39,7 @@ class PassedOn(NamedTuple):
     """Operation of a client that is sent as it stands, and the reader of its data. What it returns is not stored if it
     is private."""
 
-    operation: EncodedOperation
+    operation: model.EncodedOperation
     read: Callable[[Any], Received]
     is_private: bool = False
 

@@ -19,7 +19,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.graphql import documents
 from proxy.graphql.documents import DocumentReader, DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
-from proxy.planning.documents import EncodedOperation
+from proxy.model import EncodedOperation
 from proxy.upstream import classify, http_post
 from proxy.upstream.identity import Credentials
 

@@ -11,7 +11,8 @@ from service.gateway.world import client
 from proxy import errors
 from proxy.gateway.free_operations import FreeOperations
 from proxy.kit.clock import ManualClock
-from proxy.planning.documents import Document, EncodedOperation, PartialData
+from proxy.model import EncodedOperation
+from proxy.planning.documents import Document, PartialData
 from proxy.upstream.identity import Credentials
 
 COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])

@@ -21,8 +21,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
 from proxy.metrics import Metrics
-from proxy.model import MappingContext
-from proxy.planning.documents import EncodedOperation
+from proxy.model import EncodedOperation, MappingContext
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Query
 from proxy.store.redis import RedisStore
