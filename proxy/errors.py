@@ -180,6 +180,8 @@ class UpstreamUnreachable(ServerError, status=503):
 class CircuitBreakerOpen(UpstreamUnreachable):
     """The circuit breaker is open: no request is sent for some seconds."""
 
+    backing_off = True
+
 
 class DeadlineExceeded(UpstreamUnreachable):
     """The time limit passed before the service had a fair share of it; does not count as a failure of the service."""
@@ -187,8 +189,6 @@ class DeadlineExceeded(UpstreamUnreachable):
 
 class UpstreamUnreadable(ServerError, status=502):
     """The response is HTML, empty, truncated, or JSON that does not fit the schema."""
-
-    sign: Literal["", "wrong address", "page", "unusable token"] = ""  # what it points to
 
 
 class OversizedOperation(UpstreamUnreadable):
@@ -217,7 +217,7 @@ class CredentialsRefused(ServerError):
 
     # 502: the client's API key is accepted; the operator has to change the configuration.
     status = 502
-    code = ""  # of the service that refuses them
+    code = ""  # of the GraphQL service, for a token
 
 
 class TokenLimit(ServerError, status=503):

@@ -32,7 +32,7 @@ from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening
-from proxy.upstream import classify, connections, http_post, policies
+from proxy.upstream import connections, policies
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Tokens
 
@@ -64,7 +64,8 @@ class Gateway:
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed
         self.http = connections.open_session(upstream)
-        self.tokens = Tokens(self.http, upstream.token_url, store=process.store, **shared)
+        owners = [application.credentials for application in self.applications.by_name.values()]
+        self.tokens = Tokens(self.http, upstream.token_url, owners, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
         lists = process.lists_of((*sources, upstream.graphql_url))
@@ -131,20 +132,11 @@ class Gateway:
 
     def breakers(self) -> dict[str, str]:
         """Return the state of each circuit breaker."""
-        return {"graphql": policies.STATES[self.breaker.state]}
+        return {policies.NAME: self.breaker.state}
 
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
         return since + self.upstream.total_seconds
-
-    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
-        """Send a GraphQL request of a caller as it is, with the caller's own access token, unmetered; nothing of it is
-        kept. Raises BridgeErrors."""
-        headers = http_post.JSON | {"Authorization": authorization}
-        request = http_post.HttpRequest(
-            self.upstream.graphql_url, classify.SERVICE, body, headers, billed=False, max_bytes=http_post.LONGEST
-        )
-        return await http_post.post(self.http, request)
 
 
 @asynccontextmanager

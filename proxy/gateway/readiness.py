@@ -7,9 +7,12 @@ from typing import Any
 from proxy import errors
 from proxy.gateway.assembly import Gateway
 from proxy.kit.tasks import SingleFlight
+from proxy.planning.documents import Document
 from proxy.upstream.identity import Credentials
-from proxy.upstream.sending import PROBE
 
+# Shows whether a token is accepted, at no parts. A load balancer sends no requests to a service that is not ready, so
+# that no other request would show that tokens are accepted again.
+PROBE = Document("probe", "query probe { supCategories { id } }", dict[str, Any]).operation({}, 0)
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
 
 Check = Callable[[], Coroutine[Any, Any, None]]  # raises the BridgeError for which the service is not ready

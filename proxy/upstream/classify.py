@@ -4,17 +4,14 @@ Pure. The contract calls the statuses subject to change, so the body decides fir
 """
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
-from proxy import errors, model
-from proxy.kit.wording import counted
+from proxy import errors
+from proxy.model import EncodedOperation, Envelope, GraphQLError
 from proxy.upstream import http_post
-
-T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
 
 SERVICE = "the GraphQL service"
 # It has no code; the contract recognizes it by the start of its message, under status 200 or 500.
@@ -36,54 +33,24 @@ _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 _PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3}){1,4}|\d{1,15})\b(?!,\d)")
 
 
-class GraphQLEnvelope(Protocol[T_co]):
-    """Top level of a GraphQL response."""
+class _Errors(msgspec.Struct, frozen=True):
+    """Envelope of which only the errors are decoded, because its data is null or has other types."""
 
-    @property
-    def data(self) -> T_co | None:
-        """None if errors left no data."""
-
-    @property
-    def errors(self) -> Sequence[model.GraphQLError] | None:
-        """None without errors."""
+    errors: list[GraphQLError]
 
 
-class GraphQLOperation(Protocol[T_co]):
-    """Encoded GraphQL operation with the decoder of its response."""
-
-    @property
-    def name(self) -> str:
-        """operationName, one of a few: used in logs and metrics."""
-
-    @property
-    def payload(self) -> bytes:
-        """JSON body of the request: `{"operationName": …, "query": …, "variables": …}`."""
-
-    @property
-    def decode(self) -> Callable[[bytes], GraphQLEnvelope[T_co]]:
-        """Decoder from the body of the response to its envelope; raises msgspec.MsgspecError for other types."""
+_decode_errors = msgspec.json.Decoder(_Errors).decode
 
 
-class ErrorEnvelope(msgspec.Struct, frozen=True):
-    """Envelope decoded for its errors only, because its data is null or has other types."""
-
-    errors: list[model.GraphQLError]
-
-    @property
-    def data(self) -> None:
-        """No usable data."""
-
-
-def decode(operation: GraphQLOperation[T], reply: http_post.HttpResponse) -> GraphQLEnvelope[T] | None:
+def decode(operation: EncodedOperation, reply: http_post.HttpResponse) -> Envelope | None:
     """Decode a response: its envelope, or only its errors, or None if it is not GraphQL (HTML, empty, truncated)."""
     try:
-        # RecursionError: a body of thousands of opening brackets, whatever sent it.
         return operation.decode(reply.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except http_post.UNDECODABLE:
         pass
     try:
-        return _error_decoder.decode(reply.body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return Envelope(errors=_decode_errors(reply.body).errors)
+    except http_post.UNDECODABLE:
         return None
 
 
@@ -99,18 +66,24 @@ def shortened(message: str, length: int = _MESSAGE_MAX) -> str:
     return message if len(message) <= length else message[:length].rpartition(" ")[0] + "…"
 
 
-def token_refusal(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[Any] | None) -> str | None:
-    """Return why the token was refused, None if it was accepted."""
-    for error in _errors(envelope):
-        if (code := (error.extensions or {}).get("code")) in TOKEN_CODES:
-            return str(code)
-    return "HTTP 401" if reply.status == 401 else None
+def data(reply: http_post.HttpResponse, envelope: Envelope | None, now: float) -> Any:
+    """Return the data of a response. `now` is in seconds since 1970.
 
-
-def lacks_scope(envelope: GraphQLEnvelope[Any] | None) -> bool:
-    """Return whether the token lacks a scope for the whole operation. An error at a nested path is about that field
-    only, such as one that the plan does not include."""
-    return envelope is not None and envelope.data is None and any(map(_is_out_of_scope, _errors(envelope)))
+    Raises CredentialsRefused with the code for which the token is refused, QuotaExhausted, TooManyRequests,
+    QueryRefused, OversizedOperation, UpstreamFault or UpstreamUnreadable. Errors in a response with data do not count,
+    except those of the token and of an exhausted quota.
+    """
+    found, reported = (envelope.data, envelope.errors or ()) if envelope else (None, ())
+    if reported or reply.status == 401:
+        if code := _token_refusal(reply, reported, has_data=found is not None):
+            refused = errors.CredentialsRefused(f"{SERVICE} refuses the token: {code}")
+            refused.code = code
+            raise refused
+        # Before others: it comes under 500 as well as 200, and must not look like a failure that is retried.
+        _check_part_limit(reported, now)
+    if found is None:
+        raise _error(reply, reported, now)
+    return found
 
 
 def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
@@ -122,85 +95,66 @@ def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool
     return isinstance(error, errors.UpstreamFault)
 
 
-def data(reply: http_post.HttpResponse, envelope: GraphQLEnvelope[T] | None, now: float) -> T:
-    """Return the data of a response whose token was accepted.
-
-    Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, UpstreamFault or UpstreamUnreadable. `now`
-    is in seconds since 1970. Errors in a response with data do not count, except that of an exhausted quota.
-    """
-    messages = [error.message for error in _errors(envelope)]
-    # First: it comes under 500 as well as 200, and must not look like a failure that is retried.
-    _check_part_limit(messages, now)
-    if envelope is not None and envelope.data is not None:
-        return envelope.data
-    if reply.status == 429:
-        raise errors.TooManyRequests(
-            f"{SERVICE} asks for fewer requests", retry_after=http_post.retry_after_seconds(reply.retry_after, now)
-        )
-    if _is_service_failure(reply, _errors(envelope)):
-        raise http_post.server_error(reply, SERVICE, now) or errors.UpstreamFault(
-            f"{SERVICE} failed: {shortened(messages[0])}"
-        )
-    if messages:
-        raise _refusal(shortened("; ".join(dict.fromkeys(messages))), _errors(envelope))
-    if fault := http_post.server_error(
-        reply, SERVICE, now, may_be_billed=True
-    ):  # sent by a proxy in front of the service
-        raise fault
-    # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
-    billed = not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
-    raise http_post.wrong_service(
-        reply, SERVICE, "GraphQL", "upstream.graphql_url", may_be_billed=billed
-    ) or errors.UpstreamUnreadable(
-        f"{SERVICE} sent something that is not its answer (HTTP {reply.status}, {counted(len(reply.body), 'byte')})",
-        may_be_billed=billed,
-    )
+def _token_refusal(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], *, has_data: bool) -> str:
+    for each in reported:
+        # A scope that lacks at a nested path is about that field only, such as one that the plan does not include.
+        lacks_scope = _code(each) == OUT_OF_SCOPE and not has_data and len(_path(each)) <= 1
+        if lacks_scope or _code(each) in TOKEN_CODES:
+            return _code(each)
+    return "HTTP 401" if reply.status == 401 else ""
 
 
-_error_decoder = msgspec.json.Decoder(ErrorEnvelope)
-
-
-def _errors(envelope: GraphQLEnvelope[Any] | None) -> Sequence[model.GraphQLError]:
-    return (envelope.errors if envelope else None) or ()
-
-
-def _is_out_of_scope(error: model.GraphQLError) -> bool:
-    is_nested = isinstance(error.path, list) and len(error.path) > 1
-    return (error.extensions or {}).get("code") == OUT_OF_SCOPE and not is_nested
-
-
-def _is_service_failure(reply: http_post.HttpResponse, graphql_errors: Sequence[model.GraphQLError]) -> bool:
-    """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
-    return bool(graphql_errors) and (
-        # A field that failed may leave no data, which is a 500, too (contract graphql.md §3.3).
-        (reply.status in FAILURE_STATUSES and not _failed_fields(graphql_errors))
-        or any((each.extensions or {}).get("code") in FAILURE_CODES for each in graphql_errors)
-        # All of them: one such error beside others says that a field failed, not the service.
-        or all(each.message.startswith(FAILURE_MESSAGE) for each in graphql_errors)
-    )
-
-
-def _refusal(message: str, graphql_errors: Sequence[model.GraphQLError]) -> errors.ServerError:
-    """Return the error of a refused operation. Fields that failed were executed, so it may be billed."""
-    if any((each.extensions or {}).get("code") == TOO_COMPLEX for each in graphql_errors):
-        return errors.OversizedOperation(message, may_be_billed=True)
-    may_be_billed = bool(_failed_fields(graphql_errors))
-    return errors.QueryRefused(message, may_be_billed=may_be_billed, reported=tuple(graphql_errors))
-
-
-def _failed_fields(graphql_errors: Sequence[model.GraphQLError]) -> set[str]:
-    """Return the names of the fields of parts that the errors are about."""
-    paths = [each.path for each in graphql_errors if isinstance(each.path, list)]
-    return {step for path in paths for step in path[1:] if isinstance(step, str)} - LISTS_OF_PARTS
-
-
-def _check_part_limit(messages: list[str], now: float) -> None:
-    for message in messages:
-        if not message.startswith(PART_LIMIT):
-            continue
+def _check_part_limit(reported: Sequence[GraphQLError], now: float) -> None:
+    for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
         limit = part_limit(message)
         # A plan without parts gets none with the next month either, so no date is promised.
         wait = None if limit == 0 else errors.seconds_to_next_month(now)
         error = errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}" if limit == 0 else message), retry_after=wait)
         error.part_limit = limit
         raise error
+
+
+def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
+    """Return the error of a response without data."""
+    if reply.status == 429:
+        return errors.TooManyRequests(f"{SERVICE} asks for fewer requests", retry_after=reply.retry_after(now))
+    if reported and _is_service_failure(reply, reported):
+        failed = errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
+        return http_post.server_error(reply, SERVICE, now) or failed
+    if reported:
+        message = shortened("; ".join(dict.fromkeys(each.message for each in reported)))
+        if any(_code(each) == TOO_COMPLEX for each in reported):
+            return errors.OversizedOperation(message, may_be_billed=True)
+        # Fields that failed were executed.
+        return errors.QueryRefused(message, may_be_billed=bool(_failed_fields(reported)), reported=tuple(reported))
+    # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
+    billed = not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
+    return http_post.server_error(reply, SERVICE, now, may_be_billed=billed) or http_post.unreadable(
+        reply, SERVICE, "GraphQL", "upstream.graphql_url", may_be_billed=billed
+    )
+
+
+def _is_service_failure(reply: http_post.HttpResponse, reported: Sequence[GraphQLError]) -> bool:
+    """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
+    return (
+        # A field that failed may leave no data, which is a 500, too (contract graphql.md §3.3).
+        (reply.status in FAILURE_STATUSES and not _failed_fields(reported))
+        or any(_code(each) in FAILURE_CODES for each in reported)
+        # All of them: one such error beside others says that a field failed, not the service.
+        or all(each.message.startswith(FAILURE_MESSAGE) for each in reported)
+    )
+
+
+def _failed_fields(reported: Sequence[GraphQLError]) -> set[str]:
+    """Return the names of the fields of parts that the errors are about."""
+    return {step for each in reported for step in _path(each)[1:] if isinstance(step, str)} - LISTS_OF_PARTS
+
+
+def _code(error: GraphQLError) -> str:
+    code = (error.extensions or {}).get("code")
+    return code if isinstance(code, str) else ""
+
+
+def _path(error: GraphQLError) -> list[str | int]:
+    """Return the path of an error, empty if it has none; documented examples have a text."""
+    return error.path if isinstance(error.path, list) else []

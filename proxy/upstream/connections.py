@@ -21,25 +21,24 @@ from aiohttp.client_reqrep import ConnectionKey
 import proxy
 from proxy import config
 
-BYTE_SHARE = 2 / 3  # of the whole time, until the first byte, and between two
+RESPONSE_SHARE = 0.9  # of the time of a client's request; the rest is left to say that there was no response
 
 
 def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     """Open a client session, which the caller closes. No cookies, and nothing from the environment but OpenSSL's own
     SSL_CERT_FILE: authorities that are trusted beside the system's."""
-    connections_to, seconds = upstream.connections_to, upstream.total_seconds
+    is_tls = any(url.startswith("https:") for url in (upstream.graphql_url, upstream.token_url))
     return aiohttp.ClientSession(
         connector=AttemptConnector(
             config.CONNECT_SECONDS,
             limit=config.UPSTREAM_CONNECTIONS,
-            ssl=_tls_context(upstream),
-            resolver=_Resolver(connections_to) if connections_to else None,
+            # With the authorities that are trusted now: aiohttp's own context knows those of its import.
+            ssl=ssl.create_default_context() if is_tls else True,
+            resolver=_Resolver(upstream.connections_to) if upstream.connect_to else None,
         ),
         # A cookie of one application would be sent with the requests of another.
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(
-            total=seconds, sock_connect=config.CONNECT_SECONDS, sock_read=seconds * BYTE_SHARE
-        ),
+        timeout=aiohttp.ClientTimeout(total=upstream.total_seconds * RESPONSE_SHARE),
         headers={"User-Agent": f"v3bridge/{proxy.__version__}"},
         proxy=None if upstream.proxy is None else upstream.proxy.reveal(),
     )
@@ -57,12 +56,6 @@ class _Resolver(aiohttp.ThreadedResolver):
     ) -> list[ResolveResult]:
         found = await super().resolve(*self._connections_to.get((host, port), (host, port)), family)
         return [ResolveResult({**each, "hostname": host}) for each in found]
-
-
-def _tls_context(upstream: config.UpstreamSettings) -> ssl.SSLContext | bool:
-    """Return the TLS context, with the authorities that are trusted now: aiohttp's own knows those of its import."""
-    is_tls = any(url.startswith("https:") for url in (upstream.graphql_url, upstream.token_url))
-    return ssl.create_default_context() if is_tls else True
 
 
 class Attempt:

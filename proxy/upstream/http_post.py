@@ -12,207 +12,157 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import aiohttp
+import msgspec
 
-from proxy import errors
+from proxy import config, errors
 from proxy.kit.wording import counted
 from proxy.upstream.connections import ATTEMPT, Attempt, AttemptConnector
 
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
-DEFAULT_MAX_BYTES = 1_048_576  # of a response that is neither a list nor parts
 LONGEST = 33_554_432  # bytes of a response with parts, decompressed
 RETRY_AFTER_MAX = 86_400  # seconds of a Retry-After that are passed on; no client waits for longer
 WRONG_ADDRESS_STATUSES = {404, 405}
-FAIR_SHARE = 0.5  # of the shorter time limit; a timeout after less than that is not the service's fault
-
+FAIR_SHARE = 0.5  # of the session's time limit; a timeout after less than that is not the service's fault
 
 # application/json only: Hot Chocolate chooses statuses and content type by Accept (contract graphql.md §3.3).
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 
-
-class HttpRequest(NamedTuple):
-    """Request to POST. `service` is the name of the upstream in error messages.
-
-    `billed`: a response costs parts, so an error says whether it may have been billed. `seconds`: time limit, where it
-    is less than the session's. `max_bytes`: of the response body, decompressed.
-    """
-
-    url: str
-    service: str
-    body: bytes
-    headers: Mapping[str, str]
-    billed: bool
-    seconds: float | None = None
-    max_bytes: int = DEFAULT_MAX_BYTES
-
-
-class HttpResponse(NamedTuple):
-    """Status, whole body, and headers, of which Retry-After is unparsed."""
-
-    status: int
-    body: bytes
-    retry_after: str | None = None
-    headers: Mapping[str, str] = MappingProxyType({})
-
-
-class _TooLargeError(Exception):
-    """The response has more bytes than allowed."""
-
+# Exceptions of decoding a body. RecursionError: thousands of opening brackets, whatever sent them.
+UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
 
-async def post(session: aiohttp.ClientSession, request: HttpRequest) -> HttpResponse:
-    """Send `request` and return the response, whatever its status.
+class Service(NamedTuple):
+    """Where to POST. `name` is the service's in error messages; `max_bytes` bounds its responses, decompressed;
+    `bills`: a response costs parts, so that an error says whether it may have been billed."""
+
+    name: str
+    url: str
+    max_bytes: int
+    bills: bool
+
+
+class HttpResponse(NamedTuple):
+    """Status, whole body, and headers."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str] = MappingProxyType({})
+
+    def retry_after(self, now: float) -> int | None:
+        """Return the Retry-After (RFC 9110 §10.2.3), a number or a date: whole seconds from `now`, at most a day; None
+        if there is none, or an invalid one."""
+        text = self.headers.get("Retry-After", "").strip()
+        if text.isascii() and text.isdigit():
+            # Ten digits are more than the maximum; int() of a long text would take quadratic time.
+            return min(int(text[:10]), RETRY_AFTER_MAX)
+        try:
+            return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_AFTER_MAX)
+        except (ValueError, OverflowError):
+            return None
+
+
+async def post(
+    session: aiohttp.ClientSession, service: Service, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
+) -> HttpResponse:
+    """Send a request and return the response, whatever its status, within `seconds` and the session's time limit.
 
     Raises UpstreamUnreachable, UpstreamUnreadable and OversizedOperation.
     """
     now = asyncio.get_running_loop().time
-    started = now()
-    attempt = Attempt(started)
-    total = session.timeout.total if request.seconds is None else request.seconds
-    try:
-        return await _post(session, request, attempt, total)
-    except _CONNECTION_LOST as lost:
-        # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
-        if not attempt.reused or now() - started > IDLE_CLOSE_SECONDS:
-            raise _connection_lost(request, attempt) from lost
-    if isinstance(session.connector, AttemptConnector):
-        session.connector.close_idle()  # the server has probably closed the others, too
-    attempt = Attempt(now())
-    try:
+    started, limit = now(), session.timeout.total or math.inf
+    is_repeated = False
+    while True:
+        attempt = Attempt(now())
+        # aiohttp gives its connector no argument for it: the connector reads this context variable.
+        ATTEMPT.set(attempt)
         # Above 0, which aiohttp takes for no limit.
-        return await _post(session, request, attempt, None if total is None else max(0.001, total - (now() - started)))
-    except _CONNECTION_LOST as lost:
-        raise _connection_lost(request, attempt) from lost
+        total = max(0.001, started + min(seconds, limit) - attempt.since)
+        timeout = aiohttp.ClientTimeout(total=total)
+        try:
+            async with session.post(
+                service.url, data=body, headers=headers, allow_redirects=False, timeout=timeout
+            ) as response:
+                attempt.answered = True
+                content = await _read_bounded(response, service.max_bytes)
+                if content is not None:
+                    return HttpResponse(response.status, content, response.headers)
+        except (aiohttp.ClientError, OSError) as error:
+            # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
+            is_stale = attempt.reused and not attempt.answered and now() - started <= IDLE_CLOSE_SECONDS
+            if is_repeated or not is_stale or not isinstance(error, _CONNECTION_LOST):
+                raise _error(error, service, attempt, limit) from error
+            is_repeated = True
+            if isinstance(session.connector, AttemptConnector):
+                session.connector.close_idle()  # the server has probably closed the others, too
+        else:
+            message = f"{service.name} sent an answer of more than {service.max_bytes} bytes"
+            raise errors.OversizedOperation(message, may_be_billed=service.bills)
 
 
-async def _post(
-    session: aiohttp.ClientSession, request: HttpRequest, attempt: Attempt, total: float | None
-) -> HttpResponse:
-    """Send once, within `total` seconds. Raises one of _CONNECTION_LOST before any byte of a response."""
-    # aiohttp gives its connector no argument for it: the connector reads this context variable.
-    ATTEMPT.set(attempt)
-    limits = session.timeout
-    timeout = aiohttp.ClientTimeout(total=total, sock_connect=limits.sock_connect, sock_read=limits.sock_read)
-    try:
-        async with session.post(
-            request.url, data=request.body, headers=request.headers, allow_redirects=False, timeout=timeout
-        ) as response:
-            attempt.answered, headers = True, response.headers
-            body = await _read_bounded(response.content, request.max_bytes, headers.get("Content-Length"))
-            return HttpResponse(response.status, body, headers.get("Retry-After"), headers)
-    except _TooLargeError as error:
-        message = f"{request.service} sent an answer of more than {request.max_bytes} bytes"
-        # The frames of the traceback would keep the connection and its buffer alive for as long as the error.
-        without_frames = error.with_traceback(None)
-        raise errors.OversizedOperation(message, may_be_billed=request.billed) from without_frames
-    except TimeoutError as error:
-        raise _late(error, request, attempt, limits) from error
-    except (aiohttp.ClientConnectorError, aiohttp.ClientHttpProxyError) as error:
-        raise errors.UpstreamUnreachable(f"{request.service} {_connect_error(error)}") from error
-    except (aiohttp.ClientError, OSError) as error:
-        if not attempt.answered and isinstance(error, _CONNECTION_LOST):
-            raise
-        raise _unreadable(request, attempt) from error
-
-
-async def _read_bounded(content: aiohttp.StreamReader, max_bytes: int, content_length: str | None) -> bytes:
-    """Read a whole body of at most `max_bytes` bytes, decompressed. Raises _TooLargeError.
+async def _read_bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
+    """Read a whole body, decompressed; None if it has more than so many bytes.
 
     Without the bound the upstream would decide how much memory a response takes. aiohttp bounds the decompressed size
     of one piece.
     """
-    if content_length is not None and content_length.isdigit() and int(content_length) > max_bytes:
-        raise _TooLargeError
-    pieces = [await content.readany()]
-    size = len(pieces[0])
+    length, size = response.headers.get("Content-Length", ""), 0
+    if length.isdigit() and int(length) > max_bytes:
+        return None
+    pieces: list[bytes] = []
     try:
-        while size <= max_bytes and (piece := await content.readany()):
+        while size <= max_bytes:
+            piece = await response.content.readany()
+            if not piece:
+                return b"".join(pieces)
             pieces.append(piece)
             size += len(piece)
-            del piece
-        if size > max_bytes:
-            raise _TooLargeError  # noqa: TRY301 - below, the pieces are released
-    except BaseException:
-        pieces.clear()  # the traceback references this frame, and with it the pieces, until garbage collection
-        raise
-    return b"".join(pieces)
+        return None
+    finally:
+        pieces.clear()  # the traceback of an error references this frame, and with it the pieces
 
 
-def _late(
-    error: TimeoutError, request: HttpRequest, attempt: Attempt, limits: aiohttp.ClientTimeout
-) -> errors.UpstreamUnreachable:
-    """Return the error of a time limit that was exceeded: DeadlineExceeded where the service had no time to respond,
-    because the caller came with little time left, or waited for a free connection of the pool."""
-    kind = errors.UpstreamUnreachable
+def _error(
+    error: aiohttp.ClientError | OSError, service: Service, attempt: Attempt, limit: float
+) -> errors.ServerError:
+    """Convert an exception, without the addresses in aiohttp's messages."""
+    kind: type[errors.ServerError] = errors.UpstreamUnreachable
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        exceeded = f"no connection within {limits.sock_connect:g} s"
-    elif isinstance(error, aiohttp.SocketTimeoutError):
-        exceeded = f"no {'further' if attempt.answered else 'first'} byte within {limits.sock_read:g} s"
-    else:
-        exceeded = f"not whole within {limits.total:g} s"
-        shortest = min(limits.total or math.inf, limits.sock_read or math.inf)
-        # aiohttp raises ServerTimeoutError for the connect and read timeouts, TimeoutError for the total.
-        is_fair = asyncio.get_running_loop().time() - attempt.since >= FAIR_SHARE * shortest
-        if not is_fair and not isinstance(error, aiohttp.ServerTimeoutError):
+        text = f"did not answer in time: no connection within {config.CONNECT_SECONDS:g} s"
+    elif isinstance(error, TimeoutError):
+        text = f"did not answer in time: not whole within {limit:g} s"
+        # The service had no time to respond where the caller came with little of it, or waited for a free connection.
+        if asyncio.get_running_loop().time() - attempt.since < FAIR_SHARE * limit:
             kind = errors.DeadlineExceeded
-    message = f"{request.service} did not answer in time: {exceeded}"
-    return kind(message, may_be_billed=request.billed and attempt.sent)
+    elif isinstance(error, aiohttp.ClientConnectorCertificateError):
+        text = "shows a certificate that is not trusted"
+    elif isinstance(error, aiohttp.ClientHttpProxyError):
+        text = f"cannot be reached: the proxy on the way says HTTP {error.status}"
+    elif isinstance(error, aiohttp.ClientProxyConnectionError):
+        text = "cannot be reached: there is no connection to the proxy on the way"
+    elif isinstance(error, aiohttp.ClientConnectorError) or not attempt.sent:
+        text = "cannot be reached"
+    elif isinstance(error, _CONNECTION_LOST) and not attempt.answered:
+        text = "closed the connection without a response"
+    else:
+        kind = errors.UpstreamUnreadable
+        text = f"sent {'an answer that is cut' if attempt.answered else 'something that is not HTTP'}"
+    return kind(f"{service.name} {text}", may_be_billed=service.bills and attempt.sent)
 
 
-def _unreadable(request: HttpRequest, attempt: Attempt) -> errors.ServerError:
-    if not attempt.sent:
-        return errors.UpstreamUnreachable(f"{request.service} cannot be reached")
-    content = "an answer that is cut" if attempt.answered else "something that is not HTTP"
-    return errors.UpstreamUnreadable(f"{request.service} sent {content}", may_be_billed=request.billed)
-
-
-def _connect_error(error: aiohttp.ClientConnectorError | aiohttp.ClientHttpProxyError) -> str:
-    """Return why no connection was made, without the addresses in aiohttp's messages."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return "shows a certificate that is not trusted"
-    if isinstance(error, aiohttp.ClientHttpProxyError):
-        return f"cannot be reached: the proxy on the way says HTTP {error.status}"
-    if isinstance(error, aiohttp.ClientProxyConnectionError):
-        return "cannot be reached: there is no connection to the proxy on the way"
-    return "cannot be reached"
-
-
-def _connection_lost(request: HttpRequest, attempt: Attempt) -> errors.UpstreamUnreachable:
-    message = f"{request.service} closed the connection without a response"
-    return errors.UpstreamUnreachable(message, may_be_billed=request.billed and attempt.sent)
-
-
-def retry_after_seconds(retry_after: str | None, now: float) -> int | None:
-    """Parse Retry-After (RFC 9110 §10.2.3), a number or a date: whole seconds from `now`, at most a day; None if
-    invalid."""
-    if retry_after is None:
-        return None
-    text = retry_after.strip()
-    if text.isascii() and text.isdigit():
-        # Ten digits are more than the maximum; int() of a long text would take quadratic time.
-        return min(int(text[:10]), RETRY_AFTER_MAX)
-    try:
-        return min(max(0, math.ceil(parsedate_to_datetime(text).timestamp() - now)), RETRY_AFTER_MAX)
-    except (ValueError, OverflowError):
-        return None
-
-
-def wrong_service(
+def unreadable(
     reply: HttpResponse, service: str, expected: str, setting: str, *, may_be_billed: bool = False
-) -> errors.UpstreamUnreadable | None:
-    """Error for an HTML page, a redirect or a missing path: `setting` holds a wrong address. None for any other
-    response. The message holds nothing of the body, and no address."""
-    page = reply.body.lstrip()[:1] == b"<"
-    if not page and reply.status not in WRONG_ADDRESS_STATUSES and not 300 <= reply.status < 400:
-        return None
-    content = "HTML" if page else "a redirect" if reply.status < 400 else counted(len(reply.body), "byte")
-    message = (
-        f"{service} answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
-    )
-    error = errors.UpstreamUnreadable(message, may_be_billed=may_be_billed)
-    error.sign = "page" if page else "wrong address"
-    return error
+) -> errors.UpstreamUnreadable:
+    """Error for a response that is something else than expected. After an HTML page, a redirect or a missing path it
+    names the setting that has a wrong address. The message holds nothing of the body, and no address."""
+    is_page, size = reply.body.lstrip().startswith(b"<"), counted(len(reply.body), "byte")
+    if is_page or reply.status in WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400:
+        content = "HTML" if is_page else "a redirect" if reply.status < 400 else size
+        text = f"answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
+    else:
+        text = f"sent an unusable response (HTTP {reply.status}, {size})"
+    return errors.UpstreamUnreadable(f"{service} {text}", may_be_billed=may_be_billed)
 
 
 def server_error(
@@ -227,4 +177,4 @@ def server_error(
     message = f"{service} answered with HTTP {reply.status}"
     if reply.status != 503:
         return errors.UpstreamFault(message, may_be_billed=may_be_billed)
-    return errors.UpstreamFault(message, status=503, retry_after=retry_after_seconds(reply.retry_after, now))
+    return errors.UpstreamFault(message, status=503, retry_after=reply.retry_after(now))

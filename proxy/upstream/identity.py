@@ -21,7 +21,7 @@ SERVICE = "the identity service"
 RETRY_AFTER_DEFAULT = 60  # seconds, for a 429 without Retry-After
 RESPONSE_BYTES = 65_536  # limit of a token response
 
-_HEADERS = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
+FORM = {"Content-Type": "application/x-www-form-urlencoded", "Accept": "application/json"}
 # The scope of supply data, and where an application gets it (contract graphql.md §4.1, §8).
 SCOPE = "supply.domain"
 SCOPE_ADVICE = (
@@ -38,10 +38,6 @@ class Credentials:
     name: str
     client_id: str | None
     client_secret: config.Secret | None
-
-    def __hash__(self) -> int:
-        """Hash of the name only: cheap, because every request looks its token up."""
-        return hash(self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +58,10 @@ class _ErrorResponse(msgspec.Struct, frozen=True):
 
 
 async def request_token(
-    session: aiohttp.ClientSession,
-    token_url: str,
-    credentials: Credentials,
-    seconds: float | None = None,
+    session: aiohttp.ClientSession, token_url: str, credentials: Credentials, seconds: float
 ) -> http_post.HttpResponse:
-    """Send one token request, which may take so many seconds.
-
-    Raises UpstreamUnreachable, UpstreamUnreadable or CredentialsRefused.
-    """
+    """Send one token request, which may take so many seconds. Raises UpstreamUnreachable, UpstreamUnreadable or
+    CredentialsRefused."""
     if not credentials.client_id or not credentials.client_secret:
         raise errors.CredentialsRefused(f"application {credentials.name} has no client id and secret")
     form = {
@@ -79,9 +70,8 @@ async def request_token(
         "client_secret": credentials.client_secret.reveal(),
         "scope": SCOPE,
     }
-    body = urlencode(form).encode()
-    request = http_post.HttpRequest(token_url, SERVICE, body, _HEADERS, False, seconds, RESPONSE_BYTES)
-    return await http_post.post(session, request)
+    service = http_post.Service(SERVICE, token_url, RESPONSE_BYTES, bills=False)
+    return await http_post.post(session, service, urlencode(form).encode(), FORM, seconds)
 
 
 def parse(reply: http_post.HttpResponse, application: str, now: float) -> AccessToken:
@@ -91,60 +81,43 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
     error = oauth_error(reply.body)
     # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
     if reply.status == 429 or error == "slow_down":
-        wait = http_post.retry_after_seconds(reply.retry_after, now)
-        raise errors.TokenLimit(
-            f"{SERVICE} asks application {application} to wait",
-            retry_after=RETRY_AFTER_DEFAULT if wait is None else max(1, wait),
-        )
+        wait = reply.retry_after(now)
+        seconds = RETRY_AFTER_DEFAULT if wait is None else max(1, wait)
+        raise errors.TokenLimit(f"{SERVICE} asks application {application} to wait", retry_after=seconds)
     if fault := http_post.server_error(reply, SERVICE, now):
         raise fault
     if error in _SERVER_ERRORS:
         raise errors.UpstreamFault(f"{SERVICE} answered with {error}")
     if error or reply.status == 401:
         advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
-        refused = errors.CredentialsRefused(
-            f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}"
-        )
-        refused.code = error
-        raise refused
-    raise http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url") or errors.UpstreamUnreadable(
-        f"{SERVICE} sent something that is not its answer (HTTP {reply.status})"
-    )
+        raise errors.CredentialsRefused(f"{SERVICE} refuses application {application}: {error or 'HTTP 401'}{advice}")
+    raise http_post.unreadable(reply, SERVICE, "a token", "upstream.token_url")
 
 
 def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
-    body = reply.body
-    if not body.strip():
-        raise errors.UpstreamUnreadable(f"{SERVICE} sent an empty answer instead of a token")
-    if error := http_post.wrong_service(reply, SERVICE, "a token", "upstream.token_url"):
-        raise error
     try:
         # Not strict: some servers send expires_in as text.
-        response = msgspec.json.decode(body, type=_TokenResponse, strict=False)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        raise errors.UpstreamUnreadable(f"{SERVICE} sent something that is not a token") from None
+        response = msgspec.json.decode(reply.body, type=_TokenResponse, strict=False)
+    except http_post.UNDECODABLE:
+        raise http_post.unreadable(reply, SERVICE, "a token", "upstream.token_url") from None
+    expires = expiry(response.access_token, response.expires_in, now)
     # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", response.access_token):
-        raise _unusable("a token that cannot be put into a header")
-    expires = expiry(response.access_token, response.expires_in, now)
-    if expires is None:
-        raise _unusable("a token without saying how long it lives")
-    if expires <= now:
-        raise _unusable("a token that has already expired; is the clock of this machine right?")
-    return AccessToken(response.access_token, expires)
-
-
-def _unusable(sent: str) -> errors.UpstreamUnreadable:
-    error = errors.UpstreamUnreadable(f"{SERVICE} sent {sent}")
-    error.sign = "unusable token"
-    return error
+        mistake = "that cannot be put into a header"
+    elif expires is None:
+        mistake = "without saying how long it lives"
+    elif expires <= now:
+        mistake = "that has already expired; is the clock of this machine right?"
+    else:
+        return AccessToken(response.access_token, expires)
+    raise errors.UpstreamUnreadable(f"{SERVICE} sent a token {mistake}")
 
 
 def oauth_error(body: bytes) -> str:
     """Return the `error` code of a response (RFC 6749 §5.2), "" if there is none; other text is not passed on."""
     try:
         error = msgspec.json.decode(body, type=_ErrorResponse).error
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except http_post.UNDECODABLE:
         return ""
     return error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
 

@@ -2,7 +2,6 @@
 
 import math
 import random
-from typing import Final
 
 import structlog
 
@@ -14,23 +13,17 @@ from proxy.upstream.classify import SERVICE
 
 FAILURES = 10  # in a row, after which nothing is sent
 COOLDOWN_SECONDS = 5.0  # until one request tries again
-CLOSED: Final = 0
-HALF_OPEN: Final = 1
-OPEN: Final = 2
+STATES = CLOSED, HALF_OPEN, OPEN = "closed", "half-open", "open"
 NAME = "graphql"  # of the service, in log and metrics
-STATES = {CLOSED: "closed", HALF_OPEN: "half-open", OPEN: "open"}
 
 log = structlog.get_logger()
 
 
 def is_retryable(error: errors.BridgeError) -> bool:
     """Return whether the request can be sent again: it was not sent, or was refused before anything was billed."""
-    # Both end later than a client waits.
-    if isinstance(error, errors.CircuitBreakerOpen) or (isinstance(error, errors.ServerError) and error.backing_off):
-        return False
-    if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault):
-        return not error.may_be_billed
-    return isinstance(error, errors.TooManyRequests | errors.TokenLimit)
+    if isinstance(error, errors.UpstreamUnreachable | errors.UpstreamFault | errors.TokenLimit):
+        return not (error.may_be_billed or error.backing_off)
+    return isinstance(error, errors.TooManyRequests)
 
 
 class CircuitBreaker:
@@ -92,6 +85,6 @@ class CircuitBreaker:
         self._open_until = self._clock.monotonic() + seconds
         return seconds
 
-    def _set_state(self, state: int) -> None:
+    def _set_state(self, state: str) -> None:
         self.state = state
-        self._shown.set(state)
+        self._shown.set(STATES.index(state))

@@ -1,10 +1,9 @@
-"""What processes share in the store for access tokens: the tokens, the lease of who requests one, the back-off after a
-failure, the windows in which the identity service counts requests (contract graphql.md §4.1)."""
+"""What processes share in the store for the access token of an application: the token, the lease of who requests one,
+the back-off after a failure, the windows in which the identity service counts requests (contract graphql.md §4.1)."""
 
 import hashlib
 import json
 import math
-from dataclasses import dataclass
 
 import msgspec
 
@@ -20,6 +19,7 @@ RATE_LIMITS = (  # of the identity service, per client id
     Window(40_000, 7 * 86_400.0),
 )
 LEASE_SECONDS = 15.0  # after which another process requests a token: the one before has died
+REFUSED_SECONDS = 30.0  # of back-off after refused credentials
 FAILURE_SECONDS_MAX = 15.0  # after other failures, doubling from 1 s; at this rate no window is ever filled
 RETRY_AFTER_MAX = 900.0  # seconds of a Retry-After that are waited for
 
@@ -43,70 +43,70 @@ class Backoff(msgspec.Struct, frozen=True):
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class StoredTokens:
-    """Tokens in the store, and what belongs to their requests. Each raises StoreUnavailable.
+class StoredToken:
+    """Token of an application in the store, and what belongs to its requests. Each raises StoreUnavailable.
 
-    Keys are made of digests: they reveal nothing, and a changed secret never finds an old token. That of the
-    windows does not depend on the secret, because the identity service counts requests by client id.
+    Keys are made of digests: they reveal nothing, and a changed secret never finds an old token. That of the windows is
+    made of the client id alone, because the limits belong to it.
     """
 
-    store: Store
-    token_url: str
-    clock: Clock
+    def __init__(self, store: Store, token_url: str, credentials: Credentials, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        secret = credentials.client_secret.reveal() if credentials.client_secret else None
+        digest = _digest(token_url, credentials.client_id, secret)
+        self._token, self._lease, self._backoff = f"token {digest}", f"token lease {digest}", f"token back-off {digest}"
+        self._window = f"token requests {_digest(token_url, credentials.client_id)}"
 
-    async def token(self, credentials: Credentials) -> AccessToken | None:
-        """Return the token of an application; None if there is none, or it has expired."""
-        text = await self.store.value(self._key("token", credentials))
-        token = None if text is None else msgspec.json.decode(text, type=AccessToken)
-        return None if token is None or token.expires <= self.clock.now() else token
+    async def read(self) -> tuple[AccessToken | None, Backoff | None]:
+        """Return the token, None if there is none, or it has expired; and the back-off that was begun last."""
+        token_text, backoff_text = await self._store.values([self._token, self._backoff])
+        token = None if token_text is None else msgspec.json.decode(token_text, type=AccessToken)
+        backoff = None if backoff_text is None else msgspec.json.decode(backoff_text, type=Backoff)
+        return None if token is None or token.expires <= self._clock.now() else token, backoff
 
-    async def keep(self, credentials: Credentials, token: AccessToken) -> None:
+    async def keep(self, token: AccessToken) -> None:
         """Store a token until it expires, and end the back-off."""
-        seconds = token.expires - self.clock.now()
-        await self.store.put_value(self._key("token", credentials), msgspec.json.encode(token).decode(), seconds)
-        await self.store.drop_value(self._key("token back-off", credentials))
+        seconds = token.expires - self._clock.now()
+        await self._store.put_value(self._token, msgspec.json.encode(token).decode(), seconds)
+        await self._store.drop_value(self._backoff)
 
-    async def drop(self, credentials: Credentials, token: str) -> None:
-        """Delete a token; a newer one stays."""
-        key = self._key("token", credentials)
-        text = await self.store.value(key)
-        if text is not None and msgspec.json.decode(text, type=AccessToken).token == token:
-            await self.store.drop_value(key, text)
+    async def drop(self, token: str | None = None) -> None:
+        """Delete the token; with `token` only if it is that one."""
+        text = await self._store.value(self._token)
+        if text is not None and token in (None, msgspec.json.decode(text, type=AccessToken).token):
+            await self._store.drop_value(self._token, text)
 
-    async def take(self, credentials: Credentials) -> float:
+    async def take(self) -> float:
         """Count a token request in all windows and return 0.0; or count none and return the seconds until one is
         allowed."""
-        return await self.store.take(self._window(credentials), RATE_LIMITS)
+        return await self._store.take(self._window, RATE_LIMITS)
 
-    async def arrived(self, credentials: Credentials) -> None:
+    async def arrived(self) -> None:
         """Count the token request from its response on: the identity service counts it from when it arrives."""
-        await self.store.take_again(self._window(credentials), RATE_LIMITS)
+        await self._store.take_again(self._window, RATE_LIMITS)
 
-    def _window(self, credentials: Credentials) -> str:
-        return f"token requests {_digest(self.token_url, credentials.client_id)}"
-
-    async def lease(self, credentials: Credentials, owner: str) -> bool:
+    async def lease(self, owner: str) -> bool:
         """Take the token lease; return False if another process has it."""
-        return await self.store.put_value(self._key("token lease", credentials), owner, LEASE_SECONDS, absent=True)
+        return await self._store.put_value(self._lease, owner, LEASE_SECONDS, absent=True)
 
-    async def release(self, credentials: Credentials, owner: str) -> None:
-        await self.store.drop_value(self._key("token lease", credentials), owner)
+    async def release(self, owner: str) -> None:
+        await self._store.drop_value(self._lease, owner)
 
-    async def backoff(self, credentials: Credentials) -> Backoff | None:
-        """Return the back-off that was begun last."""
-        text = await self.store.value(self._key("token back-off", credentials))
-        return None if text is None else msgspec.json.decode(text, type=Backoff)
-
-    async def back_off(self, credentials: Credentials, backoff: Backoff) -> None:
-        text = msgspec.json.encode(backoff).decode()
+    async def back_off(self, error: errors.ServerError) -> Backoff:
+        """Begin a back-off after a failure, the longer the more there were in a row."""
+        before = (await self.read())[1]
+        failures = before.failures + 1 if before else 1
+        if isinstance(error, errors.CredentialsRefused):
+            seconds = REFUSED_SECONDS
+        elif error.retry_after is not None:
+            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
+        else:
+            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
+        backoff = Backoff(type(error).__name__, error.message, error.status, self._clock.now() + seconds, failures)
         # Beyond its end, so that the next failure counts as one more in a row.
-        seconds = backoff.until - self.clock.now() + FAILURE_SECONDS_MAX
-        await self.store.put_value(self._key("token back-off", credentials), text, seconds)
-
-    def _key(self, kind: str, credentials: Credentials) -> str:
-        secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        return f"{kind} {_digest(self.token_url, credentials.client_id, secret)}"
+        text = msgspec.json.encode(backoff).decode()
+        await self._store.put_value(self._backoff, text, seconds + FAILURE_SECONDS_MAX)
+        return backoff
 
 
 def _digest(*parts: str | None) -> str:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import math
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import aiohttp
@@ -21,13 +21,12 @@ from proxy.metrics import Metrics
 from proxy.store.store import Store
 from proxy.upstream import identity
 from proxy.upstream.identity import AccessToken, Credentials
-from proxy.upstream.stored_tokens import FAILURE_SECONDS_MAX, RETRY_AFTER_MAX, Backoff, StoredTokens
+from proxy.upstream.stored_tokens import REFUSED_SECONDS, RETRY_AFTER_MAX, StoredToken
 
 RENEWAL_SECONDS = 300.0  # before expiry that a token is renewed, as the vendor's client does; plus jitter
 RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
 REQUEST_SECONDS = 12.0  # that a token request may take
 POLL_SECONDS = 0.05  # between two looks for the result of another process; plus jitter
-REFUSED_SECONDS = 30.0  # of back-off after refused credentials
 
 log = structlog.get_logger()
 
@@ -38,6 +37,8 @@ class _Known:
     1970), the last one that upstream has accepted and the one that it has refused, and why credentials or a new token
     were refused."""
 
+    credentials: Credentials
+    stored: StoredToken
     token: AccessToken | None = None
     received: float = 0.0
     renew_at: float = 0.0
@@ -47,12 +48,13 @@ class _Known:
 
 
 class Tokens:
-    """Access tokens of all applications, from the identity service at `token_url`. `sleep` is replaced in tests."""
+    """Access tokens of applications, from the identity service at `token_url`. `sleep` is replaced in tests."""
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         token_url: str,
+        owners: Iterable[Credentials],
         *,
         store: Store,
         clock: Clock,
@@ -60,30 +62,25 @@ class Tokens:
         metrics: Metrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._session = session
-        self._token_url = token_url
-        self._stored = StoredTokens(store, token_url, clock)
-        self._clock = clock
-        self._rng = rng
-        self._metrics = metrics
-        self._sleep = sleep
+        self._session, self._token_url = session, token_url
+        self._clock, self._rng, self._metrics, self._sleep = clock, rng, metrics, sleep
         self._owner = f"{rng.getrandbits(64):016x}"
-        self._known: dict[Credentials, _Known] = {}  # one for each configured application
-        self._flights: SingleFlight[Credentials, AccessToken] = SingleFlight("token")
+        self._known = {each.name: _Known(each, StoredToken(store, token_url, each, clock)) for each in owners}
+        self._flights: SingleFlight[str, AccessToken] = SingleFlight("token")
 
     def age(self, credentials: Credentials) -> float | None:
         """Return the seconds since a token was received; None without one."""
-        known = self._of(credentials)
+        known = self._known[credentials.name]
         return None if known.token is None else max(0.0, self._clock.now() - known.received)
 
     def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
         """Return the error if the credentials or a new token were refused, and none has been accepted since."""
-        return self._of(credentials).refusal
+        return self._known[credentials.name].refusal
 
     async def stored(self, credentials: Credentials) -> tuple[float | None, str | None]:
         """Return until when the token is valid that all processes use, in seconds since 1970, and why the last request
         for one failed; None without a token, or a failure since the last one. Raises StoreUnavailable."""
-        token, backoff = await self._stored.token(credentials), await self._stored.backoff(credentials)
+        token, backoff = await self._known[credentials.name].stored.read()
         return token.expires if token else None, backoff.message if backoff else None
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
@@ -92,64 +89,55 @@ class Tokens:
         Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, UpstreamUnreadable, UpstreamFault or
         StoreUnavailable.
         """
-        known, now = self._of(credentials), self._clock.now()
+        known, now = self._known[credentials.name], self._clock.now()
         if known.token is not None and now < known.token.expires:
             if now >= known.renew_at:
-                self._flights.start(credentials, lambda: self._renew(credentials, known))
+                self._flights.start(credentials.name, lambda: self._renew(known))
             return known.token.token
         try:
-            return (await self._flights.run(credentials, lambda: self._renew(credentials, known), seconds)).token
+            return (await self._flights.run(credentials.name, lambda: self._renew(known), seconds)).token
         except TimeoutError as error:  # the request goes on for the next caller
             raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
 
-    async def invalidate(self, credentials: Credentials, token: str) -> None:
-        """Remove a token that the upstream refused, in this and all other processes. A newer one stays."""
-        known = self._of(credentials)
-        if known.token is not None and known.token.token == token:
-            known.token, known.unwanted = None, token
-            with contextlib.suppress(errors.StoreUnavailable):
-                await self._stored.drop(credentials, token)
+    def mark_accepted(self, credentials: Credentials, token: str) -> None:
+        """Record that the upstream accepted this token."""
+        known = self._known[credentials.name]
+        known.accepted, known.refusal = token, None
+
+    async def invalidate(
+        self, credentials: Credentials, token: str, refusal: errors.CredentialsRefused | None = None
+    ) -> None:
+        """Remove a token that the upstream refused, in this and all other processes. A newer one stays.
+
+        With `refusal`, the error of a new token that is refused, too, start a back-off. Not if the upstream accepted it
+        before: then it was revoked early, and the next one will be accepted.
+        """
+        known = self._known[credentials.name]
+        with contextlib.suppress(errors.StoreUnavailable):
+            if known.token is not None and known.token.token == token:
+                known.token, known.unwanted = None, token
+                await known.stored.drop(token)
+            if refusal is not None and known.accepted != token:
+                known.refusal = refusal
+                await known.stored.back_off(refusal)
 
     async def forget(self, credentials: Credentials) -> None:
         """Delete the token that is stored. Raises StoreUnavailable."""
-        if (token := await self._stored.token(credentials)) is not None:
-            await self._stored.drop(credentials, token.token)
-
-    def mark_accepted(self, credentials: Credentials, token: str) -> None:
-        """Record that the upstream accepted this token."""
-        known = self._of(credentials)
-        known.accepted, known.refusal = token, None
-
-    async def mark_refused(self, credentials: Credentials, token: str, error: errors.CredentialsRefused) -> None:
-        """Start a back-off, because the upstream refused a new token, too.
-
-        Not if it accepted this token before: then the token was revoked early, and the next one will be accepted.
-        """
-        known = self._of(credentials)
-        if known.accepted != token:
-            known.refusal = error
-            with contextlib.suppress(errors.StoreUnavailable):
-                await self._back_off(credentials, error)
+        await self._known[credentials.name].stored.drop()
 
     async def close(self) -> None:
         """Cancel the token requests in flight."""
         await self._flights.close()
 
-    def _of(self, credentials: Credentials) -> _Known:
-        known = self._known.get(credentials)
-        if known is None:
-            known = self._known[credentials] = _Known()
-        return known
-
-    async def _renew(self, credentials: Credentials, known: _Known) -> AccessToken:
+    async def _renew(self, known: _Known) -> AccessToken:
         """Get a token other than the one to be renewed or the one that was refused."""
         try:
-            token = await self._other_token(credentials, known.token.token if known.token else known.unwanted)
+            token = await self._other_token(known)
         except Exception as error:
             if isinstance(error, errors.CredentialsRefused):
                 known.refusal = error
             if not isinstance(error, errors.ServerError):
-                log.error("token request failed", application=credentials.name, exc_info=error)
+                log.error("token request failed", application=known.credentials.name, exc_info=error)
             # The token at hand is used meanwhile.
             wait = (error.retry_after if isinstance(error, errors.ServerError) else None) or 0
             known.renew_at = self._clock.now() + max(REFUSED_SECONDS, wait)
@@ -161,38 +149,39 @@ class Tokens:
         known.renew_at = token.expires - lead * (1 + self._rng.random())
         return token
 
-    async def _other_token(self, credentials: Credentials, unwanted: str | None) -> AccessToken:
+    async def _other_token(self, known: _Known) -> AccessToken:
         """Return the token that another process has stored, or request one; one process does, while the others wait
         for its token or failure."""
+        unwanted = known.token.token if known.token else known.unwanted
         while True:
-            is_owner = await self._stored.lease(credentials, self._owner)
+            is_owner = await known.stored.lease(self._owner)
             try:
-                token = await self._stored.token(credentials)
+                token, backoff = await known.stored.read()
                 if token is not None and token.token != unwanted:
                     return token
-                backoff, now = await self._stored.backoff(credentials), self._clock.now()
+                now = self._clock.now()
                 # Not where more time remains than any back-off takes: the clock was set back.
                 if backoff is not None and now < backoff.until <= now + RETRY_AFTER_MAX:
                     raise backoff.error(now)
                 if is_owner:
-                    return await self._request(credentials)
+                    return await self._request(known.credentials, known.stored)
             finally:
                 if is_owner:
                     with contextlib.suppress(errors.StoreUnavailable):
-                        await self._stored.release(credentials, self._owner)
+                        await known.stored.release(self._owner)
             await self._sleep(POLL_SECONDS * (1 + self._rng.random()))
 
-    async def _request(self, credentials: Credentials) -> AccessToken:
+    async def _request(self, credentials: Credentials, stored: StoredToken) -> AccessToken:
         """Request a token and store it for all processes, or a back-off after a failure."""
         outcome = "cancelled"
         try:
-            await self._wait_for_rate_limit(credentials)
+            await self._wait_for_rate_limit(credentials, stored)
             sent = self._clock.now()
             try:
                 reply = await identity.request_token(self._session, self._token_url, credentials, REQUEST_SECONDS)
             finally:
                 with contextlib.suppress(errors.StoreUnavailable):
-                    await self._stored.arrived(credentials)
+                    await stored.arrived()
             token = identity.parse(reply, credentials.name, sent)
             outcome = "ok"
         except errors.ServerError as error:
@@ -200,33 +189,19 @@ class Tokens:
             log.warning("token request failed", application=credentials.name, exc_info=error)
             if isinstance(error, errors.StoreUnavailable):
                 raise
-            backoff = await self._back_off(credentials, error)
+            backoff = await stored.back_off(error)
             raise backoff.error(self._clock.now(), is_first=backoff.failures == 1) from error
         finally:
             self._metrics.token_requests.labels(credentials.name, outcome).inc()
         log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - sent))
         with contextlib.suppress(errors.StoreUnavailable):
-            await self._stored.keep(credentials, token)
+            await stored.keep(token)
         return token
 
-    async def _back_off(self, credentials: Credentials, error: errors.ServerError) -> Backoff:
-        before = await self._stored.backoff(credentials)
-        failures = before.failures + 1 if before else 1
-        if isinstance(error, errors.CredentialsRefused):
-            seconds = REFUSED_SECONDS
-        elif error.retry_after is not None:
-            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
-        else:
-            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
-        until = self._clock.now() + seconds
-        backoff = Backoff(type(error).__name__, error.message, error.status, until, failures)
-        await self._stored.back_off(credentials, backoff)
-        return backoff
-
-    async def _wait_for_rate_limit(self, credentials: Credentials) -> None:
+    async def _wait_for_rate_limit(self, credentials: Credentials, stored: StoredToken) -> None:
         """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
         waited = 0.0
-        while wait := await self._stored.take(credentials):
+        while wait := await stored.take():
             waited += wait
             if waited > RATE_LIMIT_WAIT_MAX:
                 raise errors.TokenLimit(

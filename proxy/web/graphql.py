@@ -119,7 +119,7 @@ class GraphQLRoutes:
         authorization = request.headers.get(OWN_AUTHORIZATION)
         if not authorization:
             raise errors.BadRequest(NO_OWN_TOKEN)
-        passed = await self._gateway.pass_on(body, authorization)
+        passed = await self._gateway.sender.pass_on(body, authorization)
         shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
         return web.Response(body=passed.body, status=passed.status, headers=shown)
 

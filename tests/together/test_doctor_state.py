@@ -23,7 +23,7 @@ from proxy.store import open as opening
 from proxy.store.protocol import Account
 from proxy.store.store import Store
 from proxy.upstream import identity
-from proxy.upstream.stored_tokens import StoredTokens
+from proxy.upstream.stored_tokens import StoredToken
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -71,13 +71,10 @@ async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, **changes: Any
     return await inspected_upstream.inspect(folder, upstream, applications=chosen, **changes)
 
 
-def tokens(state: Store, sandbox: nexar_sandbox.Sandbox) -> StoredTokens:
-    return StoredTokens(state, sandbox.token_url, TIME)
-
-
-def credentials_of(sandbox: nexar_sandbox.Sandbox) -> identity.Credentials:
+def stored_token(state: Store, sandbox: nexar_sandbox.Sandbox) -> StoredToken:
     account = sandbox.default_application
-    return identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    credentials = identity.Credentials("demo", account.client_id, config.Secret(account.client_secret))
+    return StoredToken(state, sandbox.token_url, credentials, TIME)
 
 
 async def test_requested_token_is_stored_and_used_by_the_next_run(
@@ -92,8 +89,7 @@ async def test_requested_token_is_stored_and_used_by_the_next_run(
 
 async def test_stored_token_that_is_refused_is_replaced(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
     async with opened(tmp_path) as state:
-        revoked = identity.AccessToken("revoked", TIME.now() + 3600)
-        await tokens(state, sandbox).keep(credentials_of(sandbox), revoked)
+        await stored_token(state, sandbox).keep(identity.AccessToken("revoked", TIME.now() + 3600))
     assert (await inspected(tmp_path, sandbox)).failed == []
     assert sandbox.journal.totals.requests["token"] == 1
 
@@ -103,7 +99,7 @@ async def test_rate_limit_of_the_service_is_kept_without_a_request(
 ) -> None:
     time = clock.ManualClock(TIME.now() - 120)
     async with opened(tmp_path, time) as state:
-        while not await tokens(state, sandbox).take(credentials_of(sandbox)):
+        while not await stored_token(state, sandbox).take():
             time.advance(0.5)
     result = await inspected(tmp_path, sandbox)
     assert result.failed == ["token"]

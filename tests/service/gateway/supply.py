@@ -79,7 +79,7 @@ class Supply(Upstream):
             self.billed[str(credentials.client_id)] += self.returned_parts - before
         if failure is not None:
             raise failure[0]
-        reply = http_post.HttpResponse(200, json.dumps(body).encode(), None, {})
+        reply = http_post.HttpResponse(200, json.dumps(body).encode())
         return classify.data(reply, classify.decode(operation, reply), START)
 
     def response(self, document: str, variables: Any = None, name: str | None = None) -> dict[str, Any]:

@@ -138,7 +138,7 @@ class Upstream:
             raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=True)
         if failure:
             raise failure[0]
-        reply = http_post.HttpResponse(200, msgspec.json.encode(body), None, {})
+        reply = http_post.HttpResponse(200, msgspec.json.encode(body))
         return classify.data(reply, classify.decode(operation, reply), START)
 
     def _response(

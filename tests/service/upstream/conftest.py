@@ -1,6 +1,8 @@
 """Fixtures for tests of upstream clients: a manual clock, tokens, and a service on loopback."""
 
+import asyncio
 import io
+import random
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -8,7 +10,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
-import jwt
 import pytest
 import structlog
 from aiohttp import web
@@ -19,9 +20,7 @@ from proxy import config, log
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
-from proxy.upstream import connections, identity, policies
-
-SIGNING_KEY = "a key that is long enough for a signature in a test"
+from proxy.upstream import connections, identity, policies, tokens
 
 
 @pytest.fixture(autouse=True)
@@ -55,17 +54,6 @@ def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
         return policies.CircuitBreaker(clock=clock, rng=rng, metrics=metrics, failures=failures)
 
     return make
-
-
-@pytest.fixture
-def credentials() -> identity.Credentials:
-    return identity_service.CREDENTIALS
-
-
-@pytest.fixture
-def make_jwt() -> Callable[..., str]:
-    """A signed token of the given claims."""
-    return lambda **claims: jwt.encode(claims, SIGNING_KEY, algorithm="HS256")
 
 
 @pytest.fixture
@@ -104,8 +92,9 @@ def serve() -> Any:
 
 
 @pytest.fixture
-def service(clock: clocks.ManualClock, make_jwt: Callable[..., str]) -> Any:
-    service = identity_service.ScriptedIdentityService(clock, make_jwt)
+def service(clock: clocks.ManualClock) -> Any:
+    """The identity service."""
+    service = identity_service.ScriptedIdentityService(clock)
     with service.mock:
         yield service
 
@@ -116,3 +105,32 @@ async def shared_store(clock: clocks.ManualClock) -> Any:
     store = await SqliteStore.open(None, clock, "worker", 2**20)
     yield identity_service.Away(store)
     await store.aclose()
+
+
+@pytest.fixture
+async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_store: Any) -> Any:
+    """Starts a process that has tokens of applications; all share a store. Waiting turns the clock."""
+
+    async def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        await asyncio.sleep(0)
+
+    processes: list[tokens.Tokens] = []
+    async with aiohttp.ClientSession() as session:
+
+        def started(*owners: identity.Credentials) -> tokens.Tokens:
+            rng = random.Random(len(processes) + 1)
+            shared: dict[str, Any] = {"store": shared_store, "clock": clock, "rng": rng, "metrics": metrics}
+            known = owners or (identity_service.CREDENTIALS,)
+            processes.append(tokens.Tokens(session, identity_service.URL, known, sleep=sleep, **shared))
+            return processes[-1]
+
+        yield started
+        for process in processes:
+            await process.close()
+
+
+@pytest.fixture
+async def worker(start: Any) -> Any:
+    """One process alone."""
+    return start()

@@ -1,7 +1,6 @@
 """GraphQL responses, and an operation that decodes them, for tests of upstream clients."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -14,20 +13,11 @@ class Data(msgspec.Struct):
     supSearchMpn: dict[str, int]  # noqa: N815  (the service's own name)
 
 
-class Envelope(msgspec.Struct):
+class Envelope(model.Envelope):
     data: Data | None = None
-    errors: list[model.GraphQLError] | None = None
 
 
-@dataclass(frozen=True)
-class Operation:
-    name: str = "supSearchMpn"
-    payload: bytes = b"{}"
-
-    def decode(self, raw: bytes) -> Envelope:
-        return msgspec.json.decode(raw, type=Envelope)
-
-
+OPERATION = model.EncodedOperation("supSearchMpn", b'{"query":"x"}', msgspec.json.Decoder(Envelope).decode, 1)
 GOOD = {"supSearchMpn": {"hits": 1}}
 PART_LIMIT = "You have exceeded your part limit of 605. Please upgrade your plan."
 REQUEST_ID = {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"}
@@ -37,7 +27,7 @@ def fault(message: str, **more: Any) -> dict[str, Any]:
     return {"message": message, **more}
 
 
-def coded(code: str) -> dict[str, Any]:
+def coded(code: Any) -> dict[str, Any]:
     """Return an error code as the vendor documents it, with dots."""
     extensions = {"code": code, "remote": "...", "schemaName": "..."}
     return fault("…", locations="...", path="...", extensions=extensions)
@@ -45,4 +35,4 @@ def coded(code: str) -> dict[str, Any]:
 
 def reply(status: int = 200, body: Any = b"", retry_after: str | None = None) -> http_post.HttpResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return http_post.HttpResponse(status, raw, retry_after)
+    return http_post.HttpResponse(status, raw, {"Retry-After": retry_after} if retry_after else {})

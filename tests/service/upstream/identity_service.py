@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import aiohttp
 import aioresponses
+import jwt
 
 from proxy import config, errors
 from proxy.store.store import Store
@@ -15,6 +16,11 @@ from proxy.upstream import identity
 URL = "https://identity.example/connect/token"
 DAY = 86_400
 CREDENTIALS = identity.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
+
+
+def make_jwt(**claims: Any) -> str:
+    """Return a signed token of the given claims."""
+    return jwt.encode(claims, "a key that is long enough for a signature in a test", algorithm="HS256")
 
 
 class Response(aiohttp.ClientResponse):
@@ -26,44 +32,41 @@ class Response(aiohttp.ClientResponse):
 
 
 class ScriptedIdentityService:
-    """Identity service with scripted responses that records its requests."""
+    """Identity service with scripted responses that records its requests. Other hosts are reached."""
 
-    def __init__(self, clock: Any, make_jwt: Any) -> None:
+    def __init__(self, clock: Any) -> None:
         self.clock = clock
-        self._make_jwt = make_jwt
-        self.mock = aioresponses.aioresponses()
+        self.mock = aioresponses.aioresponses(passthrough=["http://127.0.0.1"])
         self.requests: list[dict[str, list[str]]] = []
 
-    def grant(self, life: float = DAY, times: int = 1) -> None:
+    def grant(self, life: float = DAY, times: int = 1, seconds: float = 0.0, when: asyncio.Event | None = None) -> None:
+        """Return tokens, each after so many seconds, and when an event is set."""
+
+        async def make() -> dict[str, Any]:
+            self.clock.advance(seconds)
+            if when is not None:
+                await when.wait()
+            token = make_jwt(exp=self.clock.now() + life, jti=str(len(self.requests)))
+            return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
+
         for _ in range(times):
-            self.respond(lambda: self._token(life))
+            self.respond(make)
 
     def refuse(self, status: int, body: Any = None, **headers: str) -> None:
-        self.respond(lambda: {"status": status, "payload": body, "headers": headers})
+        async def make() -> dict[str, Any]:
+            return {"status": status, "payload": body, "headers": headers}
+
+        self.respond(make)
 
     def fail(self, exception: Exception) -> None:
         self.mock.post(URL, exception=exception, repeat=True)
 
     def respond(self, make: Any) -> None:
-        def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
-            self.requests.append(parse_qs(request["data"].decode()))
-            return aioresponses.CallbackResult(response_class=Response, **make())
-
-        self.mock.post(URL, callback=callback)
-
-    def grant_when(self, event: asyncio.Event) -> None:
-        """One grant, given when the event is set."""
-
         async def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
             self.requests.append(parse_qs(request["data"].decode()))
-            await event.wait()
-            return aioresponses.CallbackResult(response_class=Response, **self._token(DAY))
+            return aioresponses.CallbackResult(response_class=Response, **await make())
 
         self.mock.post(URL, callback=callback)
-
-    def _token(self, life: float) -> dict[str, Any]:
-        token = self._make_jwt(exp=self.clock.now() + life, jti=str(len(self.requests)))
-        return {"payload": {"access_token": token, "expires_in": life, "token_type": "Bearer"}}
 
 
 class Away:

@@ -1,65 +1,40 @@
-"""Private and undocumented names of aiohttp that `proxy/upstream/connections.py` uses, in the installed aiohttp.
-
-A release of aiohttp that drops or renames one fails here first, by name.
-"""
+"""Tests of the session: trusted certificates, sent headers, proxies and fixed hosts; real TLS, on loopback. And of what
+its module uses of aiohttp that is private: a release that drops or renames it fails here first, by name."""
 
 import ast
+import base64
 import importlib.metadata
-import inspect
+import ssl
 import tomllib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import client_proto, client_reqrep
+from aiohttp import client_proto, web
 from packaging.requirements import Requirement
+from support import served
+from support.certificates import CertificateAuthority
+from support.forwarding_proxy import ForwardingProxy
+
+from proxy import config, errors
+from proxy.upstream import http_post
 
 ROOT = Path(__file__).parents[3]
-MODULE = ROOT / "proxy" / "upstream" / "connections.py"
-
-# Class or module, and the private attributes of its instances, or its own.
-PRIVATE: dict[Any, set[str]] = {
-    aiohttp.TCPConnector: {"_conns", "_wait_for_available_connection", "_create_connection"},
-}
-# Object, and its undocumented functions and attributes.
-UNDOCUMENTED: list[tuple[Any, set[str]]] = [
-    (client_proto.ResponseHandler, {"close"}),
-    (client_reqrep, {"ConnectionKey"}),
-]
+OpenSession = Callable[..., aiohttp.ClientSession]
 
 
-def _names(owner: Any) -> set[str]:
-    """Attributes of a class and its instances: those of its body, its slots, and those that its methods assign."""
-    names = set(dir(owner))
-    for each in inspect.getmro(owner) if inspect.isclass(owner) else ():
-        names |= set(getattr(each, "__slots__", ())) | set(getattr(each, "__annotations__", {}))
-        if each.__module__.startswith("aiohttp"):
-            names |= {
-                node.attr
-                for node in ast.walk(ast.parse(inspect.getsource(inspect.getmodule(each))))  # type: ignore[arg-type]
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-            }
-    return names
-
-
-@pytest.mark.parametrize("owner, used", [*PRIVATE.items(), *UNDOCUMENTED])
-def test_installed_aiohttp_has_every_internal_name(owner: Any, used: set[str]) -> None:
-    assert used - _names(owner) == set()
-
-
-def test_every_private_attribute_that_the_module_uses_is_listed() -> None:
-    used: set[str] = set()
-    defined: set[str] = set()
-    for node in ast.walk(ast.parse(MODULE.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
-            own = isinstance(node.value, ast.Name) and node.value.id == "self" and isinstance(node.ctx, ast.Store)
-            (defined if own else used).add(node.attr)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            defined.add(node.name)
-    listed = set().union(*PRIVATE.values())
-    assert used - defined <= listed
-    assert listed <= used | defined
+async def test_installed_aiohttp_has_the_private_names_that_are_used() -> None:
+    tree = ast.parse((ROOT / "proxy" / "upstream" / "connections.py").read_text(encoding="utf-8"))
+    private = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
+    own = {node.attr for node in private if isinstance(node.ctx, ast.Store)}
+    used = {node.attr for node in private if not node.attr.startswith("__")} - own
+    assert used == {"_conns", "_create_connection", "_wait_for_available_connection"}
+    async with aiohttp.TCPConnector() as connector:
+        assert [name for name in sorted(used) if not hasattr(connector, name)] == []
+    assert hasattr(client_proto.ResponseHandler, "close")
 
 
 def test_project_bounds_the_version_of_aiohttp() -> None:
@@ -67,3 +42,115 @@ def test_project_bounds_the_version_of_aiohttp() -> None:
     (bound,) = (need for need in map(Requirement, project["dependencies"]) if need.name == "aiohttp")
     assert any(each.operator == "<" for each in bound.specifier)
     assert bound.specifier.contains(importlib.metadata.version("aiohttp"))
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
+    return CertificateAuthority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture
+def serve_tls(authority: CertificateAuthority) -> Any:
+    """`async with serve_tls() as url`: answers every POST with "ok"."""
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[str]:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.ca_file)
+        context.load_cert_chain(*authority.issue("server"))
+        app = web.Application()
+        app.router.add_post("/", ok)
+        async with served.on_loopback(app, tls=context) as url:
+            yield f"{url}/"
+
+    return serving
+
+
+@pytest.fixture
+def trusted(authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
+
+
+async def ok(_: web.Request) -> web.Response:
+    response = web.Response(text="ok")
+    response.set_cookie("session", "1")
+    return response
+
+
+async def post(session: Any, url: str) -> str:
+    service = http_post.Service("the service", url, 1_000, bills=True)
+    return (await http_post.post(session, service, b"body", {})).body.decode()
+
+
+async def test_certificate_of_an_unknown_authority_is_refused(serve_tls: Any, open_session: OpenSession) -> None:
+    async with serve_tls() as url, open_session() as session:
+        with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
+            await post(session, url)
+    assert not found.value.may_be_billed
+
+
+async def test_authority_of_ssl_cert_file_is_trusted_for_its_names(
+    serve_tls: Any, open_session: OpenSession, trusted: None
+) -> None:
+    async with serve_tls() as url, open_session() as session:
+        assert await post(session, url) == "ok"
+        with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
+            await post(session, url.replace("127.0.0.1", "localhost"))
+
+
+async def test_http_proxy_sees_only_an_encrypted_tunnel(
+    serve_tls: Any, open_session: OpenSession, trusted: None
+) -> None:
+    proxy = ForwardingProxy()
+    async with (
+        serve_tls() as url,
+        proxy.running() as address,
+        open_session(proxy=config.ProxyAddress(f"http://{address}")) as session,
+    ):
+        assert await post(session, url) == "ok"
+    (head,) = proxy.heads
+    assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
+    assert "Proxy-Authorization" not in head
+
+
+async def test_proxy_credentials_are_sent_to_the_proxy(open_session: OpenSession) -> None:
+    proxy = ForwardingProxy()
+    async with (
+        proxy.running() as address,
+        open_session(proxy=config.ProxyAddress(f"http://me:the%20word@{address}")) as session,
+    ):
+        assert await post(session, "http://service.example/graphql") == "proxy"
+    (head,) = proxy.heads
+    assert head.startswith("POST http://service.example/graphql HTTP/1.1\r\n")
+    assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
+
+
+async def test_proxy_that_refuses_or_is_away_is_named(open_session: OpenSession, closed_port: int) -> None:
+    proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
+    async with proxy.running() as refusing:
+        for address, message in (
+            (refusing, "cannot be reached: the proxy on the way says HTTP 407"),
+            (f"127.0.0.1:{closed_port}", "cannot be reached: there is no connection to the proxy on the way"),
+        ):
+            async with open_session(proxy=config.ProxyAddress(f"http://me:hidden@{address}")) as session:
+                with pytest.raises(errors.UpstreamUnreachable) as found:
+                    await post(session, "https://service.example/")
+            assert found.value.message == f"the service {message}"
+            assert not found.value.may_be_billed
+
+
+async def test_fixed_host_is_connected_to_and_neither_cookies_nor_the_environment_used(
+    open_session: OpenSession, serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    heads = []
+
+    async def noting(got: web.Request) -> web.Response:
+        heads.append((got.host, dict(got.cookies)))
+        return await ok(got)
+
+    async with serve(noting) as url:
+        address = url.removeprefix("http://").partition("/")[0]
+        async with open_session(connect_to=(f"service.example:80:{address}",)) as session:
+            for _ in range(2):
+                assert await post(session, "http://service.example/graphql") == "ok"
+    assert heads == [("service.example", {})] * 2

@@ -1,63 +1,55 @@
 """Parsing of token responses."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from service.upstream.identity_service import make_jwt
 from support import cases
 
 from proxy import errors
 from proxy.upstream import http_post, identity
 
 NOW = 1_700_000_000.0
+DAY = 86_400.0
 
 
-def ok(token: str, rest: str = "") -> http_post.HttpResponse:
-    return http_post.HttpResponse(200, f'{{"access_token":"{token}"{rest}}}'.encode())
-
-
-def test_expiry_is_the_claim_of_the_token(make_jwt: Callable[..., str]) -> None:
-    reply = ok(make_jwt(exp=NOW + 50), ',"expires_in":86400')
-    assert identity.parse(reply, "demo", NOW).expires == NOW + 50
+def parsed(status: int, body: bytes, retry_after: str | None = None) -> identity.AccessToken:
+    headers = {"Retry-After": retry_after} if retry_after else {}
+    return identity.parse(http_post.HttpResponse(status, body, headers), "demo", NOW)
 
 
 @pytest.mark.parametrize("rest", ["100", '"100"', "100.0"])
-def test_opaque_token_expires_by_expires_in(rest: str) -> None:
-    assert identity.parse(ok("opaque", f',"expires_in":{rest}'), "demo", NOW).expires == NOW + 100
-
-
-def test_repr_does_not_show_the_token() -> None:
-    assert "hidden" not in repr(identity.AccessToken("hidden", NOW))
+def test_opaque_token_expires_by_expires_in_and_is_not_shown(rest: str) -> None:
+    token = parsed(200, f'{{"access_token":"opaque","expires_in":{rest}}}'.encode())
+    assert (token.token, token.expires) == ("opaque", NOW + 100)
+    assert "opaque" not in repr(token)
 
 
 @cases.parametrize("body, message")
 def test_200_without_usable_token_is_unreadable(body: str, message: str) -> None:
     with pytest.raises(errors.UpstreamUnreadable, match=message):
-        identity.parse(http_post.HttpResponse(200, body.encode("latin-1")), "demo", NOW)
+        parsed(200, body.encode("latin-1"))
 
 
 @cases.parametrize("status, body, error, message")
 def test_refusals_have_their_own_errors(status: int, body: str, error: str, message: str) -> None:
     with pytest.raises(getattr(errors, error), match=message):
-        identity.parse(http_post.HttpResponse(status, body.encode()), "demo", NOW)
+        parsed(status, body.encode())
 
 
 @pytest.mark.parametrize("header, seconds", [("7", 7), ("0", 1), (None, 60), ("soon", 60)])
 def test_retry_after_of_a_429(header: str | None, seconds: int) -> None:
     with pytest.raises(errors.TokenLimit) as found:
-        identity.parse(http_post.HttpResponse(429, b"", header), "demo", NOW)
+        parsed(429, b"", header)
     assert found.value.retry_after == seconds
 
 
-DAY = 86_400.0
-
-
 @pytest.mark.parametrize("claim", [None, "soon", True, 10**400, [1], float("nan")])
-def test_claim_that_is_no_time_is_ignored(make_jwt: Callable[..., str], claim: Any) -> None:
+def test_claim_that_is_no_time_is_ignored(claim: Any) -> None:
     assert identity.expiry(make_jwt(exp=claim), 60, NOW) == NOW + 60
 
 
-def test_nbf_replaces_a_missing_iat(make_jwt: Callable[..., str]) -> None:
+def test_nbf_replaces_a_missing_iat() -> None:
     assert identity.expiry(make_jwt(nbf=NOW + 100, exp=NOW + 150), None, NOW) == NOW + 50
     assert identity.expiry(make_jwt(nbf=NOW, iat=NOW + 100, exp=NOW + 150), None, NOW) == NOW + 50
 
@@ -91,7 +83,7 @@ def test_nbf_replaces_a_missing_iat(make_jwt: Callable[..., str]) -> None:
     ],
 )
 def test_expiry_is_valid_by_both_clocks(
-    make_jwt: Callable[..., str], issued: float | None, ends: float | None, expires_in: float | None, end: float | None
+    issued: float | None, ends: float | None, expires_in: float | None, end: float | None
 ) -> None:
     claims = {name: NOW + value for name, value in (("iat", issued), ("exp", ends)) if value is not None}
     found = identity.expiry(make_jwt(**claims) if claims else "opaque", expires_in, NOW)

@@ -2,7 +2,6 @@
 
 import asyncio
 import io
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -12,209 +11,150 @@ from service.upstream.identity_service import CREDENTIALS, DAY, URL, background,
 
 from proxy import config, errors
 from proxy import metrics as metering
-from proxy.kit import clock as clocks
-from proxy.upstream import identity, stored_tokens, tokens
+from proxy.upstream import identity
+from proxy.upstream.stored_tokens import LEASE_SECONDS, REFUSED_SECONDS, StoredToken
+from proxy.upstream.tokens import POLL_SECONDS
+
+OTHER = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
+TAKES_NONE = errors.CredentialsRefused("no token of demo is taken")
 
 
-@pytest.fixture
-async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_store: Any) -> Any:
-    """Starts a process; all share a store. Waiting turns the clock."""
-
-    async def sleep(seconds: float) -> None:
-        clock.advance(seconds)
-        await asyncio.sleep(0)
-
-    processes: list[tokens.Tokens] = []
-    async with aiohttp.ClientSession() as session:
-
-        def started() -> tokens.Tokens:
-            rng = random.Random(len(processes) + 1)
-            known = tokens.Tokens(session, URL, store=shared_store, clock=clock, rng=rng, metrics=metrics, sleep=sleep)
-            processes.append(known)
-            return known
-
-        yield started
-        for process in processes:
-            await process.close()
+async def other_token(worker: Any) -> str:
+    """Get a token after the one at hand was refused."""
+    await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
+    return str(await worker.get(CREDENTIALS))
 
 
-@pytest.fixture
-async def store(start: Any) -> Any:
-    """One process alone."""
-    return start()
-
-
-async def test_renewals_of_applications_are_spread(store: Any, service: Any) -> None:
+async def test_renewals_of_applications_are_spread(start: Any, service: Any) -> None:
     others = [identity.Credentials(f"a{n}", f"id{n}", CREDENTIALS.client_secret) for n in range(20)]
+    worker = start(*others)
     service.grant(times=40)
-    for other in others:
-        await store.get(other)
-    service.clock.advance(DAY - 450)
-    for other in others:
-        await store.get(other)
+    for seconds in (0, DAY - 450):
+        service.clock.advance(seconds)
+        for other in others:
+            await worker.get(other)
     await background()
     assert 25 <= len(service.requests) <= 35
 
 
-async def test_short_lifetime_has_a_short_renewal_lead(store: Any, service: Any) -> None:
+async def test_short_lifetime_has_a_short_renewal_lead(worker: Any, service: Any) -> None:
     service.grant(life=40, times=2)
-    await store.get(CREDENTIALS)
-    service.clock.advance(19.9)
-    await store.get(CREDENTIALS)
-    await background()
-    assert len(service.requests) == 1
-    service.clock.advance(10.2)
-    await store.get(CREDENTIALS)
-    await background()
-    assert len(service.requests) == 2
+    requests = []
+    for seconds in (0, 19.9, 10.2):
+        service.clock.advance(seconds)
+        await worker.get(CREDENTIALS)
+        await background()
+        requests.append(len(service.requests))
+    assert requests == [1, 1, 2]
 
 
-async def test_failed_renewal_keeps_the_token_and_is_retried(store: Any, service: Any) -> None:
+@pytest.mark.parametrize("failure", [None, RuntimeError("a mistake in the program")])
+async def test_failed_renewal_keeps_the_token_and_is_retried(
+    worker: Any, service: Any, log_output: io.StringIO, failure: Exception | None
+) -> None:
     service.grant()
-    first = await store.get(CREDENTIALS)
+    first = await worker.get(CREDENTIALS)
     service.clock.advance(DAY - 300)
-    service.refuse(500)
-    assert await store.get(CREDENTIALS) == first
-    await background()
-    assert await store.get(CREDENTIALS) == first
-    await background()
-    assert len(service.requests) == 2
-    service.clock.advance(tokens.REFUSED_SECONDS)
+    service.fail(failure) if failure else service.refuse(500)
+    for _ in range(2):
+        assert await worker.get(CREDENTIALS) == first
+        await background()
+    assert (type(failure).__name__ if failure else "UpstreamFault") in log_output.getvalue()
+    assert len(service.requests) == (1 if failure else 2)
+    service.mock.clear()
+    service.clock.advance(REFUSED_SECONDS)
     service.grant()
-    assert await store.get(CREDENTIALS) == first
+    assert await worker.get(CREDENTIALS) == first
     await background()
-    assert await store.get(CREDENTIALS) != first
+    assert await worker.get(CREDENTIALS) != first
 
 
-async def test_invalidate_keeps_a_newer_token(store: Any, service: Any) -> None:
-    service.grant(times=2)
-    first = await store.get(CREDENTIALS)
-    await store.invalidate(CREDENTIALS, first)
-    second = await store.get(CREDENTIALS)
-    await store.invalidate(CREDENTIALS, first)
-    assert await store.get(CREDENTIALS) == second
-    assert len(service.requests) == 2
-
-
-async def test_refused_credentials_start_a_back_off(store: Any, service: Any, metrics: metering.Metrics) -> None:
+async def test_clock_set_back_does_not_extend_a_back_off(worker: Any, start: Any, service: Any) -> None:
     service.refuse(400, {"error": "invalid_client"})
-    for _ in range(5):
-        with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
-            await store.get(CREDENTIALS)
-    assert len(service.requests) == 1
-    service.clock.advance(tokens.REFUSED_SECONDS)
+    with pytest.raises(errors.CredentialsRefused):
+        await worker.get(CREDENTIALS)
+    service.clock.advance(-7200)
     service.grant()
-    await store.get(CREDENTIALS)
+    assert await start().get(CREDENTIALS) == await worker.get(CREDENTIALS)
+
+
+async def test_refused_credentials_start_a_back_off_of_all_workers(
+    start: Any, service: Any, metrics: metering.Metrics, log_output: io.StringIO
+) -> None:
+    service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
+    for worker in (start(), start()):
+        for _ in range(2):
+            with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
+                await worker.get(CREDENTIALS)
+    assert len(service.requests) == 1
+    assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
+    assert "the-secret" not in log_output.getvalue()
+    service.clock.advance(REFUSED_SECONDS)
+    service.grant()
+    await start().get(CREDENTIALS)
     text = metrics.text().decode()
     assert 'token_requests_total{application="demo",outcome="CredentialsRefused"} 1.0' in text
     assert 'token_requests_total{application="demo",outcome="ok"} 1.0' in text
 
 
-async def test_clock_set_back_does_not_extend_a_back_off(store: Any, start: Any, service: Any) -> None:
-    service.refuse(400, {"error": "invalid_client"})
-    with pytest.raises(errors.CredentialsRefused):
-        await store.get(CREDENTIALS)
-    service.clock.advance(-7200)
-    service.grant()
-    assert await start().get(CREDENTIALS) == await store.get(CREDENTIALS)
-
-
-async def test_refused_tokens_start_a_back_off(store: Any, service: Any) -> None:
-    service.grant()
-    token = await store.get(CREDENTIALS)
-    await store.invalidate(CREDENTIALS, token)
-    await store.mark_refused(CREDENTIALS, token, errors.CredentialsRefused("no token of demo is taken"))
-    with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken") as found:
-        await store.get(CREDENTIALS)
-    assert found.value.retry_after == 30
+async def test_refused_new_token_starts_a_back_off_until_one_is_accepted(start: Any, service: Any) -> None:
+    first, second = start(), start()
+    service.grant(times=2)
+    await first.invalidate(CREDENTIALS, await first.get(CREDENTIALS), TAKES_NONE)
+    for worker in (first, second):
+        with pytest.raises(errors.CredentialsRefused, match=str(TAKES_NONE)) as found:
+            await worker.get(CREDENTIALS)
+        assert found.value.retry_after == 30
     assert len(service.requests) == 1
-
-
-async def test_refusal_is_known_until_a_token_is_accepted(store: Any, start: Any, service: Any) -> None:
-    other = start()
-    service.grant()
-    assert store.refusal(CREDENTIALS) is None
-    token = await store.get(CREDENTIALS)
-    await store.invalidate(CREDENTIALS, token)
-    error = errors.CredentialsRefused("no token of demo is taken")
-    await store.mark_refused(CREDENTIALS, token, error)
-    with pytest.raises(errors.CredentialsRefused):
-        await other.get(CREDENTIALS)
-    service.clock.advance(tokens.REFUSED_SECONDS)
-    service.grant()
-    token = await store.get(CREDENTIALS)
-    for worker in (store, other):
-        assert str(worker.refusal(CREDENTIALS)) == error.message
+    service.clock.advance(REFUSED_SECONDS)
+    token = await first.get(CREDENTIALS)
+    for worker in (first, second):
+        assert str(worker.refusal(CREDENTIALS)) == str(TAKES_NONE)
         worker.mark_accepted(CREDENTIALS, token)
         assert worker.refusal(CREDENTIALS) is None
 
 
-async def test_token_refused_after_acceptance_is_replaced_at_once(store: Any, service: Any) -> None:
-    service.grant()
-    service.grant()
-    token = await store.get(CREDENTIALS)
-    store.mark_accepted(CREDENTIALS, token)
-    await store.invalidate(CREDENTIALS, token)
-    await store.mark_refused(CREDENTIALS, token, errors.CredentialsRefused("no token of demo is taken"))
-    assert await store.get(CREDENTIALS) != token
-    assert store.refusal(CREDENTIALS) is None
-    assert len(service.requests) == 2
+async def test_token_refused_after_acceptance_is_replaced_at_once(worker: Any, service: Any) -> None:
+    service.grant(times=2)
+    token = await worker.get(CREDENTIALS)
+    worker.mark_accepted(CREDENTIALS, token)
+    await worker.invalidate(CREDENTIALS, token, TAKES_NONE)
+    assert await worker.get(CREDENTIALS) != token
+    assert worker.refusal(CREDENTIALS) is None
 
 
-async def test_429_retry_after_counts_down(store: Any, service: Any) -> None:
+async def test_429_retry_after_counts_down(worker: Any, service: Any) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
-    with pytest.raises(errors.TokenLimit) as first:
-        await store.get(CREDENTIALS)
-    service.clock.advance(10)
-    with pytest.raises(errors.TokenLimit) as second:
-        await store.get(CREDENTIALS)
-    assert (first.value.retry_after, second.value.retry_after) == (40, 30)
+    waits = []
+    for _ in range(2):
+        with pytest.raises(errors.TokenLimit) as found:
+            await worker.get(CREDENTIALS)
+        waits.append(found.value.retry_after)
+        service.clock.advance(10)
+    assert waits == [40, 30]
     assert len(service.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "exception, message",
-    [
-        (aiohttp.ClientOSError(111, "the-secret"), "closed the connection"),
-        (aiohttp.ServerDisconnectedError(), "closed the connection"),
-        (TimeoutError(), "did not answer in time: not whole within"),
-    ],
-)
-async def test_no_connection_is_upstream_unreachable(store: Any, service: Any, exception: Any, message: str) -> None:
-    service.fail(exception)
-    with pytest.raises(errors.UpstreamUnreachable, match=message):
-        await store.get(CREDENTIALS)
-
-
-async def test_long_outage_does_not_exhaust_the_rate_limit(store: Any, service: Any) -> None:
+async def test_long_outage_does_not_exhaust_the_rate_limit(worker: Any, service: Any) -> None:
     """Else the service would be back and the windows on this side still full."""
-    service.mock.post(URL, exception=TimeoutError(), repeat=True)
+    service.fail(aiohttp.ServerDisconnectedError())
     for _ in range(12 * 60):  # an hour
-        with pytest.raises(errors.UpstreamUnreachable):
-            await store.get(CREDENTIALS)
+        with pytest.raises(errors.UpstreamUnreachable, match="closed the connection"):
+            await worker.get(CREDENTIALS)
         service.clock.advance(5)
-    assert len(service.requests) <= 3_000 / 12
     service.mock.clear()
-    service.grant()
     service.clock.advance(15)
-    assert await store.get(CREDENTIALS)
+    service.grant(times=30)
+    for _ in range(20):
+        await other_token(worker)
 
 
-async def test_third_token_request_within_a_second_waits(store: Any, service: Any) -> None:
-    service.grant(times=3)
-    started = service.clock.now()
-    for _ in range(3):
-        await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
-    assert len(service.requests) == 3
-    assert service.clock.now() - started == pytest.approx(1.0)
-
-
-async def test_requests_count_when_they_arrive(start: Any, service: Any) -> None:
-    """The first takes 0.9 s on its way. Two processes share the window."""
+async def test_requests_count_in_windows_of_all_workers_when_they_arrive(start: Any, service: Any) -> None:
+    """The first takes 0.9 s on its way."""
     arrived: list[float] = []
 
     def arrive(seconds: float) -> None:
-        def make() -> Any:
+        async def make() -> Any:
             service.clock.advance(seconds)
             arrived.append(service.clock.now())
             return {"payload": {"access_token": f"token{len(arrived)}", "expires_in": DAY}}
@@ -230,68 +170,50 @@ async def test_requests_count_when_they_arrive(start: Any, service: Any) -> None
     assert all(later - first >= 1.0 for first, later in zip(arrived, arrived[2:], strict=False))
 
 
-async def test_long_wait_for_the_rate_limit_is_an_error(store: Any, service: Any) -> None:
-    service.grant(times=200)
+async def test_rate_limit_belongs_to_the_client_id_and_outlives_workers(start: Any, service: Any) -> None:
+    service.grant(times=201)
     for _ in range(200):
-        await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
+        worker = start()
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
+        await worker.close()
+    with_new_secret = replace(CREDENTIALS, client_secret=config.Secret("a new secret"))
     with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens") as found:
-        await store.get(CREDENTIALS)
+        await start(with_new_secret).get(with_new_secret)
     assert found.value.retry_after is not None
     assert 700 < found.value.retry_after <= 900
     assert len(service.requests) == 200
+    assert await start(OTHER).get(OTHER)
 
 
-async def test_rate_limit_belongs_to_the_client_id(store: Any, service: Any) -> None:
-    other = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
-    service.grant(times=3)
-    started = service.clock.now()
-    await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
-    await store.get(CREDENTIALS)
-    await store.get(other)
-    assert service.clock.now() == started
-
-
-async def test_application_without_credentials_is_refused(store: Any, service: Any) -> None:
+async def test_application_without_credentials_is_refused(start: Any, service: Any) -> None:
+    bare = identity.Credentials("bare", None, None)
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
-        await store.get(identity.Credentials("bare", None, None))
+        await start(bare).get(bare)
     assert not service.requests
 
 
-async def test_cancelled_caller_does_not_cancel_the_token_request(store: Any, service: Any) -> None:
-    service.grant()
-    leaving = asyncio.create_task(store.get(CREDENTIALS))
-    staying = asyncio.create_task(store.get(CREDENTIALS))
-    await asyncio.sleep(0)
-    leaving.cancel()
-    assert await staying
-    assert len(service.requests) == 1
-
-
-async def test_caller_waits_for_a_token_within_its_time_limit(store: Any, service: Any) -> None:
+async def test_callers_that_leave_do_not_end_the_token_request(start: Any, service: Any) -> None:
     go = asyncio.Event()
-    service.grant_when(go)
+    service.grant(when=go)
+    requesting, waiting = start(), start()
     for seconds in (0.05, -1.0):
         with pytest.raises(errors.UpstreamUnreachable, match="no token of application demo in time") as caught:
-            await asyncio.wait_for(store.get(CREDENTIALS, seconds), 20)
+            await asyncio.wait_for(requesting.get(CREDENTIALS, seconds), 20)
         assert not caught.value.may_be_billed
+    callers = [asyncio.create_task(worker.get(CREDENTIALS)) for worker in (requesting, requesting, waiting, waiting)]
+    await background()
+    for leaving in callers[::2]:
+        leaving.cancel()
     go.set()
-    assert await store.get(CREDENTIALS, 20)
+    assert await callers[1] == await callers[3]
     assert len(service.requests) == 1
-
-
-async def test_no_secret_is_logged(store: Any, service: Any, log_output: io.StringIO) -> None:
-    service.refuse(400, {"error": "invalid_client", "error_description": "the-secret"})
-    with pytest.raises(errors.CredentialsRefused):
-        await store.get(CREDENTIALS)
-    assert "CredentialsRefused: the identity service refuses application demo" in log_output.getvalue()
-    assert "the-secret" not in log_output.getvalue()
 
 
 @pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
 async def test_other_credentials_find_no_stored_token(start: Any, service: Any, change: Any) -> None:
     service.grant(times=2)
-    token = await start().get(CREDENTIALS)
-    assert await start().get(replace(CREDENTIALS, **change)) != token
+    other = replace(CREDENTIALS, **change)
+    assert await start().get(CREDENTIALS) != await start(other).get(other)
 
 
 async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
@@ -314,37 +236,23 @@ async def test_expired_stored_token_is_not_used(start: Any, service: Any) -> Non
     assert await start().get(CREDENTIALS) != old
 
 
-async def test_invalidated_token_is_replaced_once_for_all_workers(start: Any, service: Any) -> None:
+async def test_refused_token_is_replaced_once_for_all_workers(start: Any, service: Any) -> None:
     service.grant(times=2)
     workers = [start() for _ in range(3)]
     (old,) = {await worker.get(CREDENTIALS) for worker in workers}
-    new = set()
-    for worker in workers:
-        await worker.invalidate(CREDENTIALS, old)
-        new.add(await worker.get(CREDENTIALS))
-    assert len(new) == 1
-    assert old not in new
-    assert len(service.requests) == 2
 
-
-async def test_concurrent_refusals_make_one_token_request(start: Any, service: Any) -> None:
-    service.grant(times=2)
-    workers = [start(), start()]
-    (old,) = {await worker.get(CREDENTIALS) for worker in workers}
-
-    async def meet(worker: Any) -> Any:
+    async def refused(worker: Any) -> Any:
         await worker.invalidate(CREDENTIALS, old)
         return await worker.get(CREDENTIALS)
 
-    new = set(await asyncio.gather(*(meet(worker) for worker in workers for _ in range(50))))
+    new = set(await asyncio.gather(*(refused(worker) for worker in workers for _ in range(30))))
     assert len(new) == 1
     assert old not in new
     assert len(service.requests) == 2
 
 
-async def test_invalidated_token_is_not_read_from_the_store_again(start: Any, service: Any, shared_store: Any) -> None:
+async def test_refused_token_is_not_read_from_the_store_again(worker: Any, service: Any, shared_store: Any) -> None:
     service.grant(times=2)
-    worker = start()
     old = await worker.get(CREDENTIALS)
     shared_store.away = True
     await worker.invalidate(CREDENTIALS, old)
@@ -352,18 +260,7 @@ async def test_invalidated_token_is_not_read_from_the_store_again(start: Any, se
     assert await worker.get(CREDENTIALS) != old
 
 
-async def test_failure_is_shared_by_waiting_workers(start: Any, service: Any) -> None:
-    service.refuse(500)
-    workers = [start() for _ in range(5)]
-    found: list[Any] = await asyncio.gather(*(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True)
-    assert [type(error) for error in found] == [errors.UpstreamFault] * 5
-    assert {(error.message, error.status, error.retry_after) for error in found} == {
-        ("the identity service answered with HTTP 500", 502, 1)
-    }
-    assert len(service.requests) == 1
-
-
-async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None:
+async def test_failure_is_shared_by_workers_and_the_back_off_grows(start: Any, service: Any) -> None:
     workers = [start() for _ in range(3)]
     waits = []
     for _ in range(6):
@@ -371,6 +268,10 @@ async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None
         found: list[Any] = await asyncio.gather(
             *(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True
         )
+        assert {type(error) for error in found} == {errors.UpstreamFault}
+        assert {(error.message, error.status) for error in found} == {
+            ("the identity service answered with HTTP 500", 502)
+        }
         waits.append({error.retry_after for error in found})
         workers.append(workers.pop(0))
         service.clock.advance(max(waits[-1]))
@@ -378,30 +279,21 @@ async def test_back_off_grows_over_all_workers(start: Any, service: Any) -> None
     assert len(service.requests) == 6
 
 
-async def test_refused_credentials_are_not_tried_by_every_worker(start: Any, service: Any) -> None:
-    service.refuse(400, {"error": "invalid_client"})
-    for _ in range(3):
-        with pytest.raises(errors.CredentialsRefused, match="demo: invalid_client"):
-            await start().get(CREDENTIALS)
-    assert len(service.requests) == 1
-    service.clock.advance(tokens.REFUSED_SECONDS)
-    service.grant()
-    assert await start().get(CREDENTIALS)
-
-
-async def test_back_off_after_refused_tokens_holds_for_all_workers(start: Any, service: Any) -> None:
-    service.grant()
-    first, second = start(), start()
-    await first.invalidate(CREDENTIALS, await first.get(CREDENTIALS))
-    await first.mark_refused(CREDENTIALS, "a token", errors.CredentialsRefused("no token of demo is taken"))
-    with pytest.raises(errors.CredentialsRefused, match="no token of demo is taken"):
-        await second.get(CREDENTIALS)
-    assert len(service.requests) == 1
+async def test_success_ends_the_count_of_failures(worker: Any, service: Any) -> None:
+    for _ in range(2):
+        service.refuse(500)
+        with pytest.raises(errors.UpstreamFault) as found:
+            await worker.get(CREDENTIALS)
+        assert found.value.retry_after == 1
+        service.clock.advance(1)
+        service.grant()
+        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
+        service.clock.advance(1)
 
 
 async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
     responding = asyncio.Event()
-    service.grant_when(responding)
+    service.grant(when=responding)
     stopping, staying = start(), start()
     leaving = asyncio.create_task(stopping.get(CREDENTIALS))
     await until(lambda: service.requests)
@@ -414,86 +306,26 @@ async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
     assert service.clock.now() == started
 
 
-async def test_cancelled_callers_do_not_affect_another_worker(start: Any, service: Any) -> None:
-    responding = asyncio.Event()
-    service.grant_when(responding)
-    requesting = asyncio.create_task(start().get(CREDENTIALS))
-    await until(lambda: service.requests)
-    waiting = start()
-    leaving, staying = (asyncio.create_task(waiting.get(CREDENTIALS)) for _ in range(2))
-    await background()
-    leaving.cancel()
-    responding.set()
-    assert await staying == await requesting
-    assert len(service.requests) == 1
-
-
-async def test_rate_limit_is_shared_by_workers_and_outlives_them(start: Any, service: Any) -> None:
-    service.grant(times=200)
-    for _ in range(200):
-        worker = start()
-        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
-        await worker.close()
-    with pytest.raises(errors.TokenLimit, match="application demo has asked for too many tokens"):
-        await start().get(replace(CREDENTIALS, client_secret=config.Secret("a new secret")))
-    assert len(service.requests) == 200
-
-
-async def test_unexpected_exception_in_the_background_is_logged(
-    store: Any, service: Any, log_output: io.StringIO
-) -> None:
+async def test_another_process_requests_the_token_when_one_died(worker: Any, service: Any, shared_store: Any) -> None:
+    stored = StoredToken(shared_store, URL, CREDENTIALS, service.clock)
+    assert await stored.lease("a process that was killed")
     service.grant()
-    await store.get(CREDENTIALS)
-    service.clock.advance(DAY - 300)
-    service.fail(RuntimeError("a mistake in the program"))
-    await store.get(CREDENTIALS)
-    await background()
-    assert "RuntimeError" in log_output.getvalue()
-    assert await store.get(CREDENTIALS)
+    started = service.clock.now()
+    assert await worker.get(CREDENTIALS)
+    assert service.clock.now() - started == pytest.approx(LEASE_SECONDS, abs=2 * POLL_SECONDS)
 
 
 async def test_process_without_the_store_uses_its_token_and_requests_none(
     start: Any, service: Any, shared_store: Any
 ) -> None:
-    other = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
-    service.grant()
-    worker = start()
-    token = await worker.get(CREDENTIALS)
-    shared_store.away = True
-    assert await worker.get(CREDENTIALS) == token
-    with pytest.raises(errors.StoreUnavailable):
-        await worker.get(other)
-    assert len(service.requests) == 1
-
-
-async def test_token_that_the_store_does_not_take_is_used(start: Any, service: Any, shared_store: Any) -> None:
     responding = asyncio.Event()
-    service.grant_when(responding)
-    worker = start()
+    service.grant(when=responding)
+    worker = start(CREDENTIALS, OTHER)
     requesting = asyncio.create_task(worker.get(CREDENTIALS))
     await until(lambda: service.requests)
-    shared_store.away = True
+    shared_store.away = True  # before it can take the token
     responding.set()
     assert await requesting == await worker.get(CREDENTIALS)
+    with pytest.raises(errors.StoreUnavailable):
+        await worker.get(OTHER)
     assert len(service.requests) == 1
-
-
-async def test_another_process_requests_the_token_when_one_died(start: Any, service: Any, shared_store: Any) -> None:
-    stored = stored_tokens.StoredTokens(shared_store, URL, service.clock)
-    assert await stored.lease(CREDENTIALS, "a process that was killed")
-    service.grant()
-    started = service.clock.now()
-    assert await start().get(CREDENTIALS)
-    assert service.clock.now() - started == pytest.approx(stored_tokens.LEASE_SECONDS, abs=2 * tokens.POLL_SECONDS)
-
-
-async def test_success_ends_the_count_of_failures(store: Any, service: Any) -> None:
-    for _ in range(2):
-        service.refuse(500)
-        with pytest.raises(errors.UpstreamFault) as found:
-            await store.get(CREDENTIALS)
-        assert found.value.retry_after == 1
-        service.clock.advance(1)
-        service.grant()
-        await store.invalidate(CREDENTIALS, await store.get(CREDENTIALS))
-        service.clock.advance(1)
