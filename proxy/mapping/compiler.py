@@ -181,16 +181,14 @@ class _Writer:
             # By values of the elements, hidden ones included: a projection changes no order.
             texts = [rule.order.paths] if isinstance(rule.order.paths, str) else rule.order.paths
             ranked = self._through(rule.order.through, self._arguments(texts, item))
-            listed = self._source.in_order(f"[{CLAUSE}({ranked}, {entry}){clauses}]")
-        if rule.or_else:
-            listed = f"({listed} or {self._fallback(rule.or_else, target, scope)})"
+            # sorted() with key=rank compares ranks only: it is stable, and objects cannot be compared.
+            pairs = f"[{CLAUSE}({ranked}, {entry}){clauses}]"
+            listed = f"[element for _, element in sorted({pairs}, key=rank)]"
+        if rule.or_else:  # the list of one other object, or of none where it is null
+            read = self._paths.read(rule.or_else, scope)
+            inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here))
+            listed = f"({listed} or {read.guarded(f'[{inner}]', '[]')})"
         return listed
-
-    def _fallback(self, text: str, target: str, scope: Scope) -> str:
-        """Return a list of the one object that a path leads to; an empty one where it leads to null."""
-        read = self._paths.read(text, scope)
-        inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here))
-        return read.guarded(f"[{inner}]", "[]")
 
     def _loops(self, rule: FieldRule, scope: Scope) -> tuple[list[str], Scope]:
         """Return the `for` clauses over a path, and the scope of the elements' own paths."""

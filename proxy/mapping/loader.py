@@ -21,7 +21,7 @@ VIEWS = {"v4": "WrapperPart", "sheet": "SheetPart"}
 SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Mappings:
     """Content of a mappings folder. `rules` maps the name of an object to its rules; `views` are the mappings of other
     dialects, by the name of the object that is a part there."""

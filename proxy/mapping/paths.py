@@ -126,7 +126,11 @@ class PathReader:
         have."""
         route = parse(text)
         if route.origin == "context":
-            return _context(route.steps[0].name)
+            name = route.steps[0].name
+            if name not in CONTEXT:
+                available = ", ".join(f"${field}" for field in CONTEXT)
+                raise LookupError(f"the request's context has no ${name}; it has {available}")
+            return ReadExpression(f"context.{name}", (), Node("String"))
         return self.follow(scope.origin(route), route.steps)
 
     def follow(self, start: Cursor, steps: tuple[Step, ...]) -> ReadExpression:
@@ -160,10 +164,3 @@ class PathReader:
             return False
         owner = self.follow(Cursor("", start), steps[:-1]).node
         return owner.select(self._schema, steps[-1]).type.is_list
-
-
-def _context(name: str) -> ReadExpression:
-    if name not in CONTEXT:
-        available = ", ".join(f"${field}" for field in CONTEXT)
-        raise LookupError(f"the request's context has no ${name}; it has {available}")
-    return ReadExpression(f"context.{name}", (), Node("String"))

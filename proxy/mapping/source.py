@@ -49,11 +49,6 @@ class Source:
         self._structs: dict[type, str] = {}
         self._named: dict[str, int] = defaultdict(int)
 
-    def in_order(self, pairs: str) -> str:
-        """Return the expression of a list of second elements, in the order of the first ones."""
-        # sorted() with key=rank compares ranks only: it is stable, and dicts cannot be compared.
-        return f"[element for _, element in sorted({pairs}, key=rank)]"
-
     def call(self, name: str, arguments: Mapping[str, str], source: ObjectSource) -> str:
         """Return the call of a function that returns one object; `arguments` are expressions by parameter.
 

@@ -161,14 +161,13 @@ AGGREGATIONS = {
 }
 
 
-def multi_match(selection: str) -> Document:
-    """Return the document of supMultiMatch. Options, such as filters, apply to all of its queries."""
-    return _multi_match(f"hits error parts {{ {selection} }}", MatchedParts)
-
-
-def match_count() -> Document:
-    """Return the document of supMultiMatch that selects only hits."""
-    return _multi_match("hits error", MatchCount)
+def multi_match(selection: str = "") -> Document:
+    """Return the document of supMultiMatch, with parts or only their number. Options, such as filters, apply to all of
+    its queries."""
+    below, record = (f"hits error parts {{ {selection} }}", MatchedParts) if selection else ("hits error", MatchCount)
+    signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
+    arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
+    return _document("supMultiMatch", signature, arguments, below, record=types.GenericAlias(list, (record,)))
 
 
 def count(counted: frozenset[str]) -> Document:
@@ -206,12 +205,6 @@ def listing(name: str, object_: compiler.CompiledObject) -> Document:
 def attributes() -> Document:
     """Return the document that lists all specs of the upstream; free of charge."""
     return _document("supAttributes", "", "", "name shortname", record=list[SpecAttribute])
-
-
-def _multi_match(below: str, record: type) -> Document:
-    signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
-    arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
-    return _document("supMultiMatch", signature, arguments, below, record=types.GenericAlias(list, (record,)))
 
 
 def _search(

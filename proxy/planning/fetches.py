@@ -106,10 +106,15 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
     if root == "supMultiMatch":
         read_ = [_read(each.hits, each.parts, error=each.error) for each in found]
     elif root == "supParts":
-        read_ = [
-            _read_part(part, [each.message for each in reported if _place(each, root) == place])
-            for place, part in enumerate(found)
-        ]
+        read_ = []
+        for place, part in enumerate(found):
+            reasons = dict.fromkeys(each.message for each in reported if _place(each, root) == place)
+            if bytes(part) != documents.NULL:
+                read_.append(_read(1, [part]))
+            elif reasons:
+                read_.append(Fetched(0, error="; ".join(reasons)[:REASON_MAX], lost=1))
+            else:  # the id is unknown
+                read_.append(Fetched(0))
     else:
         results = found.results or []
         read_ = [_read(found.hits, [each.part for each in results], results)]
@@ -137,13 +142,6 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     lost = bodies.count(documents.NULL)
     ids = tuple(part.id for part in known)
     return Fetched(min(max(hits, 0), HITS_MAX), items, bodies, ids, error, (), lost, maker.name if maker else None)
-
-
-def _read_part(part: Any, reasons: Sequence[str]) -> Fetched:
-    """Read a part by its id: null without a reason means that it is unknown."""
-    if bytes(part) != documents.NULL:
-        return _read(1, [part])
-    return Fetched(0, error="; ".join(dict.fromkeys(reasons))[:REASON_MAX], lost=1) if reasons else Fetched(0)
 
 
 def uid(body: bytes) -> str:

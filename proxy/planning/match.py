@@ -24,7 +24,7 @@ SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: u
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 MatchTest = Callable[[Any, str | None], bool]
 
-_COUNT = documents.match_count()
+_COUNT = documents.multi_match()
 
 
 class FilteredMatches(NamedTuple):

@@ -44,8 +44,8 @@ class ProjectionCache:
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
         self.features = frozenset({rule.feature for rule in rules if rule.feature})
         # Per object, not as decorators, which would share one cache between mappings.
-        self._compiled, self.part = lru_cache(PROJECTIONS_MAX)(self._compile), lru_cache(SHOWN_MAX)(self._part)
-        self.count = lru_cache(PROJECTIONS_MAX)(documents.count)
+        self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
+        self.part, self.count = lru_cache(SHOWN_MAX)(self._part), lru_cache(PROJECTIONS_MAX)(documents.count)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
@@ -100,12 +100,9 @@ class ProjectionCache:
             frozenset(path for path in hidden if len(path) == 1),
             features=projection.features,
         )
-        compiled = self._compiled(name, fields, needs)
+        compiled = self._compiled(self._views.get(name, self.mappings), name, fields, needs)
         has_more = projection.slices or any(len(path) > 1 for path in shown | hidden)
         return compiled.shown_in(projection) if has_more else compiled
-
-    def _compile(self, name: str, fields: Projection, needs: tuple[str, ...]) -> compiler.CompiledObject:
-        return compiler.compile_object(self._views.get(name, self.mappings), name, fields, needs)
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""

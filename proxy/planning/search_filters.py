@@ -67,9 +67,12 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     # The map has one entry for each field, so ranges are merged first and values intersected below.
     for condition in _merged_ranges(rewritten):
         field = field_support(tables, condition.field)
-        # A flag of the search, not a filter of the map.
+        # A flag of the search, no filter of the map, and no quantity (contract graphql.md §2.4).
         if field is not None and field.stock:
-            _check_stock(condition)
+            if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
+                raise errors.BadRequest(
+                    f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
+                )
             in_stock_only = True
             continue
         if field is None or field.filter is None:
@@ -106,21 +109,21 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
         return _range(condition)
     patterns = [value for value in condition.values if lucene.ANY in value]
-    if patterns:
-        _check_patterns(field, condition.field, patterns)
+    # Names are matched here: the upstream has no wildcards.
+    if patterns and (field.name is None or not all(value.strip(lucene.ANY) for value in patterns)):
+        raise errors.BadRequest(
+            f"{condition.field}: the service has no wildcards in filters but those of names, and cannot ask if a value "
+            "exists"
+        )
     if field.uid or field.name:
         return list(dict.fromkeys(id_ for value in condition.values for id_ in ids(tables, field, value)))
     if field.id:
         # Any other text the upstream would look up as a name, and match loosely.
         return [value for value in condition.values if ID.fullmatch(value)]
-    return [_value(condition.field, value) for value in condition.values]
-
-
-def _value(field: str, value: str) -> str:
-    """Return a value as upstream expects it. Raises BadRequest for one that upstream would parse as a range."""
-    if value.startswith("(") and value.endswith(")") and "__" in value:  # upstream would parse it as a range
-        raise errors.BadRequest(f"{field}: {value[:40]!r} is not a value; a range is written as [1 TO 5]")
-    return value
+    for value in condition.values:
+        if value.startswith("(") and value.endswith(")") and "__" in value:  # upstream would parse it as a range
+            raise errors.BadRequest(f"{condition.field}: {value[:40]!r} is not a value; a range is written as [1 TO 5]")
+    return list(condition.values)
 
 
 def _range(condition: Condition) -> list[str]:
@@ -155,14 +158,6 @@ def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
     matching = tables.ids_like(kind, lucene.matcher(value))
     Bound.MATCHES.check(len(matching), value)
     return matching
-
-
-def _check_patterns(field: SearchField, name: str, patterns: list[str]) -> None:
-    """Raise BadRequest for wildcards in other fields than names: names are matched here, upstream has no wildcards."""
-    if field.name is None or not all(value.strip(lucene.ANY) for value in patterns):
-        raise errors.BadRequest(
-            f"{name}: the service has no wildcards in filters but those of names, and cannot ask if a value exists"
-        )
 
 
 def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
@@ -208,14 +203,6 @@ def _intersection(tables: Tables, name: str, first: list[str] | None, second: li
     if name in SINGLE_VALUED or (common and key and not (entry and entry.many)):
         return common
     raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give first of them")
-
-
-def _check_stock(condition: Condition) -> None:
-    # Spellings of "in stock": the upstream has a flag, not a quantity (contract graphql.md §2.4).
-    if (condition.low, condition.high) not in {("1", None), ("0.0", None), ("1.0", None)} or condition.values:
-        raise errors.BadRequest(
-            f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
-        )
 
 
 def unsupported_field(tables: Tables, field: str, use: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
