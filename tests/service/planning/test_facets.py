@@ -4,7 +4,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
@@ -36,14 +35,6 @@ RESISTANCE = spec("resistance", ("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1), siMin=
 CASE = spec("case_package", ("0603", None, 5), siMin=None, siMax="", unitsName="")
 
 
-@cases.parametrize("chosen, stats, drilldown, names, variables")
-def test_requested_facets_become_aggregations(
-    chosen: Any, stats: Any, drilldown: bool, names: list[str], variables: dict[str, Any]
-) -> None:
-    wanted = facets.request(TABLES, [field(name, **more) for name, more in chosen], stats, drilldown, ALL)
-    assert (wanted.aggregations, wanted.variables()) == (frozenset(names), variables)
-
-
 @pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
 def test_requested_buckets_are_limited(start: int, limit: int) -> None:
     wanted = facets.request(TABLES, [field("brand.name", start=start, limit=limit)], [], False, ALL)
@@ -60,28 +51,7 @@ def test_plan_without_specs_has_no_drilldown() -> None:
     assert facets.request(TABLES, [], [], True, frozenset()).aggregations == frozenset()
 
 
-COMPANIES = [
-    documents.Bucket(documents.NamedRecord("370", "Texas Instruments"), count=4),
-    documents.Bucket(documents.NamedRecord("621", "Yageo")),
-]
-FOUND = SimpleNamespace(
-    manufacturerAgg=COMPANIES,
-    distributorAgg=COMPANIES,
-    categoryAgg=[documents.Bucket(category=documents.NamedRecord("4161", "Electronic Parts"), count=2)],
-    inStockAgg=[documents.Bucket(isInStock=False, count=1), documents.Bucket(isInStock=True, count=9)],
-    specAggs=[RESISTANCE, CASE],
-)
-
-
-@cases.parametrize("facet, values")
-def test_buckets_become_v3_facets(facet: Any, values: list[tuple[str, int]]) -> None:
-    name, more = facet
-    assert facets.facet_result(TABLES, field(name, **more), FOUND) == {
-        "__class__": "SearchFacetResult",
-        "facets": [{"value": value, "count": count} for value, count in values],
-        "missing": None,
-        "spec_drilldown_rank": None,
-    }
+FOUND = SimpleNamespace(specAggs=[RESISTANCE, CASE])
 
 
 def test_suggested_specs_keep_their_rank() -> None:

@@ -1,6 +1,5 @@
-"""Queries of the core: which requests of v3 need the same list, what v3 shows of it, and which go together."""
+"""Queries of the core: which requests of v3 need the same list, and which go together."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -9,11 +8,8 @@ from hypothesis import strategies as st
 
 from proxy.model import PartsMatchQuery
 from proxy.planning import queries
-from proxy.planning.match import of_match, shown
-from proxy.planning.queries import Element, fold
-from proxy.store.protocol import Hit
-
-NUMBERS = ("BAV99", "BAV-99", "BAV99W", "BAV99")
+from proxy.planning.match import of_match
+from proxy.planning.queries import fold
 
 
 @pytest.mark.parametrize("text, folded", [(" bav99\t", "BAV99"), ("straße µ", "STRAßE µ"), ("1.5ke-6,8", "1.5KE-6,8")])
@@ -35,23 +31,6 @@ def test_requests_with_the_same_list_have_the_same_key() -> None:
         of_match(first, False).key
     }
     assert len({of_match(PartsMatchQuery(**each), False).key for each in [{"mpn": "BAV99"}, *others]}) == 8
-
-
-@pytest.mark.parametrize(
-    "query, exact_only, numbers, hits",
-    [
-        ({"mpn": "BAV99"}, False, ["BAV99", "BAV-99"], 2),
-        ({"mpn": "BAV99", "start": 1, "limit": 1}, False, ["BAV-99"], 4),
-        ({"mpn": "bav99"}, True, [], 0),
-        ({"mpn": "BAV99"}, True, ["BAV99", "BAV99"], 2),
-        ({"mpn": "BAV99*"}, False, ["BAV99", "BAV-99", "BAV99W"], 4),
-    ],
-)
-def test_v3_shows_matches_of_its_page(query: dict[str, Any], exact_only: bool, numbers: list[str], hits: int) -> None:
-    asked = of_match(PartsMatchQuery(**query), exact_only)
-    candidates = [Element(SimpleNamespace(mpn=each, akaMpns=[]), each.encode(), Hit(each)) for each in NUMBERS]
-    matches = shown(PartsMatchQuery(**query), exact_only, 4, candidates[asked.start : asked.end])
-    assert ([each.part.mpn for each in matches.elements], matches.hits) == (numbers, hits)
 
 
 uids = st.text("0123456789abcdef", min_size=16, max_size=16)

@@ -1,17 +1,23 @@
-"""Tests of unsupported counts and sort keys of parts/search: empty or ignored, and named (contract v3-rest.md §1.1)."""
+"""Plans of parts/search: the page, operations that count and cost nothing, and unsupported counts and sort keys, which
+are empty or ignored, and named (contract v3-rest.md §1.1). tests/service/cases has plans with their operations."""
 
+import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support import cases
 
 from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
-from proxy.model import Drilldown, FacetField, SearchRequest
-from proxy.planning import mpn_search, search, search_filters, search_support
+from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
+from proxy.planning import mpn_search, projection_cache, search, search_filters, search_support
 
-TABLES = loader.load(shipped.path("mappings"), "octopart").tables.with_list("Brand", {"Yageo": ("621",)})
+MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
+TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
+PROJECTIONS = projection_cache.ProjectionCache(MAPPINGS)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 LOST = "specs.test_text_attribute.value"  # a key of v3's, and of no attribute
@@ -23,6 +29,33 @@ def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any)
 
 def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
     return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, features, complete)
+
+
+fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
+facets = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers(0, 1000), st.integers(0, 100))
+
+
+@given(
+    st.integers(0, 1000),
+    st.integers(0, 100),
+    st.lists(facets, max_size=4, unique_by=lambda facet: facet.field),
+    st.lists(st.sampled_from(["brand.name:A", f"{R}:[1 TO 2]", "avg_avail:[1 TO *]"]), max_size=2, unique=True),
+    st.sampled_from([(), ((R, False),), ((R, True),)]),
+    st.none() | st.builds(Drilldown, st.booleans(), st.booleans(), st.integers(0, 100)),
+)
+def test_counts_cost_nothing_within_upstream_ranges(
+    start: int, limit: int, facets: Any, queries: Any, stats: Any, drilldown: Any
+) -> None:
+    request = SearchRequest("x", start, limit, "", (), (), tuple(facets), tuple(queries), stats, drilldown)
+    plan = planned(request)
+    (query,) = plan.queries()
+    assert (query.start, query.end) == (start, start + limit)
+    for operation in plan.count_operations(PROJECTIONS.count, MappingContext("US", "USD")).values():
+        sent = json.loads(operation.payload)
+        assert (operation.parts_max, "part {" in sent["query"]) == (0, False)
+        assert 10 <= sent["variables"].get("size", 10) <= 1000
+        signature = sent["query"].partition(")")[0]
+        assert all(f"${name}:" in signature for name in sent["variables"])
 
 
 def facet(field: str, include: bool = True) -> FacetField:
