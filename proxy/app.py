@@ -21,7 +21,7 @@ from proxy.kit import clock as clocks
 from proxy.kit.tasks import PeriodicTask
 from proxy.seen import SeenRequests
 from proxy.v4.documents import V4DocumentReader
-from proxy.web import authentication, graphql, middleware, operators, responses, routing, server, v3_routes
+from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
 from proxy.web.connections import Limits
 from proxy.web.status import ServiceState
 
@@ -97,11 +97,8 @@ class Service:
     ) -> middleware.RequestMiddleware:
         """Build what handles the requests of clients."""
         gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
-        # New with every reload: a cached response knows its client, and is made again from stored results.
-        cache = responses.EncodedResponses(responses.CACHE_BYTES if settings.cache.bytes else 0, gateway.clock)
-        gateway.on_forgotten = cache.clear
         paths, schema = routing.Routes(), documents.schema(site)
-        v3_routes.V3Routes(gateway, authenticator, cache).add_to(paths)
+        v3_routes.V3Routes(gateway, authenticator).add_to(paths)
         served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
         served.add_to(paths, documents.DocumentReader(schema), V4DocumentReader(schema, site))
         paths.add("/healthz", operators.health, *routing.READ)

@@ -1,86 +1,28 @@
-"""v3 responses: JSON, JSONP, gzip, usage headers, errors (contract v3-rest.md §2, §5, §6), and the cache of those all
-of whose results were cache hits, until the first of them expires.
-
-A cached response is found by its request target and whether the client accepts gzip, before parameters are parsed.
-"""
+"""Responses: a fast one with status 200, usage headers, and v3's errors (contract v3-rest.md §5, §6)."""
 
 import functools
 import math
 import re
 import time
 from email.utils import formatdate
-from typing import Any, NamedTuple
+from typing import Any
 
-import cachetools
 from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
 from proxy import errors
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
-from proxy.kit.clock import Clock
 from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
 from proxy.v3.parameters import Parameters
 from proxy.v4 import wrapper
 from proxy.web.routing import Request
 
 ALLOWED = "GET, HEAD, OPTIONS"
-CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a worker
-ENTRY_BYTES = 400  # that a response takes beside its body
 AGE = istr("Age")
 X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
 X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
 ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
-
-
-class EncodedResponse(NamedTuple):
-    """Body of a response, its client, the target of its request, and the metadata of the hit that it was stored from,
-    which are those of each that it serves."""
-
-    body: EncodedBody
-    client: Client
-    target: str
-    metadata: ResponseMetadata
-
-
-class EncodedResponses:
-    """Cache of at most `size` bytes, without the least recently used; 0 switches it off."""
-
-    def __init__(self, size: int, clock: Clock) -> None:
-        self._responses: cachetools.LRUCache[tuple[str, bool], EncodedResponse]
-        self._responses = cachetools.LRUCache(size, _memory_of)
-        self._clock = clock
-
-    def clear(self) -> None:
-        self._responses.clear()
-
-    def get(self, request: Request) -> EncodedResponse | None:
-        if hdrs.CACHE_CONTROL in request.headers:
-            return None
-        key = _key(request)
-        try:
-            cached = self._responses[key]
-        except KeyError:
-            return None
-        if cached.metadata.until > self._clock.monotonic():
-            return cached
-        del self._responses[key]
-        return None
-
-    def add(self, request: Request, response: EncodedResponse) -> None:
-        """Store a response of which nothing was sent upstream, unless it is larger than the whole cache."""
-        if response.metadata.source == "hit" and _memory_of(response) <= self._responses.maxsize:
-            self._responses[_key(request)] = response
-
-
-def _key(request: Request) -> tuple[str, bool]:
-    """Return the request target, with the API key that v4's wrapper may have in a header."""
-    token = request.headers.get(TOKEN)
-    return request.raw_path if token is None else f"{token} {request.raw_path}", accepts_gzip(request)
-
-
-def _memory_of(response: EncodedResponse) -> int:
-    return ENTRY_BYTES + len(response.target) + len(response.body.body)
 
 
 class PlainResponse(web.StreamResponse):

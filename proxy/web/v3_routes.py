@@ -5,11 +5,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import NamedTuple
 
+import cachetools
 import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors
-from proxy.gateway.core import Gateway, ResponseMetadata
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
@@ -17,79 +18,84 @@ from proxy.v3.parameters import Parameters
 from proxy.v4 import wrapper
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
-from proxy.web.responses import EncodedResponse
 from proxy.web.routing import Request
 
 log = structlog.get_logger()
 
+CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a worker
+ENTRY_BYTES = 400  # that a response takes beside its body
 TOKEN_MISSING = "token missing: send your API key as header `token: KEY`, or as ?token=KEY"  # noqa: S105 - a message
 
 
-class Dialect(NamedTuple):
-    """What is different in v4's wrapper: the action, and where the API key is."""
-
-    execute: Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
-    apikey: Callable[[Request, Parameters], str]
+Execute = Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
 
 
-def _v3_key(_: Request, parameters: Parameters) -> str:
-    return parameters.text("apikey") or ""
+class EncodedResponse(NamedTuple):
+    """Body of a response, its client, the target of its request, and its metadata, which are those of all that are
+    served from the cache."""
 
-
-def _v4_key(request: Request, parameters: Parameters) -> str:
-    apikey = request.headers.get(responses.TOKEN) or parameters.text("token") or parameters.text("apikey")
-    if not apikey:
-        raise errors.MissingKey(TOKEN_MISSING)
-    return apikey
+    body: EncodedBody
+    client: Client
+    target: str
+    metadata: ResponseMetadata
 
 
 class V3Routes:
-    def __init__(self, gateway: Gateway, authenticator: Authenticator, cache: responses.EncodedResponses) -> None:
-        self._cache = cache
-        self._authenticator = authenticator
-        self._gateway = gateway
-        self._clock = gateway.clock
+    """Handlers, with the cache of responses all of whose results were hits, until the first of them expires."""
+
+    def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
+        self._gateway, self._authenticator, self._clock = gateway, authenticator, gateway.clock
+        self._cache: cachetools.LRUCache[tuple[str, str | None, bool], EncodedResponse]
+        self._cache = cachetools.LRUCache(CACHE_BYTES if gateway.settings.cache.bytes else 0, _memory_of)
+        gateway.on_forgotten = self._cache.clear
 
     def add_to(self, routes: routing.Routes) -> None:
         """Register every path under both prefixes, and that of the wrapper."""
-        gateway = self._gateway
-        v3 = Dialect(V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute, _v3_key)
-        served = [(f"{prefix}{each.path}", each, v3) for each in ENDPOINTS for prefix in PREFIXES]
-        view = gateway.mappings.views[wrapper.MATCH.object]
-        v4 = Dialect(wrapper.WrapperActions(gateway.objects, view, gateway.clock).execute, _v4_key)
-        served.append((f"{wrapper.PREFIX}{wrapper.MATCH.path}", wrapper.MATCH, v4))
-        for path, endpoint, dialect in served:
-            routes.add(path, partial(self._handle, endpoint, dialect), *routing.READ)
+        gateway, match = self._gateway, wrapper.MATCH
+        execute = V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute
+        served = [(f"{prefix}{each.path}", each, execute) for each in ENDPOINTS for prefix in PREFIXES]
+        actions = wrapper.WrapperActions(gateway.objects, gateway.mappings.views[match.object], gateway.clock)
+        for path, endpoint, action in (*served, (f"{wrapper.PREFIX}{match.path}", match, actions.execute)):
+            routes.add(path, partial(self._handle, endpoint, action), *routing.READ)
             routes.add(path, _other_method)
 
-    async def _handle(self, endpoint: Endpoint, dialect: Dialect, request: Request) -> web.StreamResponse:
-        found = self._cache.get(request)
-        if found is None:
-            found = await self._executed(endpoint, dialect, request)
-            self._cache.add(request, found)
-        else:
+    async def _handle(self, endpoint: Endpoint, execute: Execute, request: Request) -> web.StreamResponse:
+        """Respond from the cache, or execute a request. The API key of v4's wrapper may be in a header."""
+        gzip = responses.accepts_gzip(request)
+        key = request.raw_path, request.headers.get(responses.TOKEN), gzip
+        found = self._cache.get(key)
+        if found is not None and found.metadata.until > self._clock.monotonic():
             self._authenticator.admit(request, found.client)
-            request.metadata = found.metadata
-            self._gateway.metrics.queries.labels("hit").inc(found.metadata.results)
-        body, metadata = found.body, found.metadata
-        if X_V3_UNSUPPORTED in body.headers:
-            log.warning("parameters ignored", parameters=body.headers[X_V3_UNSUPPORTED])
+            request.metadata = metadata = found.metadata
+            self._gateway.metrics.queries.labels("hit").inc(metadata.results)
+        else:
+            found = await self._executed(endpoint, execute, request, gzip)
+            metadata = found.metadata
+            if metadata.source == "hit" and _memory_of(found) <= self._cache.maxsize:
+                self._cache[key] = found
+        if X_V3_UNSUPPORTED in found.body.headers:
+            log.warning("parameters ignored", parameters=found.body.headers[X_V3_UNSUPPORTED])
         if metadata.source is not None:
             request.added |= responses.usage_headers(self._gateway, found.client, metadata)
-        return responses.response(request, body)
+        return responses.response(request, found.body)
 
-    async def _executed(self, endpoint: Endpoint, dialect: Dialect, request: Request) -> EncodedResponse:
+    async def _executed(self, endpoint: Endpoint, execute: Execute, request: Request, gzip: bool) -> EncodedResponse:
         """Parse, authenticate and execute a request."""
         request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
         parameters = Parameters(request.raw_path)
-        client = self._authenticator.client(request, dialect.apikey(request, parameters))
+        apikey = parameters.text("apikey") or ""
+        if endpoint is wrapper.MATCH:
+            apikey = request.headers.get(responses.TOKEN) or parameters.text("token") or apikey
+            if not apikey:
+                raise errors.MissingKey(TOKEN_MISSING)
+        client = self._authenticator.client(request, apikey)
         self._authenticator.admit(request, client)
         received = AuthenticatedRequest(endpoint, parameters, client, metadata)
         if endpoint.action == "get":
             uid = request.rel_url.path_safe.removesuffix("/").rpartition("/")[2]
             received = received._replace(path=request.path, uid=uid)
         try:
-            body = await dialect.execute(received, responses.accepts_gzip(request))
+            body = await execute(received, gzip)
         except errors.BridgeError as error:
             if isinstance(error, errors.BadRequest) and error.refused:
                 metadata.unsupported += (f"{error.refused} (refused)",)
@@ -97,6 +103,10 @@ class V3Routes:
                 request.added |= responses.usage_headers(self._gateway, client, metadata, error)
             raise
         return EncodedResponse(body, client, request.raw_path, metadata)
+
+
+def _memory_of(response: EncodedResponse) -> int:
+    return ENTRY_BYTES + len(response.target) + len(response.body.body)
 
 
 async def _other_method(request: Request) -> web.StreamResponse:
