@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import cachetools
 import graphql
+from graphql.execution.values import VariableValues, get_variable_values
 from graphql.language import ast
 
-KEPT_CHARACTERS = (
-    262_144  # of documents that are remembered; a program has a handful. Parsed they take 80 times as much
-)
+# Of documents that are remembered; a program has a handful. Parsed they take 80 times as much.
+KEPT_CHARACTERS = 262_144
 KEPT_TEXT_MIN, KEPT_TEXT_MAX = 512, 8_192  # characters that a short document counts for, and a remembered one has
 TEXT_MAX = 100_000  # characters of a document
 # Within these bounds a document takes less than 50 ms of CPU, in which nobody else is served (bench/steps.py).
@@ -35,10 +35,8 @@ INTROSPECTION = SCHEMA | {"__typename"}
 SUPPLY = "sup"  # begins the root fields for parts and their lists,
 OWN = ("des", "adm")  # and these those for design data and the organization of the caller
 ERRORS_MAX = 20  # of a response
-SAME_NAMES: Mapping[str, str] = {}
 SITE_FIELD = "octopartUrl"  # of a part; named after the catalog site
 _WORD = re.compile(r"\w+")
-
 
 Operations = dict[str | None, ast.OperationDefinitionNode]
 Fragments = dict[str, ast.FragmentDefinitionNode]
@@ -62,29 +60,17 @@ class InvalidDocumentError(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClientDocument:
-    """Valid document: its operations by name, and its fragments. `client_names` are those that `__typename` and errors
-    show instead of the schema's; `is_passed_on`: it is the caller's own, not validated, and cannot be executed here.
+    """Valid document: its operations by name, and its fragments. `is_passed_on`: it is the caller's own, not validated,
+    and cannot be executed here. `client_names` are those that `__typename` and errors show instead of the schema's.
     `introspected` is the schema that introspection shows, if not the one that executes it. `sent` are the operations as
     the client sent them, where these have other names."""
 
     operations: Operations
     fragments: Fragments
-    client_names: Mapping[str, str]
     is_passed_on: bool = False
+    client_names: Mapping[str, str] = field(default_factory=dict)
     introspected: graphql.GraphQLSchema | None = None
     sent: Operations = field(default_factory=dict)
-
-    def operation(self, name: str | None) -> ast.OperationDefinitionNode:
-        """Return the operation with a name; without one, or for "", the only one. Raises InvalidDocumentError."""
-        if not name and len(self.operations) == 1:
-            return next(iter(self.operations.values()))
-        found = self.operations.get(name) if name else None
-        if found is None:
-            wrong = "Must provide operation name if query contains multiple operations."
-            raise InvalidDocumentError(
-                graphql.GraphQLError(wrong if not name else f"Unknown operation named '{name[:60]}'.")
-            )
-        return found
 
     def message(self, text: str) -> str:
         """Return the message of an error with the names that the client knows."""
@@ -98,15 +84,25 @@ class DocumentRequest(NamedTuple):
     operation_name: str | None = None
     variables: Mapping[str, Any] = {}
 
+    @property
+    def operation(self) -> ast.OperationDefinitionNode:
+        """The operation with its name; without one, or for "", the only one. Raises InvalidDocumentError."""
+        name, operations = self.operation_name, self.document.operations
+        if not name and len(operations) == 1:
+            return next(iter(operations.values()))
+        if name and name in operations:
+            return operations[name]
+        wrong = "Must provide operation name if query contains multiple operations."
+        raise InvalidDocumentError(graphql.GraphQLError(f"Unknown operation named '{name[:60]}'." if name else wrong))
+
 
 class DocumentReader:
     """Reads documents, once by their text. What is passed on, and checked by the upstream, is not validated."""
 
     def __init__(self, schema: graphql.GraphQLSchema) -> None:
         self.schema = schema
-        self._known: cachetools.LRUCache[str, tuple[ClientDocument, int]] = cachetools.LRUCache(
-            KEPT_CHARACTERS, itemgetter(1)
-        )
+        self._known: cachetools.LRUCache[str, tuple[ClientDocument, int]]
+        self._known = cachetools.LRUCache(KEPT_CHARACTERS, itemgetter(1))
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         """Read the document of a request. Raises InvalidDocumentError."""
@@ -152,7 +148,7 @@ class Size:
         return roots
 
 
-def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAMES) -> ClientDocument:
+def measured(node: ast.DocumentNode) -> ClientDocument:
     """Return a document that is not validated yet. Raises InvalidDocumentError for one that would take long to validate
     or to answer, or mixes supply data with what is passed on."""
     found = [each for each in node.definitions if isinstance(each, ast.OperationDefinitionNode)]
@@ -177,19 +173,26 @@ def measured(node: ast.DocumentNode, client_names: Mapping[str, str] = SAME_NAME
         message = f"{supply} is charged to the API key, the other fields are your own data: send them in two requests."
         raise InvalidDocumentError(graphql.GraphQLError(message))
     operations: Operations = {each.name.value if each.name else None: each for each in found}
-    return ClientDocument(operations, fragments, client_names, is_passed_on)
+    return ClientDocument(operations, fragments, is_passed_on)
 
 
-def check_variables(variables: Mapping[str, Any]) -> None:
-    """Raise InvalidDocumentError for more values than are coerced."""
-    values, left = 0, list[Any]([variables])
+def coerced(
+    schema: graphql.GraphQLSchema, operation: ast.OperationDefinitionNode, variables: Mapping[str, Any]
+) -> VariableValues:
+    """Return the coerced variables of an operation. Raises InvalidDocumentError for wrong values, and for too many."""
+    number, left = 0, list[Any]([variables])
     while left:
         value = left.pop()
         inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
-        values += len(inside)
-        if values > VALUES_MAX:
+        number += len(inside)
+        if number > VALUES_MAX:
             raise _too_much("The variables have more values", f"{VALUES_MAX}; send several requests")
         left += inside
+    declared = operation.variable_definitions or ()
+    values = get_variable_values(schema, declared, dict(variables), max_errors=ERRORS_MAX)
+    if isinstance(values, list):
+        raise InvalidDocumentError(*values)
+    return values
 
 
 def parse(text: str) -> ast.DocumentNode:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import graphql
-from graphql.execution import values
+from graphql.execution.values import VariableValues, get_argument_values, get_directive_values
 from graphql.language import ast
 
 from proxy.graphql.documents import ClientDocument
@@ -41,12 +41,8 @@ class Compiler:
     """Compiles selections of one request: fragments and directives are gone then. `used` are the variables in
     arguments."""
 
-    def __init__(
-        self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: values.VariableValues
-    ) -> None:
-        self._schema = schema
-        self._document = document
-        self._variables = variables
+    def __init__(self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: VariableValues) -> None:
+        self._schema, self._document, self._variables = schema, document, variables
         self.used: set[str] = set()
 
     def merged(self, *selections: ast.SelectionSetNode | None) -> dict[str, list[ast.FieldNode]]:
@@ -82,7 +78,7 @@ class Compiler:
         if (kind.name, name) != (PART, "sellers"):
             return None if node.arguments else name, None
         try:
-            given = values.get_argument_values(kind.fields[name], node, self._variables)
+            given = get_argument_values(kind.fields[name], node, self._variables)
         except graphql.GraphQLError:  # null where it is no value: an error of each part
             return None, None
         is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
@@ -104,8 +100,8 @@ class Compiler:
     def _is_included(self, node: ast.SelectionNode) -> bool:
         if not node.directives:
             return True
-        skip = values.get_directive_values(graphql.GraphQLSkipDirective, node, self._variables) or {"if": False}
-        include = values.get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables) or {"if": True}
+        skip = get_directive_values(graphql.GraphQLSkipDirective, node, self._variables) or {"if": False}
+        include = get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables) or {"if": True}
         return bool(include["if"] and not skip["if"])
 
 

@@ -1,4 +1,5 @@
-"""Execution of a GraphQL request: prepare it, resolve its root fields, put the response together."""
+"""Execution of a GraphQL request: prepare its root fields before anything is sent or paid for, resolve them, put the
+response together."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,15 +7,18 @@ from typing import Any, NamedTuple
 
 import graphql
 import msgspec
+from graphql.execution.values import VariableValues, get_argument_values
+from graphql.language import ast
 
 from proxy import errors, model
 from proxy.gateway import core
-from proxy.gateway.core import Answer, Client, Gateway
-from proxy.graphql import roots, selection
+from proxy.gateway.core import Answer, Client, Gateway, ResponseMetadata
+from proxy.graphql import documents, roots, selection
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
-from proxy.graphql.preparation import Introspection, Preparation, Requested
+from proxy.graphql.roots import Requested
 from proxy.planning.queries import Query
 
+DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
 NULL = b"null"
 PART_LIMIT = "You have exceeded your part limit"
 # Codes of the upstream where it has one (contract graphql.md §3.2).
@@ -25,20 +29,21 @@ CODES: Mapping[type[errors.BridgeError], str] = {
 }
 
 
+Nodes = Sequence[ast.FieldNode]
+
+
 class Value(NamedTuple):
-    """Value of a root field as JSON, the errors beside it, the answers that it is made of, or why it has none."""
+    """Value of a root field as JSON, the errors beside it, or why it has none."""
 
     json: bytes = NULL
     reported: Sequence[dict[str, Any]] = ()
-    answers: Sequence[Answer] = ()
     failure: errors.BridgeError | None = None
 
 
 class GraphQLResponse(NamedTuple):
-    """Body of a response, the answers that it is made of, and the error of a root field that has no value."""
+    """Body of a response, and the error of a root field that has no value."""
 
     body: bytes
-    answers: Sequence[Answer]
     failure: errors.BridgeError | None = None
 
     @property
@@ -52,59 +57,111 @@ class GraphQLService:
     """Executes the documents of clients by a gateway."""
 
     def __init__(self, gateway: Gateway, schema: graphql.GraphQLSchema) -> None:
-        self._preparation = Preparation(schema, gateway.projections)
-        self._gateway = gateway
+        assert schema.query_type is not None  # noqa: S101 - it has one
+        self._gateway, self._schema, self._query = gateway, schema, schema.query_type
+        self._known = gateway.projections.whole(gateway.projections.features).fields | roots.KNOWN
+        self._added = gateway.projections.gated()
 
-    async def execute(self, request: DocumentRequest, client: Client, deadline: float) -> GraphQLResponse:
-        """Return the response, which the client waits for until `deadline` (monotonic seconds). Raises
-        InvalidDocumentError before anything is sent."""
+    async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
+        """Return the response, with what it is made of in its metadata. Raises InvalidDocumentError before anything is
+        sent."""
         try:
-            prepared = self._preparation.prepare(request)
+            prepared = self._prepare(request)
         except InvalidDocumentError as error:
             for each in error.errors:
                 each.message = request.document.message(each.message)
             raise
-        resolving = (self._value(client, each, deadline) for each in prepared)
-        values = await asyncio.gather(*resolving)
-        return _response(request.document, [*zip(prepared, values, strict=True)])
+        values = await asyncio.gather(*(self._value(client, each, metadata) for each in prepared.values()))
+        return _response(request.document, prepared, values)
 
-    async def _value(self, client: Client, field: Introspection | Requested, deadline: float) -> Value:
-        """Return the value of a root field, or why it has none."""
-        if isinstance(field, Introspection):
-            return Value(msgspec.json.encode(field.value))
+    def _prepare(self, request: DocumentRequest) -> dict[str, Requested | Value]:
+        """Return the root fields of a request by their keys, in the order of the response; of introspection their
+        values. Raises InvalidDocumentError."""
+        coerced = documents.coerced(self._schema, request.operation, request.variables)
+        prepared: dict[str, Requested | Value] = {}
         try:
-            return await self._supplied(client, field, deadline)
-        except errors.BridgeError as error:
-            return Value(NULL, [error_of(error, [field.key])], failure=error)
+            merged = selection.Compiler(self._schema, request.document, coerced).merged(request.operation.selection_set)
+            for key, nodes in merged.items():
+                if nodes[0].name.value in documents.INTROSPECTION:
+                    prepared[key] = self._introspected(request, key, nodes)
+                else:
+                    prepared[key] = self._requested(request, coerced, key, nodes)
+        except graphql.GraphQLError as error:
+            raise InvalidDocumentError(error) from error
+        parts = sum(each.parts_max for each in prepared.values() if isinstance(each, Requested))
+        if parts > DOCUMENT_PARTS_MAX:
+            cost = f"The document may cost {parts:,} parts, one may cost {DOCUMENT_PARTS_MAX:,}"
+            raise InvalidDocumentError(graphql.GraphQLError(f"{cost}: ask for fewer, or in several requests."))
+        return prepared
 
-    async def _supplied(self, client: Client, requested: Requested, deadline: float) -> Value:
+    def _introspected(self, request: DocumentRequest, key: str, nodes: Nodes) -> Value:
+        document, operation = request.document, request.operation
+        declared = operation.variable_definitions or ()
+        schema = document.introspected or self._schema  # that the client knows
+        alone = ast.OperationDefinitionNode(
+            operation=operation.operation,
+            variable_definitions=tuple(each for each in declared if graphql.type_from_ast(schema, each.type)),
+            directives=(),
+            selection_set=ast.SelectionSetNode(selections=tuple(nodes)),
+        )
+        executed = ast.DocumentNode(definitions=(alone, *document.fragments.values()))
+        result = graphql.execute_sync(schema, executed, variable_values=dict(request.variables))
+        return Value(msgspec.json.encode((result.data or {}).get(key)))
+
+    def _requested(self, request: DocumentRequest, coerced: VariableValues, key: str, nodes: Nodes) -> Requested:
+        compiler = selection.Compiler(self._schema, request.document, coerced)
+        field, definition = compiler.field(self._query, key, nodes), self._query.fields[nodes[0].name.value]
+        read = {*selection.paths((field,))}
+        needed = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
+        declared = ((each.variable.name.value, each) for each in request.operation.variable_definitions or ())
+        used = {name: each for name, each in declared if name in compiler.used}
+        return Requested(
+            key,
+            field,
+            get_argument_values(definition, nodes[0], coerced),
+            not isinstance(definition.type, graphql.GraphQLNonNull),
+            needed if read <= self._known else None,
+            selection.depth((field,)),
+            f"({', '.join(map(graphql.print_ast, used.values()))})" if used else "",
+            {name: request.variables[name] for name in used if name in request.variables},
+            bool(request.document.client_names),
+        )
+
+    async def _value(self, client: Client, field: Requested | Value, metadata: ResponseMetadata) -> Value:
+        """Return the value of a root field, or why it has none."""
+        if isinstance(field, Value):
+            return field
+        try:
+            return await self._supplied(client, field, metadata)
+        except errors.BridgeError as error:
+            return Value(NULL, [error_of(error, [field.key])], error)
+
+    async def _supplied(self, client: Client, requested: Requested, metadata: ResponseMetadata) -> Value:
         """Return the value of a root field. Raises BridgeErrors."""
-        arguments, features = requested.arguments, requested.features
-        asked = roots.of_root(requested.field.name, arguments) if requested.parts_max else None
-        # Where parts and results do not have all that is selected, the response to the field itself says why.
-        if (
-            asked
-            and features is not None
-            and features <= self._gateway.features.tier(client.application).selected.features
-        ):
-            at_market = client.in_market(arguments["country"], arguments["currency"])
+        key, features, deadline = requested.key, requested.features, self._gateway.deadline(metadata.since)
+        tier = self._gateway.features.tier(client.application).selected.features
+        if features is not None and features <= tier and (asked := requested.queries()):
+            at_market = client.in_market(requested.arguments["country"], requested.arguments["currency"])
             answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
+            metadata.add(answers, self._gateway.clock)
+            # Where parts and results do not have all that is selected, the response to the field itself says why.
             if all(_has_all(answer, features) for answer in answers):
                 return _found(requested, asked, answers)
         answer = await self._passed_on(client, requested, deadline)
-        answers = [answer] if requested.parts_max else []
+        if requested.parts_max:
+            metadata.add([answer], self._gateway.clock)
         if isinstance(answer.error, errors.QueryRefused):
-            return Value(NULL, [_placed(requested.key, each) for each in answer.error.reported], answers)
+            return Value(NULL, [_placed(key, each) for each in answer.error.reported])
         if answer.error is not None:
             raise answer.error.shared()
         value = (answer.result and answer.result.details) or NULL
         if requested.other_names:
             value = _shown(msgspec.json.decode(value), requested, as_sent=True)
-        return Value(value, [_placed(requested.key, each) for each in answer.reported], answers)
+        return Value(value, [_placed(key, each) for each in answer.reported])
 
     async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
-        query, passed_on = requested.query()
+        query, passed_on = requested.as_it_stands()
         if requested.depth > 1 and any(account.limit is not None for account in client.charged):
             raise errors.BadRequest(f"{requested.field.name}: parts within parts are not served under a limit of parts")
         if requested.parts_max or passed_on.is_private:
@@ -117,20 +174,22 @@ class GraphQLService:
         return core.passed_on(query, passed_on.read(data), 0)
 
 
-def _response(document: ClientDocument, found: Sequence[tuple[Introspection | Requested, Value]]) -> GraphQLResponse:
+def _response(
+    document: ClientDocument, prepared: Mapping[str, Requested | Value], found: Sequence[Value]
+) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
-    body: dict[str, Any] = {"errors": [], "data": {field.key: msgspec.Raw(value.json) for field, value in found}}
-    for field, value in found:
+    data: dict[str, Any] = {key: msgspec.Raw(value.json) for key, value in zip(prepared, found, strict=True)}
+    body: dict[str, Any] = {"errors": [], "data": data}
+    for field, value in zip(prepared.values(), found, strict=True):
         body["errors"] += [each | {"message": document.message(each["message"])} for each in value.reported]
         if value.json == NULL and isinstance(field, Requested) and not field.is_nullable:
             body["data"] = None
             break  # errors of further fields would be about data that is null already
     if not body["errors"]:
         del body["errors"]
-    answers = [answer for _, value in found for answer in value.answers]
-    failure = next((value.failure for _, value in found if value.failure), None)
-    return GraphQLResponse(msgspec.json.encode(body), answers, failure)
+    failure = next((value.failure for value in found if value.failure), None)
+    return GraphQLResponse(msgspec.json.encode(body), failure)
 
 
 def _has_all(answer: Answer, features: frozenset[str]) -> bool:
@@ -154,8 +213,7 @@ def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answe
         if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
             raise answer.error.shared()
         reported.append(error_of(answer.error, [key, place]))
-    value = roots.value(name, requested.arguments, asked, answers)
-    return Value(_shown(value, requested), reported, answers)
+    return Value(_shown(requested.value(asked, answers), requested), reported)
 
 
 def _shown(value: Any, requested: Requested, *, as_sent: bool = False) -> bytes:

@@ -88,14 +88,13 @@ class GraphQLRoutes:
             received = documents.request(sent.query, sent.operation_name, sent.variables or {})
             if received.document.is_passed_on:
                 return await self._passed_on(request, body)
-            response = await self._service.execute(received, client, self._gateway.deadline(metadata.since))
+            response = await self._service.execute(received, client, metadata)
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
             return _response(
                 request, msgspec.json.encode({"errors": [each.formatted for each in error.errors]}), status
             )
-        metadata.add(response.answers, self._clock)
         request.added |= responses.usage_headers(self._gateway, client, metadata)
         request.failure = response.failure
         status = response.status

@@ -80,7 +80,7 @@ INNER = [
     "nexar_sandbox.legacy_v3",
     "store.redis",
     "store.sqlite",
-    "v4.rewrite",
+    "v4.documents",
     "web.v3_routes",
 ]
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import graphql
 
-from proxy.v4 import rewrite
+from proxy.v4 import documents
 
 
 def with_v4_types(data: Any, document: graphql.DocumentNode, operation: graphql.OperationDefinitionNode) -> Any:
@@ -29,7 +29,7 @@ def _typed(data: Any, nodes: list[Any], fragments: dict[str, Any]) -> Any:
             found = fragments[node.name.value] if isinstance(node, graphql.FragmentSpreadNode) else node
             waiting += found.selection_set.selections
     return {
-        key: rewrite.client_names().get(value, value)
+        key: documents.client_names().get(value, value)
         if fields[key][0].name.value == "__typename"
         else _typed(value, fields[key], fragments)
         for key, value in data.items()

@@ -16,6 +16,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
+from proxy.gateway.results import ResponseMetadata
 from proxy.graphql import documents
 from proxy.graphql.documents import DocumentReader, DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
@@ -150,7 +151,7 @@ class Dialect:
     service: GraphQLService
 
     async def execute(self, client: Client, request: DocumentRequest) -> GraphQLResponse:
-        return await self.service.execute(request, client, self.world.clock.monotonic() + SECONDS)
+        return await self.service.execute(request, client, ResponseMetadata(self.world.clock.monotonic()))
 
     async def ask(
         self, client: Client, document: str, variables: Any = None, name: str | None = None
@@ -167,7 +168,14 @@ def dialect(world: World) -> Dialect:
     features = Features(world.projections, state.store, world.clock)
     pipeline = Pipeline(state, world.upstream.send, features, address="http://upstream", seconds=SECONDS, connections=9)
     free = FreeOperations(world.upstream.send, world.clock, SECONDS, {}, {})
-    gateway: Any = SimpleNamespace(pipeline=pipeline, features=features, free=free, projections=world.projections)
+    gateway: Any = SimpleNamespace(
+        pipeline=pipeline,
+        features=features,
+        free=free,
+        projections=world.projections,
+        clock=world.clock,
+        deadline=SECONDS.__add__,
+    )
     return Dialect(world, pipeline, GraphQLService(gateway, SCHEMA))
 
 

@@ -6,9 +6,9 @@ import graphql
 from support import cases, running_proxy
 from together.graphql.conftest import GraphQLReply, Pair
 
-from proxy.v4 import rewrite
+from proxy.v4 import documents
 
-V4 = rewrite.schema()
+V4 = documents.schema()
 PATH = "/api/v4/endpoint"
 TOKEN = {"token": running_proxy.KEY}
 # What a stock management program sends, shortened.

@@ -10,10 +10,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from support import cases, random_documents, v4_shape
 
-from proxy.v4 import rewrite
+from proxy.v4 import documents
 
 ROOT = Path(__file__).parents[3]
-V4 = rewrite.schema()
+V4 = documents.schema()
 COMPLETE = (ROOT / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql").read_text(encoding="utf-8")
 NEXAR = graphql.build_schema(COMPLETE, assume_valid_sdl=True)
 
@@ -22,7 +22,7 @@ def rewritten(text: str) -> str:
     """A document after rewriting, in one line; it is valid before and after."""
     document = graphql.parse(text)
     assert graphql.validate(V4, document) == []
-    result = rewrite.rewrite(document, V4)
+    result = documents.rewrite(document, V4)
     assert graphql.validate(NEXAR, result) == []
     return " ".join(graphql.print_ast(result).split())
 
@@ -34,7 +34,7 @@ def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> No
 
 def test_locations_are_those_of_the_v4_document() -> None:
     document = graphql.parse("{\n  search_mpn { hits }\n}")
-    (field,) = graphql.get_operation_ast(rewrite.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
+    (field,) = graphql.get_operation_ast(documents.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
     assert graphql.get_location(field.loc.source, field.loc.start) == (2, 3)  # type: ignore[union-attr]
 
 
@@ -52,7 +52,7 @@ def test_variables_get_the_names_of_the_nexar_api() -> None:
         "none": None,
         "undeclared": 6,
     }
-    assert rewrite.rewrite_variables(operation, variables, V4) == {
+    assert documents.rewrite_variables(operation, variables, V4) == {
         "q": [{"mpnOrSku": "1"}, {"mpn": "2", "limit": 3}],
         "one": {"mpnOrSku": "3"},
         "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
@@ -64,7 +64,7 @@ def test_every_name_of_v4_has_a_namesake_of_the_same_type() -> None:
     """Fields, arguments, input fields, values and defaults: nothing has to be refused, and nothing is required anew."""
     different, same = [], 0
     for name, kind in V4.type_map.items():
-        namesake: Any = NEXAR.type_map.get(rewrite.type_name(name))
+        namesake: Any = NEXAR.type_map.get(documents.type_name(name))
         if type(namesake) is not type(kind):
             different.append(name)
         for member, definition in getattr(kind, "fields", {}).items():
@@ -85,10 +85,10 @@ def _described(definition: Any) -> Any:
 
 def _differs(name: str, member: str, definition: Any, namesake: Any) -> bool:
     """Whether a member of a v4 type has no equal one in a Nexar type, or one that needs arguments that v4 lacks."""
-    new = namesake.fields.get(rewrite.field_name(name, member))
+    new = namesake.fields.get(documents.field_name(name, member))
     if new is None or _described(new) != _renamed(definition):
         return True
-    old_arguments = {rewrite.member_name(known): each for known, each in getattr(definition, "args", {}).items()}
+    old_arguments = {documents.member_name(known): each for known, each in getattr(definition, "args", {}).items()}
     new_arguments = getattr(new, "args", {})
     return any(
         known not in new_arguments or _described(new_arguments[known]) != _renamed(each)
@@ -99,11 +99,11 @@ def _differs(name: str, member: str, definition: Any, namesake: Any) -> bool:
 def _renamed(definition: Any) -> Any:
     kind, default = _described(definition)
     named = str(graphql.get_named_type(definition.type))
-    return kind.replace(named, rewrite.type_name(named)), default
+    return kind.replace(named, documents.type_name(named)), default
 
 
 def test_shipped_schema_is_that_of_the_contract() -> None:
-    shipped = Path(rewrite.__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+    shipped = Path(documents.__file__).with_name("schema.graphql").read_text(encoding="utf-8")
     assert shipped == (ROOT / "contract" / "v4-supply.graphql").read_text(encoding="utf-8")
 
 
@@ -114,11 +114,11 @@ def test_random_documents_become_valid_nexar_documents_with_results_of_the_v4_sh
     note(made.text)
     before = graphql.parse(made.text)
     assert graphql.validate(V4, before) == []
-    after = rewrite.rewrite(before, V4)
+    after = documents.rewrite(before, V4)
     assert graphql.validate(NEXAR, after) == []
     operation = graphql.get_operation_ast(before, made.operation_name)
     assert operation is not None
-    variables = rewrite.rewrite_variables(operation, made.variables, V4)
+    variables = documents.rewrite_variables(operation, made.variables, V4)
     expected = _executed(V4, before, made.variables, made.operation_name)
     got = _executed(NEXAR, after, variables, made.operation_name)
     assert _ordered(v4_shape.with_v4_types(got.data, before, operation)) == _ordered(expected.data)
