@@ -5,8 +5,7 @@ twice. A search, and what is passed on, is a batch of its own.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,18 +31,13 @@ class Batch:
         most = max(self.parts + flight.fetch.limit, len(self.flights) + 1)
         return most <= parts_max and self.numbers.isdisjoint(flight.query.numbers)
 
-    def add(self, flight: Flight) -> None:
-        self.flights.append(flight)
-        self.parts += flight.fetch.limit
-        self.numbers |= flight.query.numbers
-
 
 class Batches:
-    """Batches of a process, of which at most `connections` are under way at a time."""
+    """Batches of a process. One that has got one of its `connections` to the upstream is to be closed for others."""
 
     def __init__(self, connections: int, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._connections = asyncio.Semaphore(connections)
+        self.connections = asyncio.Semaphore(connections)
+        self._waiting = metrics.upstream_waiting
         self._open: dict[Any, Batch] = {}
 
     def add(self, flight: Flight, parts_max: int) -> Batch | None:
@@ -53,27 +47,20 @@ class Batches:
         if not query.is_sent_alone:
             market = application.context.country, application.context.currency
             key = application.account, *market, flight.selected.bits, query.operation, flight.apart
-        batch = self._open.get(key) if key else None
-        if batch is not None and batch.has_room(flight, parts_max):
-            batch.add(flight)
+        found = self._open.get(key)
+        batch = found if found is not None and found.has_room(flight, parts_max) else Batch(key)
+        batch.flights.append(flight)
+        batch.parts += flight.fetch.limit
+        batch.numbers |= query.numbers
+        if batch is found:
             return None
-        new = Batch(key)
-        new.add(flight)
         if key:
-            self._open[key] = new
-        return new
+            self._open[key] = batch
+        self._waiting.inc()
+        return batch
 
-    @asynccontextmanager
-    async def connection(self, batch: Batch) -> AsyncIterator[None]:
-        """Wait for a connection; when there is one, the batch is closed for other flights."""
-        self._metrics.upstream_waiting.inc()
-        try:
-            await self._connections.acquire()
-        finally:
-            self._metrics.upstream_waiting.inc(-1)
-        try:
-            if self._open.get(batch.key) is batch:
-                del self._open[batch.key]
-            yield
-        finally:
-            self._connections.release()
+    def close(self, batch: Batch) -> None:
+        """Close a batch for other flights."""
+        self._waiting.inc(-1)
+        if self._open.get(batch.key) is batch:
+            del self._open[batch.key]

@@ -191,7 +191,8 @@ class Pipeline:
 
     async def _send(self, batch: Batch) -> None:
         """Send one operation for a batch, and book what came of it."""
-        async with self._batches.connection(batch):
+        async with self._batches.connections:
+            self._batches.close(batch)
             flights = [flight for flight in batch.flights if self._is_in_time(flight)]
             if late := [flight for flight in batch.flights if flight not in flights]:
                 await self._bookings.book([Booking(flight) for flight in late])
