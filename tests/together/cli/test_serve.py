@@ -1,7 +1,8 @@
-"""Tests of `v3bridge serve`: its output, errors of the set-up, and shutdown."""
+"""Tests of `v3bridge serve`: its output, errors of the set-up, shutdown, and the operators' port."""
 
 import http.client
 import json
+import re
 import shlex
 import signal
 import socket
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.running_commands import Run
+from support.running_commands import Run, Start
 
 CONFIG = """
 listen: {port: 0}
@@ -19,18 +20,24 @@ applications:
   shop:
     apikeys: ["a-key-of-our-own"]
 """
+ADMIN = """
+listen: {{port: 0}}
+admin: {admin}
+applications: {{demo: {{apikeys: [EXAMPLE_KEY]}}}}
+"""
+TOKEN = "a-configured-admin-token"
 CREDENTIALS = """    client_id: an-id
     client_secret: a-secret
 upstream: {graphql_url: "http://127.0.0.1:9/graphql", token_url: "http://127.0.0.1:9/token"}
 """
 
 
-def _get(address: Any) -> Any:
-    """Send a target unchanged, as curl -g does; returns status and JSON."""
+def _get(address: str, **headers: str) -> Any:
+    """Send a target unchanged, as curl -g does, over a new connection; returns status and JSON."""
     parts = urllib.parse.urlsplit(address)
     connection = http.client.HTTPConnection(parts.netloc, timeout=30)
     try:
-        connection.request("GET", address.partition(parts.netloc)[2])
+        connection.request("GET", address.partition(parts.netloc)[2], headers=headers)
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
@@ -113,3 +120,68 @@ def test_secrets_readable_by_others_cause_one_warning(start_command: Any, tmp_pa
     (warning,) = [line for line in serving.errors.splitlines() if "exposed secrets found" in line]
     assert json.loads(warning)["remedy"] == f"chmod 600 {config}"
     assert "a-key-of-our-own" not in serving.errors
+
+
+def _operators_url(lines: list[str]) -> str:
+    return next(found[1] for line in lines if (found := re.search(r"state at (http://[\d.:]+/status)", line)))
+
+
+def test_every_worker_responds_on_the_operators_port(start_command: Start) -> None:
+    serving = start_command("serve", "--port", "0", "--workers", "2")
+    address = _operators_url(serving.until("For operators"))
+    responses = [_get(address) for _ in range(12)]
+    assert {status for status, _ in responses} == {200}
+    assert len({shown["pid"] for _, shown in responses}) == 2
+    assert serving.stop(signal.SIGTERM) == 0
+    assert f"admin={address.removesuffix('/status')}" in serving.errors
+
+
+def test_token_of_the_operators_port_is_not_printed(start_command: Start, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(ADMIN.format(admin=f"{{token: {TOKEN}}}"))
+    serving = start_command("serve", "--config", str(file), "--admin-port", "0")
+    lines = serving.until("For operators")
+    assert TOKEN not in "\n".join(lines)
+    url = _operators_url(lines)
+    statuses = [_get(url, Authorization=f"Bearer {token}")[0] for token in (TOKEN, TOKEN[::-1])]
+    assert (statuses, _get(url)[0]) == ([200, 401], 401)
+    serving.stop(signal.SIGTERM)
+    assert TOKEN not in serving.errors
+
+
+def test_operators_port_can_be_off(start_command: Start, tmp_path: Path) -> None:
+    file = tmp_path / "own.yaml"
+    file.write_text(ADMIN.format(admin="false"))
+    serving = start_command("serve", "--config", str(file))
+    lines = serving.until("curl")
+    assert serving.stop(signal.SIGTERM) == 0
+    assert "For operators" not in "\n".join(lines)
+    assert "admin=off" in serving.errors
+
+
+def test_service_runs_where_its_operators_port_is_taken(start_command: Start) -> None:
+    with socket.socket() as owner:
+        owner.bind(("127.0.0.1", 0))
+        owner.listen()
+        port = str(owner.getsockname()[1])
+        serving = start_command("serve", "--port", "0", "--admin-port", port)
+        lines = serving.until("curl")
+        assert serving.stop(signal.SIGTERM) == 0
+    assert "For operators" not in "\n".join(lines)
+    assert (
+        f"the operators' port cannot listen on 127.0.0.1:{port}: Address already in use;"
+        " choose another with admin.port in the configuration, or --admin-port"
+    ) in serving.errors
+    assert "admin=off" in serving.errors
+
+
+def test_port_of_the_service_itself_is_taken(run_command: Run) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    done = run_command("serve", "--port", port, "--admin-port", port)
+    assert done.returncode == 2
+    message = (
+        f"port {port} is that of the service: choose another with admin.port in the configuration, or --admin-port"
+    )
+    assert done.stderr == f"v3bridge: {message}\n"

@@ -49,18 +49,6 @@ async def test_learning_prints_table_and_summary(recording_file: str, learn: Cal
     assert "SECRET_KEY" not in found.out + found.err
 
 
-async def test_last_line_needs_no_line_end_and_unreadable_ones_are_skipped(
-    recording_file: str, learn: Callable[..., Any], tmp_path: Path
-) -> None:
-    file = tmp_path / recording_file
-    seller = {"url": "/v3/sellers/search?q=y", "body": {"item": {**SELLER, "uid": "4" * 16, "name": "Y", "id": "9"}}}
-    file.write_text("no JSON\n" + file.read_text() + json.dumps(seller))
-    found = await learn(recording_file)
-    assert "uids: 2 learnt" in found.err
-    file.write_text(file.read_text()[:-9])
-    assert "uids: 1 learnt" in (await learn(recording_file)).err
-
-
 async def test_refused_responses_say_why_nothing_is_learnt(learn: Callable[..., Any], tmp_path: Path) -> None:
     line = {"url": "/v3/brands/search?q=u", "status": 403, "body": {"message": "Invalid apikey"}}
     (tmp_path / "old.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
