@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import random
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -99,15 +99,14 @@ def draw_failure(draw: random.Random) -> tuple[errors.BridgeError, bool]:
     )
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(eq=False)
 class Process:
-    """A process: its pipeline, those of configurations before, and its store, whose operations fail at a `rate`."""
+    """A process: its pipeline, and its store, whose operations fail at a `rate`."""
 
     name: str
     store: BrokenStore
     state: ProcessState
     pipeline: Pipeline
-    before: list[asyncio.Task[None]] = dataclasses.field(default_factory=list)
     rate: float = 0.0
 
 
@@ -133,6 +132,8 @@ class Run:
         self.world, self.draw, self.address = world, draw, address
         self.processes: list[Process] = []
         self.calls: list[Call] = []
+        self.tasks: list[asyncio.Task[None]] = []
+        self.ends: list[tuple[Process, asyncio.Task[None]]] = []  # of pipelines of configurations before, and of all
         self.exempt: list[float] = []
         self.changed: dict[str, list[float]] = defaultdict(list)  # times at which a list became another one
         self.versions = {number: [list(uids)] for number, uids in LISTS.items()}
@@ -172,7 +173,8 @@ class Run:
         state = self.world.state(store)
         process = Process(name, store, state, self.pipeline(state))
         store.fault = lambda *call: self.fault(process, *call)
-        store.after_begin = self.check_limits
+        store.after = lambda *call: self.after(process, *call)
+        await self.refresh(process.pipeline)
         return process
 
     def pipeline(self, state: ProcessState) -> Pipeline:
@@ -184,14 +186,25 @@ class Run:
 
         return self.world.process(state=state, connections=self.connections, send=send)
 
-    def fault(self, process: Process, name: str, arguments: tuple[Any, ...]) -> str:
-        """Draw whether an operation of a process fails."""
+    async def delay(self, process: Process) -> None:
+        if self.draw.random() < process.rate:
+            await asyncio.sleep(self.draw.choice((0.0, 0.0, 0.01, 0.03, 2.0)))
+
+    async def after(self, process: Process, name: str, arguments: tuple[Any, ...], reply: Any) -> None:
+        if name == "begin":
+            await self.check_limits(arguments[0], reply)
+        await self.delay(process)
+
+    async def fault(self, process: Process, name: str, arguments: tuple[Any, ...]) -> str:
+        """Draw whether an operation of a process is late, and whether it fails."""
+        await self.delay(process)
         is_tier = name == "put_value" and arguments[0].startswith(TIER)
         fault = ""
         if self.draw.random() < process.rate:
             fault = self.draw.choices(("fails", "loses", "dies", "dies after"), (60, 30, 1, 1))[0]
         if is_tier or (fault and name in ("finish", "put_value", "value", "values")) or fault.startswith("dies"):
             self.exempt.append(self.now)
+        self.is_exact &= not fault.startswith("dies")
         return fault
 
     async def tick(self) -> None:
@@ -206,14 +219,21 @@ class Run:
                 self.processes[place] = await self.start()
                 if self.address and self.draw.random() < 0.5:
                     await self.world.store.end_worker(process.name)
-        self.refreshes = [asyncio.create_task(self.refresh(process)) for process in self.processes]
+        for process in self.processes:
+            self.spawn(self.refresh(process.pipeline))
         if self.now - self.swept > 60.0:
             self.swept = self.now
             await self.world.store.sweep()
 
-    async def refresh(self, process: Process) -> None:
+    async def refresh(self, pipeline: Pipeline) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
-            await process.pipeline.refresh(APPLICATIONS)
+            await pipeline.refresh(APPLICATIONS)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do work that may never end, because its process dies."""
+        task = asyncio.create_task(work)
+        self.tasks.append(task)
+        return task
 
     async def call(self) -> None:
         process, caller = self.draw.choice(self.processes), self.draw.choice(CLIENTS)
@@ -269,9 +289,13 @@ class Run:
         await self.tick()
 
     async def reload(self) -> None:
-        process = self.draw.choice(self.processes)
-        process.before.append(asyncio.create_task(process.pipeline.aclose()))
-        process.pipeline = self.pipeline(process.state)
+        self.spawn(self.swap(self.draw.choice(self.processes)))
+
+    async def swap(self, process: Process) -> None:
+        pipeline = self.pipeline(process.state)
+        await self.refresh(pipeline)
+        self.end(process)
+        process.pipeline = pipeline
 
     async def stop(self) -> None:
         """Replace a process by another one; it ends what it has begun."""
@@ -280,7 +304,10 @@ class Run:
         if old.store.is_dead:  # perhaps since the other one began to start
             return
         self.processes[place], old.rate = new, 0.0
-        new.before = [*old.before, asyncio.create_task(old.pipeline.aclose())]
+        self.end(old)
+
+    def end(self, process: Process) -> None:
+        self.ends.append((process, self.spawn(process.pipeline.aclose())))
 
     async def pass_time(self) -> None:
         for process in self.processes:
@@ -349,9 +376,10 @@ class Run:
 
     async def restart_all(self) -> None:
         """Start again on a new file."""
-        for process in self.processes:
+        for process in {*self.processes, *(process for process, _ in self.ends)}:
             process.store.is_dead = True
             await process.store.store.aclose()
+        self.ends.clear()
         await self.world.store.store.aclose()
         self.world.store = await self.world.open("observer")
         await self.tick()
@@ -360,16 +388,14 @@ class Run:
         """Let all end that can, and see that nothing stays reserved."""
         for process in self.processes:
             process.rate = 0.0
-        await self.tick()
-        ends = [asyncio.create_task(process.pipeline.aclose()) for process in self.processes]
-        ends += [task for process in self.processes for task in process.before]
+            self.end(process)
         for _ in range(100):
             await asyncio.sleep(61.0)
             await self.tick()
-            ends = [task for task in ends if not task.done()]
-            if not ends:
+            if all(task.done() or process.store.is_dead for process, task in self.ends):
                 break
-        assert not ends
+        else:
+            raise AssertionError("does not end")
         assert all(process.pipeline.is_ready for process in self.processes)
         await self.check()
         usage = await self.world.store.usage()

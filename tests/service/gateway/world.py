@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
+from unittest import mock
 
 import msgspec
+import redis.asyncio
 
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
@@ -37,30 +39,32 @@ FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the 
 REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
 CACHE_BYTES = 50_000_000
-MOMENT, STORE_SECONDS = 0.02, 30.0  # that pass while a store operates, and that it may take in real time
+STORE_SECONDS = 60.0  # that an operation of a store may take in real time
 
 
 class _Selector(selectors.DefaultSelector):
-    """Selector that lets time pass instead of waiting, but waits for operations of stores."""
+    """Selector that lets time pass instead of waiting, but waits for operations of stores, while which none passes."""
 
     now = 0.0
     operations = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        seconds = timeout if timeout is not None and timeout <= MOMENT else STORE_SECONDS
-        ready = super().select(seconds if self.operations else 0)
-        if not ready and timeout is not None:
-            self.now += max(0.0, timeout)
-        elif not ready and not self.operations:
+        if timeout is not None and timeout <= 0:
+            return []  # what can run does so first, however fast the store is
+        ready = super().select(STORE_SECONDS) if self.operations else []
+        if not ready and timeout is not None and not self.operations:
+            self.now += timeout
+        elif not ready:
             raise RuntimeError("everything waits, and nothing will happen")
         return ready
 
 
 class _Loop(asyncio.SelectorEventLoop):
-    """Event loop in virtual time."""
+    """Event loop in virtual time, in which a run is the same every time."""
 
     def __init__(self) -> None:
         self._time = _Selector()
+        self.turn = asyncio.Lock()  # of commands to Redis
         super().__init__(self._time)
 
     def time(self) -> float:
@@ -74,6 +78,14 @@ class _Loop(asyncio.SelectorEventLoop):
             yield
         finally:
             self._time.operations -= 1
+
+
+class _Redis(redis.asyncio.Redis):
+    """Client whose commands are carried out in the order in which they are given, on whatever connections."""
+
+    async def execute_command(self, *args: Any, **options: Any) -> Any:
+        async with _loop().turn:
+            return await super().execute_command(*args, **options)
 
 
 class LoopClock:
@@ -235,12 +247,12 @@ class BrokenStore:
         self.store = store
         self.broken: set[str] = set()
         self.loses = self.is_dead = self.is_over = False
-        self.fault: Callable[[str, tuple[Any, ...]], str] = lambda name, arguments: ""
-        self.after_begin: Callable[[Any, Any], Awaitable[None]] = lambda begins, outcomes: asyncio.sleep(0)
+        self.fault: Callable[[str, tuple[Any, ...]], Awaitable[str]] = lambda name, arguments: asyncio.sleep(0, "")
+        self.after: Callable[[str, tuple[Any, ...], Any], Awaitable[None]] = lambda *call: asyncio.sleep(0)
 
     def __getattr__(self, name: str) -> Any:
         async def call(*args: Any, **kwargs: Any) -> Any:
-            fault = self.fault(name, args)
+            fault = await self.fault(name, args)
             if name in self.broken:
                 fault, self.loses = "loses" if self.loses else "fails", False
             self.is_dead |= fault == "dies"
@@ -252,8 +264,7 @@ class BrokenStore:
             if fault != "fails":
                 with operating():
                     reply = await getattr(self.store, name)(*args, **kwargs)
-                if name == "begin":
-                    await self.after_begin(args[0], reply)
+                await self.after(name, args, reply)
                 self.is_dead |= fault == "dies after"
                 await self.alive()
             if fault in ("fails", "loses"):
@@ -357,9 +368,13 @@ def uid(number: int) -> str:
 
 
 def operating() -> contextlib.AbstractContextManager[None]:
+    return _loop().operating()
+
+
+def _loop() -> _Loop:
     loop = asyncio.get_running_loop()
     assert isinstance(loop, _Loop)
-    return loop.operating()
+    return loop
 
 
 def run(main: Main, projections: ProjectionCache, upstream: Upstream, start: float, address: str) -> None:
@@ -389,5 +404,5 @@ def run(main: Main, projections: ProjectionCache, upstream: Upstream, start: flo
                 with operating():
                     await store.aclose()
 
-    with asyncio.Runner(loop_factory=_Loop) as runner:
+    with mock.patch("redis.asyncio.Redis", _Redis), asyncio.Runner(loop_factory=_Loop) as runner:
         runner.run(within())
