@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import structlog
 
-from proxy import config, redaction, sockets
+from proxy import config, errors, redaction, sockets
 from proxy import metrics as metering
 from proxy.explain.request import shown_target
 from proxy.gateway import assembly as gateways
-from proxy.gateway.process import ProcessState, Recorder
+from proxy.gateway import recording
+from proxy.gateway.process import ProcessState
 from proxy.gateway.readiness import Readiness
 from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
-from proxy.kit.tasks import PeriodicTask
-from proxy.seen import SeenRequests
+from proxy.kit import tasks
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
 from proxy.web.connections import Limits
@@ -66,8 +66,8 @@ class Service:
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
-        self.recorder = Recorder(self._seen, core.store, core.clock)
+        self._seen, self._ids = recording.SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
+        self.recorder = recording.Recorder(self._seen, core.store, core.clock)
         self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
@@ -179,12 +179,11 @@ async def serving(
         state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
         service = Service(core, mounts)
-        service.recorder.start()
         stack.push_async_callback(service.recorder.close)
+        writing = service.recorder.write, recording.INTERVAL_SECONDS, errors.StoreUnavailable
+        await stack.enter_async_context(tasks.repeated("recording", *writing))
         stack.callback(core.metrics.flush)
-        measuring = PeriodicTask("metrics of this process", core.metrics.measure, MEASURE_SECONDS)
-        measuring.start()
-        stack.push_async_callback(measuring.close)
+        await stack.enter_async_context(tasks.repeated("metrics", core.metrics.measure, MEASURE_SECONDS))
         service.activate(await service.build(settings))
         stack.push_async_callback(service.close)
         await service.listen(stack, opened)

@@ -25,9 +25,8 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
 from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import V3Objects
-from proxy.kit import shipped
+from proxy.kit import shipped, tasks
 from proxy.kit.clock import Clock
-from proxy.kit.tasks import PeriodicTask
 from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.projection_cache import ProjectionCache
@@ -148,15 +147,13 @@ async def opened_process(
     worker, cache_bytes = name or token_hex(8), settings.cache.bytes
     store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
     process = ProcessState(store, clock, SystemRandom(), metrics, settings.listen.workers)
-    sweeping = PeriodicTask("store", store.sweep, SWEEP_SECONDS, logged=errors.StoreUnavailable)
     try:
         for each in ended:
             await store.end_worker(each)
         await store.quote(())  # looks through all that is stored, before requests wait for it
-        sweeping.start()
-        yield process
+        async with tasks.repeated("store", store.sweep, SWEEP_SECONDS, errors.StoreUnavailable):
+            yield process
     finally:
-        await sweeping.close(None)
         await process.bookings.aclose()
         await store.aclose()
 
@@ -173,10 +170,8 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
     gateway = Gateway(settings, upstream, process, await asyncio.to_thread(translate, settings, upstream))
     for close in (gateway.http.close, gateway.tokens.close, gateway.free.aclose, gateway.pipeline.aclose):
         resources.push_async_callback(close)
-    refresh = PeriodicTask("refresh", gateway.refresh, REFRESH_SECONDS, delay=REFRESH_SECONDS)
-    await refresh.call()
-    resources.push_async_callback(refresh.close)
-    refresh.start()
+    await gateway.refresh()
+    await resources.enter_async_context(tasks.repeated("refresh", gateway.refresh, REFRESH_SECONDS))
     return gateway
 
 

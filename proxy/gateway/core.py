@@ -5,6 +5,7 @@ What lies behind it may change as a whole. Only the assembly of the process impo
 
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
+from proxy.gateway.recording import FailureDetail, SeenRequests
 from proxy.gateway.results import Answer, ResponseMetadata, passed_on
 from proxy.gateway.stored_state import StoredState, UsageRow
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
@@ -14,10 +15,12 @@ __all__ = [
     "Answer",
     "Applications",
     "Client",
+    "FailureDetail",
     "Gateway",
     "GatewayRequest",
     "Rendered",
     "ResponseMetadata",
+    "SeenRequests",
     "StoredState",
     "UsageRow",
     "V3Objects",

@@ -1,8 +1,8 @@
 """Background tasks: work that a process repeats until it stops, and single flight."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -13,56 +13,36 @@ V = TypeVar("V")
 log = structlog.get_logger()
 
 
-class PeriodicTask:
-    """Calls `work` every `seconds`, the first time after `delay` seconds.
+@asynccontextmanager
+async def repeated(
+    name: str, work: Callable[[], Awaitable[object]], seconds: float, logged: type[Exception] | tuple[()] = ()
+) -> AsyncIterator[None]:
+    """Do `work` every `seconds` while the block runs; its end waits for what is under way.
 
-    An error is logged and does not end the task: it may be over the next time. Those of the type `logged` have been
-    logged where they came from.
+    An error is logged and ends nothing: it may be over the next time. One of the type `logged` has been logged where it
+    came from.
     """
+    is_closing = asyncio.Event()
 
-    def __init__(
-        self,
-        name: str,
-        work: Callable[[], Awaitable[object]],
-        seconds: float,
-        *,
-        delay: float = 0.0,
-        logged: type[Exception] | tuple[type[Exception], ...] = (),
-    ) -> None:
-        self._name, self._work, self._seconds, self._delay, self._logged = name, work, seconds, delay, logged
-        self._is_closing = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def start(self) -> None:
-        self._task = asyncio.create_task(self._repeat(), name=self._name)
-
-    async def close(self, grace: float | None = 0.0) -> None:
-        """End the task. Work under way has `grace` seconds to finish before it is cancelled; None: as long as it
-        takes."""
-        self._is_closing.set()
-        if self._task is not None:
-            await asyncio.wait((self._task,), timeout=grace)
-            self._task.cancel()
-            await asyncio.wait((self._task,))
-
-    async def call(self) -> None:
-        """Do the work once, out of turn."""
-        try:
-            await self._work()
-        except self._logged:
-            pass
-        except Exception as error:
-            log.error("background task failed", task=self._name, exc_info=error)
-
-    async def _repeat(self) -> None:
-        pause = self._delay
+    async def repeat() -> None:
         while True:
             with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._is_closing.wait()
+                async with asyncio.timeout(seconds):
+                    await is_closing.wait()
                 return
-            await self.call()
-            pause = self._seconds
+            try:
+                await work()
+            except logged:
+                pass
+            except Exception as error:
+                log.error("background task failed", task=name, exc_info=error)
+
+    task = asyncio.create_task(repeat(), name=name)
+    try:
+        yield
+    finally:
+        is_closing.set()
+        await asyncio.wait((task,))
 
 
 class SingleFlight(Generic[K, V]):

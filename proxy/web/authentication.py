@@ -12,9 +12,8 @@ import structlog
 from aiohttp import hdrs
 
 from proxy import config, errors
-from proxy.gateway.core import Client, Gateway
+from proxy.gateway.core import Client, Gateway, SeenRequests
 from proxy.kit.clock import SlidingWindow, Window
-from proxy.seen import SeenRequests
 from proxy.web.routing import ClientAddress, Request
 
 WINDOW_SECONDS = 60.0  # of the limit

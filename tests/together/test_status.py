@@ -16,9 +16,9 @@ from support.scripted_upstream import ScriptedResponse, ScriptedUpstream
 from together.environment import target
 
 from proxy import config
+from proxy.gateway.recording import FAILURES_MAX
 from proxy.kit import clock
 from proxy.model import Seen
-from proxy.seen import FAILURES_MAX
 from proxy.store.protocol import UNKNOWN_KEY, Account
 
 TOKEN = config.Secret(running_admin.TOKEN)

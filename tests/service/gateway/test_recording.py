@@ -8,9 +8,9 @@ import pytest
 from support import log_lines
 
 from proxy import errors
-from proxy.gateway import process
+from proxy.gateway import recording
+from proxy.gateway.recording import SeenRequests
 from proxy.kit import clock
-from proxy.seen import SeenRequests
 from proxy.store.protocol import CLIENT, DAY_SECONDS
 from proxy.store.sqlite import SqliteStore
 
@@ -50,7 +50,7 @@ class Counting:
     def __init__(self, store: Any, time: clock.ManualClock) -> None:
         self._time = time
         self.counts = SeenRequests()
-        self.recorder = process.Recorder(self.counts, store, time)
+        self.recorder = recording.Recorder(self.counts, store, time)
 
     def request(self, number: int = 1) -> None:
         """Count some requests, now."""
@@ -83,7 +83,6 @@ async def test_counts_that_cannot_be_written_at_the_end_are_logged(
     store: UnreliableStore, time: clock.ManualClock
 ) -> None:
     counting = Counting(store, time)
-    counting.recorder.start()
     counting.request(4)
     store.fails = "before"
     with log_lines.collected() as stream:

@@ -8,9 +8,9 @@ from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.gateway.core import Applications
+from proxy.gateway.recording import SeenRequests
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
-from proxy.seen import SeenRequests
 from proxy.web import authentication, routing
 
 KEY = "the-right-key"

@@ -4,12 +4,9 @@ from typing import Any
 
 import msgspec
 
-from proxy.model import Seen
-from proxy.redaction import Redaction
-from proxy.seen import (
+from proxy.gateway.recording import (
     ADDRESS_KEYS_MAX,
     CALLERS_MAX,
-    DAY_SECONDS,
     FAILURES_MAX,
     KEYS_MAX,
     OTHERS,
@@ -18,6 +15,9 @@ from proxy.seen import (
     FailureDetail,
     SeenRequests,
 )
+from proxy.model import Seen
+from proxy.redaction import Redaction
+from proxy.store.protocol import DAY_SECONDS
 
 DAY = 19_675
 MIDNIGHT = float(DAY * DAY_SECONDS)

@@ -1,22 +1,30 @@
-"""Requests that this process has seen and not yet recorded in the store: who still calls, and what they lose; API keys
-that no application has; failures.
+"""Records of clients: who still calls, and what they lose; API keys that no application has; failures. A process counts
+them, and writes them to the store every INTERVAL_SECONDS.
 
 Texts of clients are bounded: of an API key and day only so many callers are counted separately, so that a program that
 sends a new User-Agent with each request fills neither the memory nor the store.
 """
 
+import asyncio
+import secrets
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import cachetools
 import msgspec
+import structlog
 
+from proxy import errors
+from proxy.kit.clock import Clock
 from proxy.kit.wording import printable
 from proxy.model import GRAPHQL_PATHS, WRAPPER, Seen
 from proxy.redaction import Redaction
+from proxy.store.protocol import CLIENT, CLIENT_DAYS, DAY_SECONDS, FAILURE, UNKNOWN_KEY
+from proxy.store.store import Store
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
-DAY_SECONDS = 86_400
+INTERVAL_SECONDS = 10.0  # between two writes
 OTHERS = "(others)"  # the user agent of callers beyond the limits
 CALLERS_MAX = 100  # of an API key and day, in one process
 UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no credentials
@@ -38,6 +46,9 @@ _ENDPOINTS = {
     for prefix in PREFIXES
     for slash in ("", "/")
 } | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER, "/sheet") for slash in ("", "/")}
+
+
+log = structlog.get_logger()
 
 
 class FailureDetail(msgspec.Struct, frozen=True):
@@ -99,7 +110,7 @@ class SeenRequests:
                 return
             hidden = self._redaction if sent is not None else self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
-            request = Seen("client", day, application or "", key or "", endpoint, agent, uses)
+            request = Seen(CLIENT, day, application or "", key or "", endpoint, agent, uses)
             if request not in self._clients:
                 request = self._bounded(request)
             counted = self._clients.setdefault(request, _Count())
@@ -119,7 +130,7 @@ class SeenRequests:
         # The User-Agent stays: to hide keys in each would take longer than the refusal.
         agent = known.user_agent if known else _shown(self._redaction.hiding({apikey}), user_agent)
         number = known.requests + 1 if known else 1
-        self._unknown[digest] = Seen("unknown key", day, "", digest, address, agent, "", number, at)
+        self._unknown[digest] = Seen(UNKNOWN_KEY, day, "", digest, address, agent, "", number, at)
 
     def add_failure(
         self, at: float, route: str, application: str | None, key: str | None, detail: FailureDetail
@@ -127,7 +138,7 @@ class SeenRequests:
         """Keep a failed request. API keys are hidden when it is taken: of most failures of a flood nothing is kept."""
         if len(detail.target) > TARGET_MAX:  # to hide keys in it would take too long
             detail = msgspec.structs.replace(detail, message="", target="")
-        seen = Seen("failure", self._begin(at), application or "", key or "", route, "", "", 1, at)
+        seen = Seen(FAILURE, self._begin(at), application or "", key or "", route, "", "", 1, at)
         self._failures.append((seen, detail))
 
     def take(self) -> Iterator[Seen]:
@@ -164,3 +175,39 @@ class SeenRequests:
 def _shown(redaction: Redaction, sent: str) -> str:
     """Return a text without API keys and control characters, shortened."""
     return printable(redaction.text(sent))[:TEXT_MAX]
+
+
+class Recorder:
+    """Writes what this process has seen to the store, and deletes what is older than CLIENT_DAYS. A process that is
+    killed loses what it has seen since its last write."""
+
+    def __init__(self, seen: SeenRequests, store: Store, clock: Clock) -> None:
+        self._seen, self._store, self._clock = seen, store, clock
+        self._id = ""
+        self._rows: list[Seen] = []  # that the store has not confirmed
+        self._first_day = -1
+
+    async def close(self) -> None:
+        """Write what is left."""
+        with suppress(errors.StoreUnavailable):
+            await self.write()
+        if self._rows:
+            log.warning("caller counts lost", requests=sum(row.requests for row in self._rows))
+
+    async def write(self) -> None:
+        """Write all that was seen; once a day, delete what is old. Raises StoreUnavailable: it waits for the next
+        call."""
+        first_day = int(self._clock.now() // DAY_SECONDS) - CLIENT_DAYS + 1
+        if self._rows:  # under the same id, so that they are added once
+            await self._add(first_day)
+        self._id = secrets.token_hex(16)
+        for row in self._seen.take():
+            self._rows.append(row)
+            if row.kind == FAILURE:  # to hide keys in it takes a millisecond
+                await asyncio.sleep(0)
+        if self._rows or first_day != self._first_day:
+            await self._add(first_day)
+
+    async def _add(self, first_day: int) -> None:
+        await self._store.add_seen(self._id, self._rows, first_day)
+        self._rows, self._first_day = [], first_day
