@@ -1,4 +1,5 @@
-"""Tests of searches in the lists of brands, sellers and categories (contract v3-rest.md §1.1)."""
+"""Searches in the lists of brands, sellers and categories (contract v3-rest.md §1.1), beside those of
+tests/service/cases: pages, counts and unknown fields."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -6,7 +7,6 @@ from typing import Any
 import pytest
 from support import cases
 
-from proxy import errors
 from proxy.kit import slices
 from proxy.mapping.uids import KnownUid, Uids
 from proxy.model import Drilldown, FacetField, SearchRequest
@@ -58,13 +58,6 @@ def test_query_matches_word_prefixes_wildcards_and_aliases(q: str, found: list[s
     assert (names(result), result.hits) == (found, len(found))
 
 
-def test_paging_does_not_change_hits() -> None:
-    result = search(start=2, limit=3)
-    assert (names(result), result.hits) == (list(NAMES)[2:5], len(NAMES))
-    assert names(search(start=1000)) == []
-    assert names(search(limit=0)) == []
-
-
 @cases.parametrize("sortby, first")
 def test_sort_orders_objects(sortby: str, first: list[str]) -> None:
     assert names(search(sortby=sortby))[:2] == first
@@ -80,38 +73,6 @@ def test_missing_values_sort_last_and_a_second_field_breaks_ties(direction: str)
 @cases.parametrize("filters, queries, found")
 def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) -> None:
     assert names(search(filters=filters, filter_queries=queries)) == found
-
-
-def test_facets_queries_and_stats_count_all_hits_not_the_page() -> None:
-    found = search(q="texas", limit=1, facets=(FacetField("homepage_url", include=True),), facet_queries=("name:T*",))
-    assert found.facet_results["fields"]["homepage_url"]["missing"] == 2
-    assert found.facet_results["queries"] == {"name:T*": {"count": 2}}
-    assert found.stats_results == {}
-
-
-def test_exclude_filter_ignores_the_filter_of_its_field() -> None:
-    own = (("name", ("3M",)),)
-    apart = FacetField("name", include=True, exclude_filter=True)
-    both = search(filters=own, facets=(apart, FacetField("uid", include=True)))
-    assert (both.hits, len(both.facet_results["fields"]["name"]["facets"])) == (1, len(NAMES))
-    assert len(both.facet_results["fields"]["uid"]["facets"]) == 1
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        {"filters": (("x", ("1",)),)},
-        {"filter_queries": ("x:1",)},
-        {"facet_queries": ("x:1",)},
-        {"facets": (FacetField("x", include=True),)},
-        {"stats": (("x", False),)},
-        {"sortby": "x asc"},
-    ],
-)
-@pytest.mark.parametrize("q", ["", "none such"])
-def test_unknown_field_is_refused_even_without_hits(q: str, request_: dict[str, Any]) -> None:
-    with pytest.raises(errors.BadRequest, match="there is no field 'x'; there are uid, name, homepage_url"):
-        search(q=q, **request_)
 
 
 def test_excluded_facet_is_not_validated() -> None:
