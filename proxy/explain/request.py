@@ -13,8 +13,9 @@ from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, R
 from proxy.kit import clock, shipped, slices
 from proxy.mapping import loader, rules
 from proxy.planning import fetches, match, queries, search, search_support
+from proxy.planning.documents import ATTRIBUTES, LISTS
 from proxy.planning.listing import ListSearchResult
-from proxy.planning.projection_cache import ATTRIBUTES, LISTS, ProjectionCache
+from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Page, Query
 from proxy.redaction import HIDDEN, Redaction
 from proxy.traffic.v3_request import V3Request, parse_target, redact_request

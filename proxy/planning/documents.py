@@ -15,6 +15,9 @@ import msgspec
 from proxy import model
 from proxy.mapping import compiler
 
+# Lists that the upstream returns whole, by the v3 objects in them; that of all its specs has none.
+LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
+ATTRIBUTES = "Attribute"
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
 SEARCH = (

@@ -10,15 +10,13 @@ from proxy.mapping import compiler, loader
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, match
-from proxy.planning.documents import Document
+from proxy.planning.documents import ATTRIBUTES, LISTS, Document
 from proxy.planning.listing import Listing
 
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
 PROJECTIONS_MAX = 512  # that are compiled
 SHOWN_MAX = 128  # with what is chosen below the fields of the object
-ATTRIBUTES = "Attribute"  # not a v3 object: the list of all upstream specs
 PART = "Part"
-LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 
 
 class ListDefinition(NamedTuple):

@@ -12,8 +12,8 @@ from msgspec import structs
 from proxy.mapping.tables import Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
 from proxy.planning import facets, mpn_search, queries, search_filters, search_support, spec_fields
+from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.lucene import Condition
-from proxy.planning.projection_cache import ATTRIBUTES
 from proxy.planning.queries import Page, Query
 
 

@@ -25,7 +25,7 @@ from proxy.kit.wording import counted
 from proxy.mapping.loader import VIEWS
 from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import queries as of_core
-from proxy.planning.projection_cache import ATTRIBUTES
+from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.queries import Query
 from proxy.tools.sheet.offers import is_named
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult
