@@ -5,13 +5,16 @@ Made by the fixture `start` of this folder. `raw` speaks HTTP byte by byte, for 
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import yarl
+from acceptance import running
 from support import running_admin, running_proxy
 
 import nexar_sandbox
@@ -99,6 +102,13 @@ def single_application(**changes: Any) -> tuple[nexar_sandbox.SandboxApplication
     """A sandbox configuration with one application; `changes` replace its fields."""
     fields = {"name": "A plan", "application_id": "app-1", "client_id": "client-1", "client_secret": "secret-1"}
     return (nexar_sandbox.SandboxApplication(**{**fields, **changes}),)
+
+
+def worker_memory(service: running.Service) -> float:
+    """Return the MB of memory that the worker of a service has."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{service.workers[0]}/status").read_text())
+    assert found is not None
+    return int(found[1]) / 1_024
 
 
 async def raw(port: int, first_line: bytes, *headers: bytes) -> RawResponse:

@@ -1,23 +1,25 @@
 """Property test: whatever clients send, to any public path, the service answers, and with a 5xx only where its upstream
-made one; nothing is logged as an error, and memory stays bounded.
+made one; nothing is logged as an error, and memory stays bounded. A v3 request gets a v3 response, and makes no
+operation that the upstream refuses.
 
 REQUESTS in the environment is the number of requests, SEED what they are drawn by. A failure shows the request.
 """
 
 import concurrent.futures
 import contextlib
+import itertools
 import json
 import os
 import re
 import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
 from acceptance import running
+from together.environment import worker_memory
 
 REQUESTS = int(os.environ.get("REQUESTS", "2000"))
 SEED = os.environ.get("SEED") or str(Random().getrandbits(32))
@@ -27,9 +29,13 @@ KEY = "KEY-1"
 REFUSED = {"QueryRefused", "OversizedOperation"}
 
 LISTS = [f"{kind}/{path}" for kind in ("brands", "sellers", "categories") for path in ("search", "get_multi", "4215")]
-PATHS = [
+OF_V3 = [
     *(f"/v3/{path}" for path in ("parts/get_multi", "parts/76a8b0a8e4d5d5a2", "parts/", *LISTS)),
-    *("/v3/parts/match", "/v3/parts/search", "/api/v4/rest/parts/match", "/graphql", "/api/v4/endpoint") * 5,
+    *("/v3/parts/match", "/v3/parts/search") * 5,
+]
+PATHS = [
+    *OF_V3,
+    *("/api/v4/rest/parts/match", "/graphql", "/api/v4/endpoint") * 5,
     *("/api/v3/parts/match", "/connect/token", "/healthz", "/readyz", "/v2/parts/match", "/", "//", "/%2e%2e/v3"),
 ]
 DIALECTS = {"/graphql": 0, "/api/v4/endpoint": 1}
@@ -114,7 +120,8 @@ FORMS = (
 class Requests:
     """Requests of clients, most of them nearly right."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, paths: Sequence[str]) -> None:
+        self._paths = paths
         self._random = Random(seed)
         self._choice = self._random.choice
 
@@ -128,7 +135,11 @@ class Requests:
         return self._random.random() < share
 
     def _request(self) -> bytes:
-        path, method, body = self._choice(PATHS), self._choice((*["GET"] * 25, "POST", "HEAD", "OPTIONS", "PUT")), b""
+        path, method, body = (
+            self._choice(self._paths),
+            self._choice((*["GET"] * 25, "POST", "HEAD", "OPTIONS", "PUT")),
+            b"",
+        )
         parameters = [f"apikey={KEY if self._chance(0.9) else self._parameter()}"]
         parameters += [f"{self._choice(PARAMETERS)}={self._parameter()}" for _ in range(self._choice((0, 0, 1, 2, 3)))]
         headers = [self._choice(HEADERS) for _ in range(self._choice((0, 0, 1, 2)))]
@@ -202,8 +213,8 @@ class Requests:
         return bytes(changed)
 
 
-def answer(service: running.Service, request: bytes, is_whole: bool) -> int:
-    """Return the status of the response; 0 if a request that is not whole got none soon."""
+def answer(service: running.Service, request: bytes, is_whole: bool) -> tuple[int, bytes]:
+    """Return the status and the body of the response; 0 if a request that is not whole got none soon."""
     received, seconds = b"", 60.0 if is_whole else 0.2
     # A refused body is not read to its end; the rest of a request that was cut is awaited.
     ends = (ConnectionError,) if is_whole else (ConnectionError, TimeoutError)
@@ -211,17 +222,21 @@ def answer(service: running.Service, request: bytes, is_whole: bool) -> int:
     with contextlib.suppress(*ends), socket.create_connection(address, seconds) as connection:
         connection.sendall(request)
         while piece := connection.recv(65_536):
-            received = received[:1_000] + piece
-    found = re.match(rb"HTTP/1\.[01] (\d{3}) ", received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n"))
+            received += piece
+    received = received.removeprefix(b"HTTP/1.1 100 Continue\r\n\r\n")
+    found = re.match(rb"HTTP/1\.[01] (\d{3}) ", received)
     assert found or not is_whole, request
-    return int(found[1]) if found else 0
+    return int(found[1]) if found else 0, received.partition(b"\r\n\r\n")[2]
 
 
-def memory(service: running.Service) -> float:
-    """Return the MB of memory that the worker has."""
-    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{service.workers[0]}/status").read_text())
-    assert found is not None
-    return int(found[1]) / 1_024
+def is_v3(body: bytes) -> bool:
+    """Return whether a body is a v3 error, or one of the objects and maps of v3; with a result for each query."""
+    content = json.loads(body)
+    if content.get("__class__") == "PartsMatchResponse":
+        return len(content["results"]) == len(content["request"]["queries"])
+    if "message" in content:
+        return set(content) == {"__class__", "message"} and not content["message"].startswith("Internal error")
+    return "__class__" in content or all(isinstance(each, dict) for each in content.values())
 
 
 def test_any_request_is_answered(module_processes: running.Processes) -> None:
@@ -229,20 +244,29 @@ def test_any_request_is_answered(module_processes: running.Processes) -> None:
     application = f"applications: {{shop: {{{sandbox.credentials}, apikeys: [{KEY}]}}}}"
     text = f"{sandbox.upstream}\nlisten: {{failed_auth_per_minute: 0}}\nlog: {{format: json}}\n{application}"
     service = module_processes.service(text)
-    requests = iter(Requests(SEED))
     workers, statuses = service.workers, dict[int, int]()
     with concurrent.futures.ThreadPoolExecutor(CLIENTS) as clients:
 
-        def send(count: int) -> None:
-            some = [next(requests) for _ in range(count)]
-            for request, status in zip(some, clients.map(lambda each: answer(service, *each), some), strict=True):
+        def send(requests: Iterator[tuple[bytes, bool]], count: int) -> None:
+            some = list(itertools.islice(requests, count))
+            for (request, is_whole), (status, body) in zip(some, clients.map(send_one, some), strict=True):
                 assert status != 500, (SEED, request)
+                if is_whole and b" /v3/" in request[:9] and body.startswith(b"{"):
+                    assert is_v3(body), (SEED, request)
                 statuses[status] = statuses.get(status, 0) + 1
 
-        send(REQUESTS // 10)  # after which each kind has come
-        before = memory(service)
-        send(REQUESTS - REQUESTS // 10)
-    assert memory(service) - before < MEGABYTES, (SEED, before)
+        def send_one(each: tuple[bytes, bool]) -> tuple[int, bytes]:
+            return answer(service, *each)
+
+        send(iter(Requests(SEED, OF_V3)), REQUESTS // 2)
+        metrics = running.request(service.operators, "/metrics").text
+        assert set(re.findall(r'v3bridge_upstream_requests_total\{.*outcome="(\w+)"', metrics)) == {"ok"}, SEED
+        assert "v3bridge_upstream_errors_total{" not in metrics, SEED  # errors beside data
+        every = iter(Requests(SEED, PATHS))
+        send(every, REQUESTS // 10)  # after which each kind has come
+        before = worker_memory(service)
+        send(every, REQUESTS // 2)
+    assert worker_memory(service) - before < MEGABYTES, (SEED, before)
     assert service.workers == workers
     lines = [json.loads(line) for line in service.log.splitlines()]
     assert [line for line in lines if line["level"] in ("error", "critical")] == [], SEED

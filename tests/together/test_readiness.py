@@ -1,8 +1,9 @@
-"""Tests of /readyz: a wrong GraphQL address is found without client requests and without cost."""
+"""`/readyz` over sockets: a wrong GraphQL address, a token that the upstream does not take and an open circuit breaker
+are shown, without client requests and without cost."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from support import running_proxy, scripted_upstream
@@ -11,78 +12,72 @@ from together.environment import RawResponse, StartEnvironment, raw, target
 
 from proxy.kit import clock
 
-PAGE = b"<!doctype html><title>Not Found</title>"
+PAGE = ScriptedResponse(b"<!doctype html><title>Not Found</title>", 404, "text/html")
 GOOD: dict[str, Any] = {"data": {"supMultiMatch": [{"hits": 0, "error": None, "parts": []}] * 2}}
 REFUSED = {"errors": [{"message": "The field `supCategories` is not for you."}], "data": None}
+INVALID = {"errors": [{"message": "…", "extensions": {"code": "AuthInvalidToken"}}]}
 WRONG = "the GraphQL service answered HTTP {} instead of GraphQL; check the address in upstream.graphql_url"
 INTERVAL = 10  # seconds between two probes
 
 
-class _Environment:
+class ScriptedEnvironment(NamedTuple):
     """A proxy before a scripted upstream."""
 
-    def __init__(
-        self, proxy: running_proxy.ProxyClient, upstream: scripted_upstream.ScriptedUpstream, time: clock.ManualClock
-    ) -> None:
-        self.proxy = proxy
-        self.upstream = upstream
-        self.time = time
+    proxy: running_proxy.ProxyClient
+    upstream: scripted_upstream.ScriptedUpstream
+    time: clock.ManualClock
 
     async def get(self, path: str) -> RawResponse:
         return await raw(self.proxy.port_of(path), f"GET {path} HTTP/1.1".encode())
 
-    async def match(self) -> RawResponse:
-        return await self.get(target({"mpn": "X"}, {"mpn": "Y"}))
+    async def match(self, number: str = "X") -> RawResponse:
+        return await self.get(target({"mpn": f"{number}1"}, {"mpn": f"{number}2"}))
 
-    async def reasons(self) -> list[str]:
-        """Return the reasons of /readyz about the GraphQL service; other checks must pass."""
+    async def reasons(self, check: str = "graphql") -> list[str]:
+        """Return the reasons of /readyz of one check; others must pass."""
         ready = await self.get("/readyz")
         found = ready.json.get("reasons", [])
-        assert {each["check"] for each in found} <= {"graphql"}
+        assert {each["check"] for each in found} <= {check}
         assert ready.status == (503 if found else 200)
         return [each["reason"] for each in found]
 
+    async def breaker(self) -> float:
+        text = (await self.get("/metrics")).body.decode()
+        return float(text.partition('v3bridge_circuit_breaker_state{service="graphql"} ')[2].split()[0])
+
 
 @asynccontextmanager
-async def scripted_environment(*answers: object) -> AsyncIterator[_Environment]:
+async def scripted_environment(*answers: object) -> AsyncIterator[ScriptedEnvironment]:
     time = clock.ManualClock()
     async with scripted_upstream.running() as upstream:
         upstream.respond_with(*answers)
+        # With all features the first operation is like others.
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         async with running_proxy.running(chosen, time) as proxy:
-            yield _Environment(proxy, upstream, time)
+            yield ScriptedEnvironment(proxy, upstream, time)
 
 
 @pytest.mark.parametrize(
     "answer, what",
     [
-        (ScriptedResponse(PAGE, 404, "text/html"), "404 with HTML"),
-        (ScriptedResponse(PAGE, 200, "text/html"), "200 with HTML"),
-        (ScriptedResponse(PAGE, 403, "text/html"), "403 with HTML"),
-        (ScriptedResponse(b"404: Not Found", 404, "text/plain"), "404 with 14 bytes"),
-        (ScriptedResponse(b"", 405), "405 with 0 bytes"),
-        (ScriptedResponse(b"", 301, headers={"Location": "/graphql/"}), "301 with a redirect"),
+        (PAGE, "404 with HTML"),
         (ScriptedResponse(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
     ],
 )
-async def test_readiness_fails_before_the_first_request_with_the_reason_of_responses(
+async def test_wrong_address_is_named_before_the_first_request_and_probed_at_intervals_with_one_token(
     answer: ScriptedResponse, what: str
 ) -> None:
     async with scripted_environment(answer) as environment:
-        assert await environment.reasons() == [WRONG.format(what)]
+        for probes in (1, 2, 3):
+            for _ in range(4):
+                assert await environment.reasons() == [WRONG.format(what)]
+            assert (len(environment.upstream.requests), environment.upstream.tokens) == (probes, 1)
+            environment.time.advance(INTERVAL)
         failure = await environment.match()
-        assert (failure.status, failure.json["__class__"]) == (502, "ServerErrorResponse")
-        assert failure.json["message"] == WRONG.format(what)
-
-
-async def test_wrong_path_of_the_graphql_url_is_detected(start: StartEnvironment, unreachable_url: str) -> None:
-    async with start() as right:
-        assert (await right.get("/readyz")).status == 200
-        async with start(urls={"graphql_url": f"{right.sandbox.url}/graphq"}) as environment:
-            ready = await environment.get("/readyz")
-        (reason,) = ready.json["reasons"]
-    assert (ready.status, reason["check"]) == (503, "graphql")
-    assert reason["reason"].startswith("the GraphQL service answered HTTP 404 with ")
+        assert (failure.status, failure.json["message"]) == (502, WRONG.format(what))
+        environment.upstream.respond_with(GOOD)
+        assert [await environment.reasons() for _ in range(3)] == [[], [], []]
+        assert len(environment.upstream.requests) == 5
 
 
 async def test_probe_is_one_free_request(start: StartEnvironment) -> None:
@@ -94,35 +89,18 @@ async def test_probe_is_one_free_request(start: StartEnvironment) -> None:
         assert (environment.billed_parts, environment.sandbox.request_counts.tokens) == (0, 1)
 
 
-async def test_wrong_address_is_probed_at_intervals_with_one_token() -> None:
-    async with scripted_environment(ScriptedResponse(PAGE, 404, "text/html")) as environment:
-        for probes in (1, 2, 3):
-            for _ in range(4):
-                assert await environment.reasons() == [WRONG.format("404 with HTML")]
-            assert (len(environment.upstream.requests), environment.upstream.tokens) == (probes, 1)
-            environment.time.advance(INTERVAL)
-        environment.upstream.respond_with(GOOD)
-        assert [await environment.reasons() for _ in range(3)] == [[], [], []]
-        assert len(environment.upstream.requests) == 4
-
-
-async def test_successful_request_replaces_the_probe() -> None:
+async def test_request_replaces_the_probe_until_the_upstream_returns_html() -> None:
     async with scripted_environment(GOOD) as environment:
         assert (await environment.match()).status == 200
         assert await environment.reasons() == []
         assert [each["operationName"] for each in environment.upstream.requests] == ["supMultiMatch"]
-
-
-async def test_upstream_that_starts_returning_html_is_probed_again() -> None:
-    async with scripted_environment(GOOD) as environment:
-        assert await environment.reasons() == []
         environment.time.advance(INTERVAL)
-        environment.upstream.respond_with(ScriptedResponse(PAGE, 404, "text/html"))
+        environment.upstream.respond_with(PAGE)
         assert await environment.reasons() == []
-        assert (await environment.match()).status == 502
+        assert (await environment.match("Y")).status == 502
         assert await environment.reasons() == [WRONG.format("404 with HTML")]
         environment.upstream.respond_with(GOOD)
-        assert (await environment.match()).status == 200
+        assert (await environment.match("Y")).status == 200
         assert await environment.reasons() == []
 
 
@@ -132,3 +110,35 @@ async def test_upstream_that_starts_returning_html_is_probed_again() -> None:
 async def test_upstream_that_refuses_is_reachable(answer: object) -> None:
     async with scripted_environment(answer) as environment:
         assert await environment.reasons() == []
+
+
+async def test_open_circuit_breaker_is_shown_until_a_request_succeeds() -> None:
+    async with scripted_environment(ScriptedResponse(PAGE.body, 500)) as environment:
+        assert [(await environment.match()).status for _ in range(10)] == [502] * 10
+        refused = await environment.match()
+        assert refused.status == 503
+        assert "the GraphQL service is not asked for the moment: it failed 10 times" in refused.json["message"]
+        assert 5 <= int(refused.headers["retry-after"]) <= 8
+        assert (len(environment.upstream.requests), await environment.breaker()) == (10, 2)
+        assert await environment.reasons() == [refused.json["message"]]
+        environment.upstream.respond_with(GOOD)
+        environment.time.advance(8)
+        assert (await environment.match()).status == 200
+        assert (await environment.breaker(), await environment.reasons()) == (0, [])
+
+
+async def test_readiness_probes_until_a_token_is_accepted() -> None:
+    async with scripted_environment(INVALID) as environment:
+        failure = await environment.match()
+        assert "takes no token of application demo: AuthInvalidToken; is upstream.token_url" in failure.json["message"]
+        for rounds in (1, 2):
+            environment.time.advance(30)
+            for _ in range(3):
+                assert await environment.reasons("token demo") == [failure.json["message"]]
+            assert (environment.upstream.tokens, len(environment.upstream.requests)) == (2 + 2 * rounds, 2 + 2 * rounds)
+        assert environment.upstream.requests[-1]["operationName"] == "probe"
+        environment.upstream.respond_with(GOOD)
+        assert await environment.reasons("token demo") != []
+        environment.time.advance(30)
+        assert [await environment.reasons() for _ in range(3)] == [[], [], []]
+        assert len(environment.upstream.requests) == 7

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 from support import running_proxy, scripted_upstream
+from together.environment import ProxyEnvironment
 
 ENTRIES = 10_000
 KEY = f"apikey={running_proxy.KEY}"
@@ -25,6 +26,9 @@ async def client() -> AsyncIterator[running_proxy.ProxyClient]:
             yield client
 
 
+COUNTED = "facet[fields], facet[queries][], stats: at most 20 counts together"
+
+
 def many(name: str, count: int, value: str = "{}") -> str:
     return "&".join(f"{name}={quote(value.format(n))}" for n in range(count))
 
@@ -36,65 +40,49 @@ async def refusal(client: running_proxy.ProxyClient, target: str) -> Any:
     return body["message"]
 
 
-SEARCHES = {
-    "q": (f"q={'a' * 2001}", "q: at most 2000 characters in a search, not 2001"),
-    "sortby": (f"sortby={quote('name asc,' * 10 + 'uid')}", "sortby: at most 10 fields, not 11"),
-    "filtered fields": (
+SEARCHES = [
+    (f"q={'a' * 2001}", "q: at most 2000 characters in a search, not 2001"),
+    (f"sortby={quote('name asc,' * 10 + 'uid')}", "sortby: at most 10 fields, not 11"),
+    (
         "&".join(f"filter[fields][specs.key{n}.value][]=1" for n in range(21)),
         "filter[fields]: at most 20 fields, not 21",
     ),
-    "values of a filter": (
-        many("filter[fields][name][]", 201),
-        "filter[fields][name][]: at most 200 values for each field, not 201",
-    ),
-    "a long value": (
+    (many("filter[fields][name][]", 201), "filter[fields][name][]: at most 200 values for each field, not 201"),
+    (
         f"filter[fields][name][]={'x' * 2001}",
         "filter[fields][name][]: at most 2000 characters each, not 2001",
     ),
-    "filter queries": (many("filter[queries][]", 21, "name:{}"), "filter[queries][]: at most 20 queries, not 21"),
-    "facet queries": (
-        many("facet[queries][]", 21, "name:{}"),
-        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
-    ),
-    "facets": (
-        "&".join(f"facet[fields][name{n}][include]=1" for n in range(21)),
-        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
-    ),
-    "stats": (
-        "&".join(f"stats[name{n}][include]=1" for n in range(21)),
-        "facet[fields], facet[queries][], stats: at most 20 counts together, not 21",
-    ),
-    "long queries": (
+    (many("filter[queries][]", 21, "name:{}"), "filter[queries][]: at most 20 queries, not 21"),
+    (many("facet[queries][]", 21, "name:{}"), f"{COUNTED}, not 21"),
+    ("&".join(f"facet[fields][name{n}][include]=1" for n in range(21)), f"{COUNTED}, not 21"),
+    ("&".join(f"stats[name{n}][include]=1" for n in range(21)), f"{COUNTED}, not 21"),
+    (
         many("facet[queries][]", 6, "name:{}" + "x" * 1700),
         "filter[queries][], facet[queries][]: at most 10000 characters together, not 10236",
     ),
-    "a long query": (
+    (
         f"filter[queries][]=name:{'x' * 1996}",
         f"filter query 'name:{'x' * 35}'…: at most 2000 characters each, not 2001",
     ),
-    "conditions": (
+    (
         many("filter[queries][]", 1, " AND ".join(["name:x"] * 101)),
         "filter[fields], filter[queries][]: at most 100 conditions together, not 101",
     ),
-    "conditions of a facet query": (
+    (
         many("facet[queries][]", 1, " AND ".join(["name:x"] * 101)),
         "facet[queries][]: at most 100 conditions together, not 101",
     ),
-    "patterns": (
+    (
         f"{many('filter[fields][name][]', 6, '*{}')}&{many('facet[queries][]', 5, 'name:*{}')}",
         "filter[fields][<field>][], filter[queries][], facet[queries][]: at most 10 values with * together, not 11",
     ),
-}
+]
 
 
-@pytest.mark.parametrize("query, message", SEARCHES.values(), ids=SEARCHES.keys())
-@pytest.mark.parametrize("path", ["/v3/brands/search", "/v3/parts/search"])
-async def test_search_beyond_a_bound_is_refused_naming_the_parameter(
-    client: running_proxy.ProxyClient, path: str, query: str, message: str
-) -> None:
-    if "brands" in path:
-        query = query.replace("specs.key", "name")
-    assert await refusal(client, f"{path}?{KEY}&{query}") == message
+async def test_search_beyond_a_bound_is_refused_naming_the_parameter(client: running_proxy.ProxyClient) -> None:
+    for query, message in SEARCHES:
+        assert await refusal(client, f"/v3/brands/search?{KEY}&{query.replace('specs.key', 'name')}") == message
+        assert await refusal(client, f"/v3/parts/search?{KEY}&{query}") == message
 
 
 async def test_list_search_at_its_bounds_is_accepted(client: running_proxy.ProxyClient) -> None:
@@ -114,19 +102,33 @@ async def test_list_search_at_its_bounds_is_accepted(client: running_proxy.Proxy
     assert len(body["facet_results"]["queries"]) == 17
 
 
-@pytest.mark.parametrize("key", ["", f"{KEY}&"])
-async def test_too_many_parameters_are_refused_before_authentication(
-    client: running_proxy.ProxyClient, key: str
-) -> None:
-    message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
-    assert message == f"query string: at most 1000 parameters, not {20_001 + bool(key)}"
+async def test_too_many_parameters_are_refused_before_authentication(client: running_proxy.ProxyClient) -> None:
+    for key in ("", f"{KEY}&"):
+        message = await refusal(client, f"/v3/parts/match?{key}{'a=&' * 20_000}")
+        assert message == f"query string: at most 1000 parameters, not {20_001 + bool(key)}"
 
 
-@pytest.mark.parametrize(
-    "queries", ["9" * 60_000, "[" + "9" * 60_000 + "]", '[{"mpn":"X","start":' + "9" * 5_000 + "}]", "[" * 60_000]
-)
-async def test_too_deep_or_too_large_json_is_refused(client: running_proxy.ProxyClient, queries: str) -> None:
-    assert (await refusal(client, f"/v3/parts/match?{KEY}&queries={queries}")).startswith("queries is not valid JSON")
+async def test_too_deep_or_too_large_json_is_refused(client: running_proxy.ProxyClient) -> None:
+    for queries in ("9" * 60_000, "[" + "9" * 60_000 + "]", '[{"mpn":"X","start":' + "9" * 5_000 + "}]", "[" * 60_000):
+        message = await refusal(client, f"/v3/parts/match?{KEY}&queries={queries}")
+        assert message.startswith("queries is not valid JSON")
+
+
+async def test_reference_may_be_deeply_nested(client: running_proxy.ProxyClient) -> None:
+    for depth in (300, 900):
+        deep = f'[{{"mpn":"-","reference":{"[" * depth}{"]" * depth}}}]'
+        response = await client.get(f"/v3/parts/match?{KEY}&pretty_print=1&queries={deep}")
+        assert (response.status, (await response.text()).count("[") > 2 * depth) == (200, True)
+
+
+async def test_client_input_is_never_part_of_a_document(environment: ProxyEnvironment) -> None:
+    odd = "zz} evil { __typename"
+    more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"
+    await environment.results({"mpn": odd, "brand": odd}, {"sku": odd, "reference": odd}, more=more)
+    sent = [query for variables in environment.sent_variables for query in variables["queries"]]
+    assert {"sku": odd, "start": 0, "limit": 3} in sent
+    assert {"mpn": odd.upper(), "manufacturer": odd, "start": 0, "limit": 3} in sent
+    assert not any("evil" in document.lower() for document, _ in environment.sandbox.documents)
 
 
 async def test_long_list_search_does_not_block_other_requests(client: running_proxy.ProxyClient) -> None:

@@ -1,64 +1,66 @@
-"""Tests of the request log line: client, address, cost and outcome; never a query string or a path."""
+"""The log line of a request and its id: client, address, cost and outcome; never a query string, a path or a secret."""
 
+import html
 import io
 import json
+import re
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from support import running_proxy
+from support import running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 
 from proxy import config, log
+from proxy.upstream import classify
 
 ONE = {"mpn_or_sku": "SN74S74N"}
-ERP = config.ApiKeySettings(config.digest("k3y-of-erp"), "erp")
-OTHER = config.ApiKeySettings(config.digest("k3y-of-others"), rate=1)
+KEY, SECRET, CLIENT = "k3yPLANTED", "s3cretPLANTED", "cl1entPLANTED"
+OTHER_KEY = 'oth3r"é+PLANTED'  # with characters that every encoding writes in its own way
+ERP, OTHER = config.ApiKeySettings(config.digest(KEY), "erp"), config.ApiKeySettings(config.digest(OTHER_KEY), rate=1)
+OWN = {"apikeys": (ERP, OTHER), "client_id": config.ClientId(CLIENT), "client_secret": config.Secret(SECRET)}
+PLAN = single_application(part_limit=3, client_id=CLIENT, client_secret=SECRET)
+MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address": "127.0.0.1"}
+
+
+def lines(log_output: io.StringIO) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log_output.getvalue().splitlines()]
 
 
 def requests(log_output: io.StringIO) -> list[dict[str, Any]]:
     """The lines of requests so far, without what no test can foresee."""
+    found = [line for line in lines(log_output) if line["event"] == "request completed"]
+    assert all(line["ms"] >= 0 and line["request"] for line in found)
     passing = {"timestamp", "request", "ms", "event"}
-    lines = [
-        line for line in map(json.loads, log_output.getvalue().splitlines()) if line["event"] == "request completed"
-    ]
-    assert all(line["ms"] >= 0 and line["request"] for line in lines)
-    return [{name: value for name, value in line.items() if name not in passing} for line in lines]
+    return [{name: value for name, value in line.items() if name not in passing} for line in found]
 
 
-MATCH = {"level": "info", "method": "GET", "route": "/v3/parts/match", "address": "127.0.0.1"}
+def spellings(key: str) -> set[str]:
+    """A key as clients and outputs write it: plain, encoded once and twice, and escaped in JSON."""
+    once, in_json = quote(key, safe=""), json.dumps(key)[1:-1]
+    return {
+        key,
+        html.escape(key, quote=False),
+        once,
+        quote(once, safe=""),
+        in_json,
+        json.dumps(key, ensure_ascii=False)[1:-1],
+    }
 
 
-async def test_request_log_line_has_client_cost_and_cache_status(
-    start: StartEnvironment, log_output: io.StringIO
-) -> None:
-    async with start(application={"apikeys": (ERP, OTHER)}) as environment:
-        for _ in range(3):
-            await environment.get(target(ONE, key="k3y-of-erp"))
-        await environment.get(target({"mpn": "NO-SUCH-PART"}, key="k3y-of-others"))
-        await environment.get("/v3/brands/search?apikey=k3y-of-erp&q=texas")
-    erp = {**MATCH, "status": 200, "application": "demo", "key": "erp"}
-    assert requests(log_output) == [
-        {**erp, "parts": 3, "cache": "miss"},
-        {**erp, "parts": 0, "cache": "hit"},
-        {**erp, "parts": 0, "cache": "hit"},
-        {**erp, "key": "2", "parts": 0, "cache": "miss"},
-        {**erp, "route": "/v3/brands/search"},
-    ]
-
-
-async def test_request_log_line_has_the_kind_of_error(start: StartEnvironment, log_output: io.StringIO) -> None:
-    plan = single_application(part_limit=3, client_id="client-1")
-    own = {"apikeys": (ERP, OTHER), "client_id": "client-1", "client_secret": config.Secret("secret-1")}
-    async with start(sandbox={"applications": plan}, application=own) as environment:
+async def test_line_has_client_cost_source_and_kind_of_error(start: StartEnvironment, log_output: io.StringIO) -> None:
+    async with start(sandbox={"applications": PLAN}, application=OWN) as environment:
         await environment.get("/v3/parts/match")
         await environment.get(target(ONE, key="wr0ng"))
-        await environment.get("/v3/parts/match?apikey=k3y-of-erp&queries=[")
-        await environment.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
-        await environment.get("/v3/brands/ffffffffffffffff?apikey=k3y-of-others")
-        await environment.get("/v3/k3y-of-erp/nothing")
+        await environment.get(f"/v3/parts/match?apikey={KEY}&queries=[")
+        for _ in range(2):
+            await environment.get(f"/v3/brands/ffffffffffffffff?apikey={quote(OTHER_KEY)}")
+        await environment.get(f"/v3/brands/search?apikey={KEY}&q=texas")
+        await environment.get(f"/v3/{KEY}/nothing")
         await environment.get("/v3/parts/match", method="PUT")
-        for query in (ONE, {"mpn": "1N4007"}):
-            await environment.get(target(query, key="k3y-of-erp"))
+        await raw(environment.port, b"PROPFIND /v3/parts/match HTTP/1.1")
+        for query in (ONE, ONE, {"mpn": "1N4007"}):
+            await environment.get(target(query, key=KEY))
     known = {**MATCH, "application": "demo", "key": "erp"}
     brand = {**known, "key": "2", "route": "/v3/brands/{uid}"}
     assert requests(log_output) == [
@@ -67,40 +69,76 @@ async def test_request_log_line_has_the_kind_of_error(start: StartEnvironment, l
         {**known, "status": 400, "error": "BadRequest"},
         {**brand, "status": 404, "error": "NotFound"},
         {**brand, "status": 429, "error": "TooManyRequests"},
+        {**known, "status": 200, "route": "/v3/brands/search"},
         {**MATCH, "route": "unknown", "status": 404, "error": "NotFound"},
         {**MATCH, "method": "PUT", "status": 405, "error": "MethodNotAllowed"},
+        {**MATCH, "method": "other", "status": 405, "error": "MethodNotAllowed"},
         {**known, "status": 200, "parts": 3, "cache": "miss"},
+        {**known, "status": 200, "parts": 0, "cache": "hit"},
         {**known, "status": 429, "error": "QuotaExhausted", "parts": 0, "cache": "miss"},
     ]
-    assert "k3y-of-" not in log_output.getvalue()
+    assert "PLANTED" not in log_output.getvalue()
 
 
-async def test_request_log_line_has_the_kind_of_upstream_failure(
+@pytest.mark.parametrize("level, seen", [("info", ["/v3/brands/search"]), ("debug", ["/healthz", "/v3/brands/search"])])
+async def test_health_checks_are_logged_at_debug(
+    start: StartEnvironment, log_output: io.StringIO, level: str, seen: list[str]
+) -> None:
+    log.configure(level, "json", log_output)
+    async with start() as environment:
+        for path in ("/healthz", "/v3/brands/search"):
+            await environment.get(path)
+    assert [line["route"] for line in requests(log_output)] == seen
+
+
+async def test_id_of_a_client_is_replaced_where_it_is_none(environment: ProxyEnvironment) -> None:
+    for given in ("", "x" * 65, "a b", "a/b", 'a"b', "ü", "a:b", "{}", running_proxy.KEY):
+        response = await environment.proxy.get(target(ONE), headers={"X-Request-Id": given})
+        assert re.fullmatch(r"[0-9a-f]{16}", response.headers["X-Request-Id"]), given
+
+
+async def test_every_line_of_a_request_has_its_id_and_no_other_line(
     start: StartEnvironment, unreachable_url: str, log_output: io.StringIO
 ) -> None:
-    async with start(urls={"graphql_url": f"{unreachable_url}/graphql"}) as environment:
-        await environment.get(target(ONE))
-    (line,) = requests(log_output)
-    assert (line["status"], line["error"], line["key"]) == (503, "UpstreamUnreachable", "1")
+    async with start(urls={"token_url": f"{unreachable_url}/connect/token"}) as environment:
+        await environment.proxy.get(target(ONE), headers={"X-Request-Id": "the-one"})
+        good = "GET /healthz HTTP/1.1\r\nHost: a\r\nX-Request-Id: the-one\r\n\r\n"
+        await raw(environment.port, f"{good}GET /{{ and blanks HTTP/1.1".encode())
+    events = {line["event"] for line in lines(log_output) if line.get("request") == "the-one"}
+    assert events >= {"token request failed", "request failed", "request completed"}
+    assert {line["event"] for line in lines(log_output) if "request" not in line} == {"malformed request refused"}
+    assert {line["error"] for line in requests(log_output)} == {"UpstreamUnreachable"}
 
 
-@pytest.mark.parametrize("level, seen", [("info", ["/v3/brands/search"]), ("debug", None)])
-async def test_health_checks_are_logged_at_debug(
-    environment: ProxyEnvironment, log_output: io.StringIO, level: str, seen: list[str]
+async def test_internal_error_has_the_id_that_is_logged_and_no_secret(
+    start: StartEnvironment, log_output: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checks = ["/healthz"]
-    log.configure(level, "json", log_output)
-    async with running_proxy.running(
-        running_proxy.settings(environment.sandbox.graphql_url, environment.sandbox.token_url)
-    ) as proxy:
-        for path in checks:
-            await proxy.get(path)
-        await proxy.get("/v3/brands/search")
-    lines = requests(log_output)
-    assert [line["route"] for line in lines] == (seen or [*checks, "/v3/brands/search"])
-    assert {line["level"] for line in lines if line["route"] in checks} <= {"debug"}
+    def break_(*arguments: object) -> None:
+        raise RuntimeError(f"{KEY} {SECRET} {arguments}")
+
+    async with start(sandbox={"applications": PLAN}, application=OWN) as environment:
+        monkeypatch.setattr("proxy.v3.actions.match_response", break_)
+        reply = await environment.get(target(ONE, key=KEY))
+    request = reply.headers["x-request-id"]
+    assert (reply.status, reply.json["message"]) == (500, f"Internal error (request {request})")
+    assert request in {line["request"] for line in lines(log_output) if line["event"] == "internal error caught"}
+    assert "RuntimeError" in log_output.getvalue()
+    assert "PLANTED" not in log_output.getvalue() + repr(reply)
 
 
-async def test_unknown_method_is_not_logged(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
-    await raw(environment.port, b"PROPFIND /v3/parts/match HTTP/1.1")
-    assert [line["method"] for line in requests(log_output)] == ["other"]
+async def test_upstream_gets_the_id_and_its_messages_are_logged_without_api_keys(log_output: io.StringIO) -> None:
+    """Also not the beginning of one in a message that is cut."""
+    planted = sorted(spellings(KEY) | spellings(OTHER_KEY))
+    messages = [*(f"Unknown: '{key}'." for key in planted), f"Unknown: {'x ' * 93}{KEY}"]
+    empty = {"supMultiMatch": [{"hits": 0, "parts": []}]}
+    async with scripted_upstream.running() as upstream:
+        settings = running_proxy.settings(upstream.graphql_url, upstream.token_url, application=OWN)
+        async with running_proxy.running(settings) as proxy:
+            for number, message in enumerate([*messages, f"{classify.FAILURE_MESSAGE}: {' '.join(planted)}"]):
+                data = empty if number < len(messages) else None
+                upstream.respond_with({"errors": [{"message": message}], "data": data})
+                await proxy.get(target({"mpn": f"A{number}"}, key=KEY), headers={"X-Request-Id": "the-one"})
+    assert {headers["x-request-id"] for headers in upstream.headers} == {"the-one"}
+    assert "partial data received" in log_output.getvalue()
+    assert f"UpstreamFault: the GraphQL service failed: {classify.FAILURE_MESSAGE}: …" in log_output.getvalue()
+    assert [text for text in (*planted, "k3yP", "oth3r") if text in log_output.getvalue()] == []
