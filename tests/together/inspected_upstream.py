@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import nexar_sandbox
 from proxy import config
 from proxy.doctor import CHECKS, check
 from proxy.kit import clock
 
-APPLICATION: Mapping[str, Any] = {
-    "apikeys": ["A_KEY"],
-    "client_id": "an-id",
-    "client_secret": "a-secret-of-24-characters",
-}
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.
 SECONDS = 1.5
 
@@ -44,23 +40,34 @@ class Inspected:
         ]
 
 
+def own(application: nexar_sandbox.SandboxApplication, **changes: Any) -> dict[str, Any]:
+    """Return the settings of an application with these credentials."""
+    credentials = {"client_id": application.client_id, "client_secret": application.client_secret}
+    return {"apikeys": ["A_KEY"], **credentials, **changes}
+
+
 async def inspect(
     folder: Path,
-    upstream: Mapping[str, Any],
+    sandbox: nexar_sandbox.Sandbox,
+    url: str = "",
     *,
-    applications: Mapping[str, Any] | None = None,
+    upstream: Mapping[str, Any] | None = None,
+    application: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
     time: clock.Clock | None = None,
     **blocks: Any,
 ) -> Inspected:
-    """Run all checks on a configuration with this upstream; `blocks` are further blocks of it."""
+    """Run all checks on a configuration for a sandbox, or for what is at a URL in front of it; `upstream` and
+    `application` are changes of these settings, `blocks` are further blocks."""
     file = folder / "config.yaml"
+    base = url or sandbox.url
+    addresses = {"graphql_url": f"{base}/graphql", "token_url": f"{base}/connect/token", "total_seconds": SECONDS}
     content = {
         "store": "sqlite:state.sqlite",
         "listen": {"port": 0},
         "admin": {"port": 0},
-        "upstream": {"total_seconds": SECONDS, **upstream},
-        "applications": applications or {"demo": APPLICATION},
+        "upstream": {**addresses, **(upstream or {})},
+        "applications": {"demo": own(sandbox.default_application, **(application or {}))},
         **blocks,
     }
     file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML

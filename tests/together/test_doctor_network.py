@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy, copy
-from together import inspected_upstream
-from together.inspected_upstream import Inspected
+from together.inspected_upstream import inspect
 
 import nexar_sandbox
 from proxy.kit import clock
@@ -26,11 +25,6 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
     return CertificateAuthority(tmp_path_factory.mktemp("company"), "ZScaler Root CA")
 
 
-@pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
-    return CertificateAuthority(tmp_path_factory.mktemp("stranger"), "Another CA")
-
-
 @pytest.fixture
 async def sandbox(
     catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
@@ -40,14 +34,10 @@ async def sandbox(
 
 
 @asynccontextmanager
-async def tls_in_front(
-    sandbox: nexar_sandbox.Sandbox, certificate: Any, clients: Path | None = None
-) -> AsyncIterator[str]:
-    """A port that speaks TLS with this certificate, and forwards to the sandbox. `clients`: the authority of the
-    certificates that clients must show."""
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=clients)
+async def tls_in_front(sandbox: nexar_sandbox.Sandbox, certificate: Any) -> AsyncIterator[str]:
+    """A port that speaks TLS with this certificate, and forwards to the sandbox."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(*certificate)
-    context.verify_mode = ssl.CERT_REQUIRED if clients else ssl.CERT_NONE
     tasks = set()
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -74,38 +64,20 @@ async def tls_in_front(
         await server.wait_closed()
 
 
-async def inspected(folder: Path, sandbox: nexar_sandbox.Sandbox, url: str, **changes: Any) -> Inspected:
-    """Run all checks against a URL in front of the sandbox; `upstream` are changes of this block."""
-    account = sandbox.default_application
-    credentials = {"client_id": account.client_id, "client_secret": account.client_secret}
-    upstream = {
-        "graphql_url": f"{url}/graphql",
-        "token_url": f"{url}/connect/token",
-        **changes.pop("upstream", {}),
-    }
-    applications = {"demo": {**inspected_upstream.APPLICATION, **credentials}}
-    return await inspected_upstream.inspect(folder, upstream, applications=applications, **changes)
-
-
-async def test_certificate_of_a_company_is_untrusted(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path
-) -> None:
-    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
-        result = await inspected(tmp_path, sandbox, url)
-    assert result.failed == ["tls"]
-    assert result["tls"].text.startswith("the certificate of 127.0.0.1 is refused: unable to get local issuer")
-    assert "name its root certificate in SSL_CERT_FILE" in result["tls"].advice
-    assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
-
-
-async def test_ssl_cert_file_makes_a_company_s_certificate_trusted(
+async def test_certificate_of_a_company_is_untrusted_until_ssl_cert_file_names_it(
     sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
-    async with tls_in_front(sandbox, company.issue("intercepted")) as url:
-        result = await inspected(tmp_path, sandbox, url)
-    assert result.failed == []
-    assert result["tls"].text.endswith(" with TLS")
+    proxy = ForwardingProxy()
+    async with tls_in_front(sandbox, company.issue("intercepted")) as url, proxy.running() as address:
+        result = await inspect(tmp_path, sandbox, url)
+        assert result.failed == ["tls"]
+        assert result["tls"].text.startswith("the certificate of 127.0.0.1 is refused: unable to get local issuer")
+        assert "name its root certificate in SSL_CERT_FILE" in result["tls"].advice
+        assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
+        monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
+        result = await inspect(tmp_path, sandbox, url, upstream={"proxy": f"http://me:hidden@{address}"})
+    assert (result.failed, result["tls"].text.endswith(" with TLS")) == ([], True)
+    assert "Proxy-Authorization: Basic" in proxy.heads[0]
 
 
 async def test_expired_certificate_asks_for_the_clock(
@@ -113,7 +85,7 @@ async def test_expired_certificate_asks_for_the_clock(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
     async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
-        result = await inspected(tmp_path, sandbox, url)
+        result = await inspect(tmp_path, sandbox, url)
     assert result.failed == ["tls"]
     assert "has expired" in result["tls"].text
     assert "clock" in result["tls"].advice
@@ -133,7 +105,7 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
 ) -> None:
     proxy = ForwardingProxy(refusal)
     async with proxy.running() as address:
-        result = await inspected(
+        result = await inspect(
             tmp_path, sandbox, "https://service.invalid", upstream={"proxy": f"http://{user}{address}"}
         )
     assert result.failed == ["tls"]
@@ -142,26 +114,12 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
     assert "upstream.proxy" in result["tls"].advice
 
 
-async def test_services_are_reached_through_a_proxy(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    proxy = ForwardingProxy()
-    async with tls_in_front(sandbox, company.issue("server")) as url, proxy.running() as address:
-        upstream = {"proxy": f"http://me:hidden@{address}"}
-        untrusted = await inspected(tmp_path, sandbox, url, upstream=upstream)
-        monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
-        result = await inspected(tmp_path, sandbox, url, upstream=upstream)
-    assert result.failed == []
-    assert "Proxy-Authorization: Basic" in proxy.heads[0]
-    assert untrusted.failed == ["tls"]
-
-
 @pytest.mark.parametrize("url, name", [("http://service.invalid", "dns"), ("http://127.0.0.1:{port}", "tls")])
 async def test_proxy_of_the_environment_is_pointed_out(
     sandbox: nexar_sandbox.Sandbox, unused_tcp_port: int, tmp_path: Path, url: str, name: str
 ) -> None:
     environ = {"HTTPS_PROXY": "http://me:hidden@proxy.example:3128"}
-    result = await inspected(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
+    result = await inspect(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
     assert result.failed == [name]
     assert "set upstream.proxy: HTTPS_PROXY of the environment is not read" in result[name].advice
     assert "hidden" not in repr(result)
@@ -180,6 +138,6 @@ async def test_wrong_clock_of_this_machine_is_found(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path, offset: float, outcome: str, words: str
 ) -> None:
     time = clock.ManualClock(clock.SystemClock().now() + offset)
-    result = await inspected(tmp_path, sandbox, sandbox.url, time=time)
+    result = await inspect(tmp_path, sandbox, sandbox.url, time=time)
     assert result["clock"].outcome == outcome
     assert result["clock"].text.startswith(words)

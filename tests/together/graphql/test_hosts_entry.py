@@ -25,9 +25,11 @@ async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(pair: Any, 
         proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
         sandbox = yarl.URL(both.environment.sandbox.url)
         upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
-        result = await inspected_upstream.inspect(tmp_path, upstream)
+        result = await inspected_upstream.inspect(tmp_path, both.environment.sandbox, upstream=upstream)
         assert result.failed == ["tls"]
         assert "upstream.connect_to" in result["tls"].advice
         elsewhere = [f"{proxy.host}:{proxy.port}:{sandbox.host}:{sandbox.port}"]
-        result = await inspected_upstream.inspect(tmp_path, {**upstream, "connect_to": elsewhere})
+        result = await inspected_upstream.inspect(
+            tmp_path, both.environment.sandbox, upstream={**upstream, "connect_to": elsewhere}
+        )
         assert "tls" not in result.failed

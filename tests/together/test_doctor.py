@@ -1,0 +1,260 @@
+"""`v3bridge doctor` on sandboxes, at 0 parts: each fault and misconfiguration fails exactly the one right check; the
+store and the machine are named where they are the trouble."""
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import socket
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import cases
+from together.inspected_upstream import inspect, own
+
+import nexar_sandbox
+from nexar_sandbox import faults
+from proxy import config
+from proxy.doctor import upstream as checks_of_upstream
+from proxy.kit import clock
+from proxy.store import open as opening
+from proxy.store.protocol import Account
+from proxy.store.store import Store
+from proxy.upstream import identity
+from proxy.upstream.stored_tokens import StoredToken
+
+if TYPE_CHECKING:
+    from support.redis_server import RedisServer
+
+OWN = nexar_sandbox.SandboxApplication(
+    "A plan",
+    "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a09",
+    "11111111-1111-4111-8111-111111111119",
+    "a-secret-of-24-characters",
+)
+TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
+ACCOUNT = config.digest(OWN.client_id).reveal()
+StartUpstream = Callable[..., AbstractAsyncContextManager[nexar_sandbox.Sandbox]]
+
+
+@pytest.fixture
+def start_upstream(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> StartUpstream:
+    """Starts a sandbox; proves the costs at its end."""
+
+    @asynccontextmanager
+    async def started(*applications: nexar_sandbox.SandboxApplication, **chosen: Any) -> AsyncIterator[Any]:
+        settings = nexar_sandbox.SandboxSettings(applications=applications or (OWN,), **chosen)
+        async with nexar_sandbox.serve(settings, catalog=catalog, key=signing_key) as sandbox:
+            yield sandbox
+            assert sandbox.journal.totals.parts == 0
+
+    return started
+
+
+@pytest.fixture
+async def sandbox(start_upstream: StartUpstream) -> AsyncIterator[nexar_sandbox.Sandbox]:
+    async with start_upstream() as started:
+        yield started
+
+
+@asynccontextmanager
+async def opened(folder: Path, time: clock.Clock = TIME) -> AsyncIterator[Store]:
+    """The store of the configuration, as the service opens it."""
+    url = config.StoreUrl(f"sqlite:{folder}/state.sqlite")
+    store = await opening.open_store(url, time, worker="test", cache_bytes=2**20)
+    try:
+        yield store
+    finally:
+        await store.aclose()
+
+
+@cases.parametrize("fault, failed")
+async def test_fault_fails_exactly_its_check(
+    start_upstream: StartUpstream, tmp_path: Path, fault: str, failed: list[str]
+) -> None:
+    async with start_upstream(faults=nexar_sandbox.parse_faults(fault)) as sandbox:
+        result = await inspect(tmp_path, sandbox)
+    assert result.failed == failed
+    assert all(result[name].advice for name in failed)
+
+
+def test_table_has_every_kind_of_fault() -> None:
+    table = cases.of(__file__, "fault_fails_exactly_its_check")
+    assert {fault.split()[0] for fault, _ in table} == set(faults.KINDS)
+
+
+@cases.parametrize("name, case")
+async def test_state_of_the_service_fails_exactly_its_check(
+    start_upstream: StartUpstream, tmp_path: Path, name: str, case: dict[str, Any]
+) -> None:
+    plan: dict[str, Any] = {
+        key: frozenset(value) if isinstance(value, list) else value for key, value in case.get("plan", {}).items()
+    }
+    async with start_upstream(dataclasses.replace(OWN, **plan)) as sandbox:
+        sandbox.part_usage.record(OWN.application_id, used := case.get("used", 0))
+        places = {"url": sandbox.url, "port": sandbox.port}
+        block = {key: text.format(**places) for key, text in case.get("upstream", {}).items()}
+        result = await inspect(tmp_path, sandbox, application=case.get("application"), upstream=block)
+        assert sandbox.part_usage.used(OWN.application_id) == used
+    assert (result.failed, result.warned) == (case["failed"], case.get("warned", [])), result
+    assert case.get("words", "") in " ".join(f"{each.text} {each.advice}" for each in result.results.values())
+
+
+async def test_healthy_upstream_passes_every_check_and_needs_one_token(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+) -> None:
+    result = await inspect(tmp_path, sandbox)
+    assert (result.failed, result.warned) == ([], [])
+    assert "does not exist yet" in result["store"].text
+    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
+    assert sandbox.journal.totals.requests["token"] == 1
+    async with opened(tmp_path):
+        pass
+    assert [(await inspect(tmp_path, sandbox)).failed for _ in range(2)] == [[], []]
+    assert sandbox.journal.totals.requests["token"] == 2  # the store has it for the last run
+
+
+async def test_results_in_another_order_than_the_queries_are_found(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checks_of_upstream, "REFERENCES", ["1", "2", "3", "4", "5"])  # as if they were sent so
+    result = await inspect(tmp_path, sandbox)
+    assert result.failed == ["order"]
+    assert "would be mixed up" in result["order"].advice
+
+
+async def test_stored_token_that_is_refused_is_replaced_and_the_rate_limit_of_tokens_is_kept(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+) -> None:
+    credentials = identity.Credentials("demo", OWN.client_id, config.Secret(OWN.client_secret))
+    async with opened(tmp_path) as state:
+        revoked = identity.AccessToken("revoked", TIME.now() + 3600)
+        await StoredToken(state, sandbox.token_url, credentials, TIME).keep(revoked)
+    assert (await inspect(tmp_path, sandbox)).failed == []
+    assert sandbox.journal.totals.requests["token"] == 1
+    (tmp_path / "state.sqlite").unlink()
+    time = clock.ManualClock(TIME.now() - 120)
+    async with opened(tmp_path, time) as state:
+        while not await StoredToken(state, sandbox.token_url, credentials, TIME).take():
+            time.advance(0.5)
+    result = await inspect(tmp_path, sandbox)
+    assert result.failed == ["token"]
+    assert "too many tokens" in result["token"].text
+    assert sandbox.journal.totals.requests["token"] == 1
+
+
+async def test_each_application_is_checked_and_named(start_upstream: StartUpstream, tmp_path: Path) -> None:
+    first = nexar_sandbox.DEFAULT_APPLICATION
+    wrong = {"client_secret": "another-secret-of-30-characters"}
+    chosen = {"good": own(first), "wrong": own(OWN, **wrong), "other": own(OWN)}
+    for name, application in chosen.items():
+        application["apikeys"] = [name]
+    async with start_upstream(first, OWN) as sandbox:
+        result = await inspect(tmp_path, sandbox, applications=chosen)
+    assert result.failed == ["token"]
+    assert result["token"].text.startswith("wrong: the identity service refuses application wrong: invalid_client")
+    assert [name in result["scope"].text for name in chosen] == [True, False, True]
+    assert f"good (client id …{first.client_id[-4:]})" in result["store"].text
+    assert f"wrong and other (client id …{OWN.client_id[-4:]})" in result["store"].text
+
+
+@pytest.mark.parametrize(
+    "parts, used, outcome, words",
+    [
+        (100, 0, "passed", "100 of 100 parts left until "),
+        (100, 95, "warning", "5 of 100 parts left until "),
+        (100, 100, "failed", "0 of 100 parts left until "),
+        ("unlimited", 40, "passed", "40 parts used, no limit"),
+    ],
+)
+async def test_remaining_parts_are_those_of_the_store(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, outcome: str, words: str
+) -> None:
+    async with opened(tmp_path) as state:
+        await state.set_usage(Account(ACCOUNT, f"{datetime.now(UTC):%Y-%m}"), used)
+    result = await inspect(tmp_path, sandbox, application={"parts": parts})
+    assert (result["plan"].outcome, words in result["plan"].text) == (outcome, True), result["plan"]
+
+
+async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+) -> None:
+    refused = json.dumps(["You have exceeded your part limit of 500.", TIME.now() + 3600])
+    async with opened(tmp_path) as state:
+        await state.put_value(f"exhausted {ACCOUNT}", refused, 3600)
+    result = await inspect(tmp_path, sandbox, application={"parts": 1000})
+    assert result.failed == ["plan"]
+    assert "v3bridge usage --set demo=PARTS" in result["plan"].advice
+
+
+async def test_no_secret_is_in_a_result(sandbox: nexar_sandbox.Sandbox, tmp_path: Path) -> None:
+    planted = {"client_secret": "planted-secret-of-30-characters", "apikeys": ["planted-key"]}
+    result = await inspect(tmp_path, sandbox, application=planted)
+    sandbox.faults.replace(nexar_sandbox.parse_faults("401"))
+    refused = await inspect(tmp_path, sandbox)
+    assert (result.failed, refused.failed) == (["token"], ["scope"])
+    shown = repr((result, refused))
+    assert [text for text in ("planted", "eyJ", OWN.client_secret) if text in shown] == []  # a JWT begins with eyJ
+
+
+@pytest.mark.parametrize(
+    "store, outcome, words",
+    [
+        ("memory:", "warning", "are lost when the service stops"),
+        ("sqlite:other/state.sqlite", "failed", "mkdir -p"),
+        ("sqlite:damaged.sqlite", "failed", "replace a damaged one by a backup"),
+        ("sqlite:foreign.sqlite", "failed", "other tables than the store's"),
+        ("sqlite:.", "failed", "unable to open database file"),
+        ("redis://me:planted@127.0.0.1:9/0", "failed", "redis-cli -u ADDRESS ping"),
+    ],
+)
+async def test_trouble_of_a_store_is_named_and_hides_nothing_else(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, store: str, outcome: str, words: str
+) -> None:
+    (tmp_path / "damaged.sqlite").write_text("no database")
+    with contextlib.closing(sqlite3.connect(tmp_path / "foreign.sqlite")) as foreign:
+        foreign.execute("CREATE TABLE a (b)")
+    result = await inspect(tmp_path, sandbox, store=store)
+    assert result["store"].outcome == outcome
+    assert words in f"{result['store'].text} {result['store'].advice}"
+    assert set(result.failed) <= {"store"}
+    assert "planted" not in repr(result)
+    assert (tmp_path / "damaged.sqlite").read_text() == "no database"
+
+
+async def test_redis_that_may_lose_usage_is_named(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, redis_server: "RedisServer"
+) -> None:
+    import redis
+
+    with redis.Redis.from_url(redis_server.url) as client:
+        good = await inspect(tmp_path, sandbox, store=redis_server.url)
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        try:
+            bad = await inspect(tmp_path, sandbox, store=redis_server.url)
+        finally:
+            client.config_set("maxmemory-policy", "noeviction")
+    assert ", writable, " in good["store"].text
+    assert (good.failed, bad.failed) == ([], ["store"])
+    assert "maxmemory-policy noeviction" in bad["store"].text
+
+
+async def test_what_the_machine_lacks_is_named(
+    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.txt").write_text(f"{OWN.client_secret}\n")
+    (tmp_path / "secret.txt").chmod(0o644)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        secret = {"client_secret": "file:secret.txt"}
+        result = await inspect(tmp_path, sandbox, application=secret, admin={"port": port})
+    assert result.failed == []
+    assert result["configuration"].advice == f"chmod 600 {tmp_path}/secret.txt"
+    assert f"127.0.0.1:{port} (admin)" in result["ports"].text
+    assert [result[name].outcome for name in ("configuration", "ports", "disk")] == ["warning"] * 3
