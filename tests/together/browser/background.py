@@ -1,4 +1,4 @@
-"""An event loop in a thread, for servers that must go on while a test blocks. Used by the fixtures of this folder."""
+"""What goes on while a test blocks: servers, by an event loop in a thread; and the messages of a browser's console."""
 
 import asyncio
 import threading
@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
+
+from selenium import webdriver
 
 T = TypeVar("T")
 
@@ -39,3 +41,8 @@ class Background:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop of the servers; return its result."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(PATIENCE)
+
+
+def read_console(browser: webdriver.Chrome) -> list[dict[str, Any]]:
+    """Return the entries since the last call."""
+    return list(browser.get_log("browser"))  # type: ignore[no-untyped-call]

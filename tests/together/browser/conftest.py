@@ -16,8 +16,7 @@ from aiohttp import web
 from selenium import webdriver
 from support import running_proxy, scripted_upstream, served
 from support.running_commands import start_command
-from together.browser.background import Background
-from together.browser.console import read_console
+from together.browser.background import Background, read_console
 
 import nexar_sandbox
 from proxy import config
@@ -62,9 +61,12 @@ def browser(
 
 
 @pytest.fixture(autouse=True)
-def _log_of_its_own(browser: webdriver.Chrome) -> None:
-    """Clear the browser's log before each test."""
+def _window_of_its_own(browser: webdriver.Chrome) -> Iterator[None]:
+    """Clear the browser's log before each test, and what it is made to look like after it."""
     read_console(browser)
+    yield
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 @pytest.fixture(scope="session")
@@ -123,11 +125,7 @@ async def _proxy_on_sandbox() -> AsyncIterator[str]:
 
 
 def _credentials(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
-    application = sandbox.default_application
-    return {
-        "client_id": config.ClientId(application.client_id),
-        "client_secret": config.Secret(application.client_secret),
-    }
+    return {"client_id": config.ClientId(sandbox.client_id), "client_secret": config.Secret(sandbox.client_secret)}
 
 
 @asynccontextmanager

@@ -11,7 +11,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
-from together.browser.console import read_console
+from together.browser.background import read_console
 
 import nexar_sandbox
 
@@ -121,16 +121,6 @@ class IdeWindow:
     def keys(self, *keys: str) -> None:
         """Typed where the focus is."""
         ActionChains(self.browser).send_keys(*keys).perform()
-
-    def chord(self, *keys: str) -> None:
-        """Pressed together."""
-        chain = ActionChains(self.browser)
-        for key in keys[:-1]:
-            chain.key_down(key)
-        chain.send_keys(keys[-1])
-        for key in keys[:-1]:
-            chain.key_up(key)
-        chain.perform()
 
     def write(self, editor: str, text: str) -> None:
         """Replace the content of an editor."""

@@ -1,6 +1,6 @@
 """The page of a comparison in a user's browser: opened from a disk, read in the dark, and full of traps."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,17 +8,18 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from support import comparison_result
-from together.browser.console import read_console
-from together.browser.contrast import PALE
+from together.browser.background import read_console
+from together.browser.layout import OPEN_ALL, check_readable
 
 from proxy.tools.compare.judging.result import ComparisonResult
 from proxy.tools.compare.reports import html
 
 Opens = Callable[[ComparisonResult], None]
+LOADED = "return performance.getEntriesByType('resource').length"
 
 
 @pytest.fixture
-def open_page(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
+def open_page(browser: Chrome, tmp_path: Path) -> Opens:
     """Opens the report of a result from a file."""
 
     def open_page(result: ComparisonResult) -> None:
@@ -26,72 +27,42 @@ def open_page(browser: Chrome, tmp_path: Path) -> Iterator[Opens]:
         page.write_text(html.render(result), encoding="utf-8")
         browser.get(page.as_uri())
 
-    yield open_page
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    return open_page
 
 
-def shown(browser: Chrome) -> list[str]:
-    """The paths of the groups that can be seen, in order."""
-    groups = browser.find_elements(By.CSS_SELECTOR, "details.group")
-    return [group.find_element(By.CLASS_NAME, "path").text for group in groups if group.is_displayed()]
-
-
-def open_all(browser: Chrome) -> None:
-    browser.execute_script("for (const group of document.querySelectorAll('details')) group.open = true")
-
-
-def test_the_report_starts_with_the_verdict_and_loads_no_other_file(browser: Chrome, open_page: Opens) -> None:
+def test_report_starts_with_the_verdict_and_its_groups_open_with_the_keyboard(
+    browser: Chrome, open_page: Opens
+) -> None:
     open_page(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
     assert "120 of 9,360 requests differ" in browser.find_element(By.CLASS_NAME, "lead").text
-    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
-    assert read_console(browser) == []
-
-
-def test_groups_are_sorted_by_importance(browser: Chrome, open_page: Opens) -> None:
-    open_page(comparison_result.result())
-    assert shown(browser) == [
+    group, *others = browser.find_elements(By.CSS_SELECTOR, "details.group")
+    assert [each.find_element(By.CLASS_NAME, "path").text for each in (group, *others)] == [
         comparison_result.PRICES,
         comparison_result.PARTS,
         comparison_result.STOCK,
         comparison_result.ORDER,
     ]
-
-
-def test_a_group_opens_with_the_keyboard_and_shows_both_sides(browser: Chrome, open_page: Opens) -> None:
-    open_page(comparison_result.result())
-    group = browser.find_element(By.CSS_SELECTOR, "details.group")
     group.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
-    assert [mark.text for mark in group.find_elements(By.TAG_NAME, "del")] == ["43"]
-    assert [mark.text for mark in group.find_elements(By.TAG_NAME, "ins")] == ["98"]
-    assert [side.text for side in group.find_elements(By.TAG_NAME, "pre")] == [
-        '[1000, "0.21430"]',
-        '[1000, "0.21980"]',
-    ]
+    assert [mark.text for mark in group.find_elements(By.CSS_SELECTOR, "del, ins")] == ["43", "98"]
+    sides = [side.text for side in group.find_elements(By.TAG_NAME, "pre")]
+    assert sides == ['[1000, "0.21430"]', '[1000, "0.21980"]']
+    assert browser.execute_script(LOADED) == 0
+    assert read_console(browser) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize(
-    "result", [comparison_result.result(), comparison_result.ready_result()], ids=["not_ready", "ready"]
-)
-def test_every_text_has_contrast_in_both_color_schemes(
-    browser: Chrome, open_page: Opens, scheme: str, result: ComparisonResult
-) -> None:
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
-    open_page(result)
-    open_all(browser)
-    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert background == {"light": "rgb(251, 251, 250)", "dark": "rgb(19, 21, 24)"}[scheme]
-    assert browser.execute_script(PALE) == []
+def test_every_text_has_contrast_in_both_color_schemes(browser: Chrome, open_page: Opens) -> None:
+    for result in (comparison_result.result(), comparison_result.ready_result()):
+        open_page(result)
+        check_readable(browser, [1180])
 
 
 def test_hostile_text_is_escaped(browser: Chrome, open_page: Opens) -> None:
     open_page(comparison_result.hostile_result())
-    open_all(browser)
+    browser.execute_script(OPEN_ALL)
     assert browser.execute_script("return typeof window.hacked") == "undefined"
     assert browser.find_elements(By.CSS_SELECTOR, "img, script, iframe, object, embed, a[href^=http]") == []
-    assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
+    assert browser.execute_script(LOADED) == 0
     note = browser.find_element(By.CSS_SELECTOR, "#notes li").text
     assert note.startswith("</script><script>window.hacked=1</script><img src=x onerror=")
     assert "\\x1b[2J" in note

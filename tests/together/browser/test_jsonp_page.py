@@ -12,12 +12,7 @@ from support import running_proxy, scripted_upstream
 KEY = running_proxy.KEY
 SEARCH = f"/v3/parts/search?apikey={KEY}&q=SN74S74N&include[]=short_description&limit=4"
 
-FLIP_FLOPS = {
-    ("SN74S74N", "Texas Instruments"),
-    ("SN74S74N", "Signetics"),
-    ("SN74S74N", "Vishay Siliconix"),
-    ("SN74S74N", "AMD"),
-}
+MAKERS = {"Texas Instruments", "Signetics", "Vishay Siliconix", "AMD"}
 
 # Ends a string, a call, a line, a comment and a script, each to run something.
 HOSTILE = (
@@ -58,7 +53,7 @@ def ruined(browser: Chrome) -> bool:
 def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, open_page: Opens) -> None:
     open_page(f"{SEARCH}&callback=show")
     assert state(browser) == "6 parts found"
-    assert {(mpn, maker) for mpn, maker, _, _ in rows(browser)} == FLIP_FLOPS
+    assert {(mpn, maker) for mpn, maker, _, _ in rows(browser)} == {("SN74S74N", maker) for maker in MAKERS}
     best = rows(browser)[0]
     assert best[1:3] == [
         "Texas Instruments",
@@ -67,31 +62,16 @@ def test_a_page_of_another_origin_shows_a_search_as_a_table(browser: Chrome, ope
     assert best[3].startswith("$0.")
 
 
-@pytest.mark.parametrize(
-    "target,message",
-    [
-        (
-            f"{SEARCH}&limit=101",
-            "ClientErrorResponse: limit must be a whole number between 0 and 100, not '101'; "
-            "for more results send limit=100, then start=100 and so on",
-        ),
-        (SEARCH.replace(KEY, "no-such-key"), "ClientErrorResponse: Forbidden request"),
-    ],
-    ids=["bad_request", "unknown_key"],
-)
-def test_an_error_reaches_the_callback_when_status_codes_are_suppressed(
-    browser: Chrome, open_page: Opens, target: str, message: str
-) -> None:
-    open_page(f"{target}&callback=show&suppress_status_codes=true")
-    assert state(browser) == message
-    assert rows(browser) == []
+def test_an_error_reaches_the_callback_when_status_codes_are_suppressed(browser: Chrome, open_page: Opens) -> None:
+    open_page(f"{SEARCH.replace(KEY, 'no-such-key')}&callback=show&suppress_status_codes=true")
+    assert (state(browser), rows(browser)) == ("ClientErrorResponse: Forbidden request", [])
 
 
-@pytest.mark.parametrize("callback", ["show(1);ruined=1;//", "ruined=show", "</script><script>ruined=1</script>"])
-def test_an_invalid_callback_name_runs_nothing(browser: Chrome, open_page: Opens, callback: str) -> None:
-    open_page(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
-    assert (state(browser), rows(browser)) == ("no reply", [])
-    assert not ruined(browser)
+def test_an_invalid_callback_name_runs_nothing(browser: Chrome, open_page: Opens) -> None:
+    for callback in ("show(1);ruined=1;//", "ruined=show", "</script><script>ruined=1</script>"):
+        open_page(f"{SEARCH}&{urlencode({'callback': callback, 'suppress_status_codes': 'true'})}")
+        assert (state(browser), rows(browser)) == ("no reply", [])
+        assert not ruined(browser)
 
 
 def hostile_answer() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """The operators' status page in a browser: on a phone, a laptop and a wide screen, light and dark."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -10,10 +10,8 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from support import running_admin, running_proxy
 from support.running_admin import AdminClient
-from together.browser.background import Background
-from together.browser.console import read_console
-from together.browser.contrast import PALE
-from together.browser.layout import BEYOND, WIDTHS, set_width
+from together.browser.background import Background, read_console
+from together.browser.layout import check_readable, set_width
 from together.environment import target
 
 import nexar_sandbox
@@ -33,22 +31,14 @@ def admin(background: Background) -> AdminClient:
     return background.enter(_service())
 
 
-@pytest.fixture(autouse=True)
-def _as_before(browser: Chrome) -> Iterator[None]:
-    yield
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-
 @asynccontextmanager
 async def _service() -> AsyncIterator[AdminClient]:
     names = {"erp": running_proxy.KEY, "shop": "SHOP_KEY", "bom-tool": "BOM_KEY"}
     keys = tuple(config.ApiKeySettings(config.digest(key), name=name, parts="50%") for name, key in names.items())
     async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
-        own = sandbox.default_application
         application = {
-            "client_id": config.ClientId(own.client_id),
-            "client_secret": config.Secret(own.client_secret),
+            "client_id": config.ClientId(sandbox.client_id),
+            "client_secret": config.Secret(sandbox.client_secret),
             "apikeys": keys,
             "parts": 9000,
         }
@@ -76,34 +66,18 @@ async def _use(admin: AdminClient) -> None:
     await admin.recorder.write()
 
 
-def open_page(browser: Chrome, admin: AdminClient, width: int, more: str = "") -> None:
-    set_width(browser, width)
-    browser.get(f"{admin.url}/status{more}")
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_page_fits_its_window_and_runs_nothing_of_clients(browser: Chrome, admin: AdminClient, width: int) -> None:
-    open_page(browser, admin, width, "?explain=lost")
+def test_page_is_readable_and_runs_nothing_of_clients(browser: Chrome, admin: AdminClient) -> None:
+    browser.get(f"{admin.url}/status?explain=lost")
     assert browser.find_element(By.TAG_NAME, "h1").text.endswith("Ready")
-    assert browser.execute_script(BEYOND) == []
+    check_readable(browser)
     assert browser.execute_script("return typeof window.hacked") == "undefined"
     assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe") == []
     assert read_console(browser) == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_text_has_contrast(browser: Chrome, admin: AdminClient, width: int, scheme: str) -> None:
-    feature = {"name": "prefers-color-scheme", "value": scheme}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": [feature]})
-    open_page(browser, admin, width, "?explain=lost")
-    background = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert background == {"light": "rgb(252, 252, 251)", "dark": "rgb(18, 20, 23)"}[scheme]
-    assert browser.execute_script(PALE) == []
-
-
 def test_parts_are_bars_of_the_month_with_the_day_on_which_they_end(browser: Chrome, admin: AdminClient) -> None:
-    open_page(browser, admin, 1180)
+    set_width(browser, 1180)
+    browser.get(f"{admin.url}/status")
     [card] = browser.find_elements(By.CSS_SELECTOR, "article")
     assert "2,200 left of 9,000" in card.text
     assert "the rest ends on Fri 24 Nov" in card.text
@@ -118,7 +92,8 @@ def test_parts_are_bars_of_the_month_with_the_day_on_which_they_end(browser: Chr
 
 
 def test_failure_is_explained_where_it_stands(browser: Chrome, admin: AdminClient) -> None:
-    open_page(browser, admin, 1180)
+    set_width(browser, 1180)
+    browser.get(f"{admin.url}/status")
     rows = browser.find_elements(By.CSS_SELECTOR, "[aria-labelledby=failures] tbody tr")
     assert [row.text.split()[0] for row in rows] == ["demo/erp", "demo/shop"]
     assert "400 BadRequest slice[offers] must be a range like [0:5], not 'x'" in rows[0].text

@@ -116,35 +116,17 @@ def verified(discovery: dict[str, Any], token: str, audience: str) -> dict[str, 
     return claims
 
 
-def test_the_id_token_has_the_client_and_the_access_token_hash(discovery: dict[str, Any], person: FormBrowser) -> None:
+def test_requests_oauthlib_gets_an_id_token_and_the_claims_of_its_scopes(
+    discovery: dict[str, Any], person: FormBrowser
+) -> None:
     with application() as session:
         token = let_in(session, discovery, person, nonce="n-0S6_WzA2Mj")
+        user = session.get(discovery["userinfo_endpoint"]).json()
     claims = verified(discovery, token["id_token"], DESIGN.client_id)
     assert (claims["sub"], claims["nonce"]) == (nexar_sandbox.DEFAULT_USERS[0].id, "n-0S6_WzA2Mj")
     digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
-
-
-def test_userinfo_has_the_claims_of_the_scopes(discovery: dict[str, Any], person: FormBrowser) -> None:
-    with application() as session:
-        let_in(session, discovery, person)
-        assert session.get(discovery["userinfo_endpoint"]).json() == {
-            "sub": nexar_sandbox.DEFAULT_USERS[0].id,
-            "name": "Ada Sandbox",
-            "given_name": "Ada",
-            "family_name": "Sandbox",
-            "preferred_username": "ada@sandbox.example",
-            "email": "ada@sandbox.example",
-            "email_verified": True,
-        }
-    with application(["openid", "email"]) as session:
-        let_in(session, discovery, person)
-        assert set(session.get(discovery["userinfo_endpoint"]).json()) == {"sub", "email", "email_verified"}
-
-
-def test_without_openid_and_offline_access_there_is_neither_an_id_token_nor_a_refresh_token(
-    discovery: dict[str, Any], person: FormBrowser
-) -> None:
+    assert (user["sub"], user["email"], user["email_verified"]) == (claims["sub"], "ada@sandbox.example", True)
     with application(["design.domain", "user.access"]) as session:
         token = let_in(session, discovery, person)
         assert set(token) == {"access_token", "expires_in", "token_type", "scope", "expires_at"}
