@@ -127,6 +127,7 @@ def test_requests_oauthlib_gets_an_id_token_and_the_claims_of_its_scopes(
     digest = jwt.get_algorithm_by_name("RS256").compute_hash_digest(token["access_token"].encode())
     assert claims["at_hash"] == jwt.utils.base64url_encode(digest[:16]).decode()
     assert (user["sub"], user["email"], user["email_verified"]) == (claims["sub"], "ada@sandbox.example", True)
+    assert {"name", "given_name", "family_name", "preferred_username"} < set(user)
     with application(["design.domain", "user.access"]) as session:
         token = let_in(session, discovery, person)
         assert set(token) == {"access_token", "expires_in", "token_type", "scope", "expires_at"}

@@ -1,15 +1,28 @@
-"""Fixtures of the tests of the source of parts: a sandbox, without a proxy in front of it."""
+"""Fixtures of the tests of `v3bridge sheet`: the command in this process, and sandboxes without a proxy in front."""
 
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.running_commands import Run, run_in_this_process
 from together.tools.sheet import sheet_source
 
 import nexar_sandbox
 from proxy.kit import clock
+
+
+@pytest.fixture
+def fill(tmp_path: Path) -> Run:
+    """Runs `sheet fill` in the test's folder, with a state folder of its own; by default on the embedded sandbox."""
+
+    def run(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        state = str(tmp_path / "state")
+        return run_in_this_process("sheet", "fill", *arguments, folder=tmp_path, XDG_STATE_HOME=state, **variables)
+
+    return run
 
 
 @pytest.fixture
@@ -38,7 +51,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "state.sqlite"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def numbered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[nexar_sandbox.Catalog]:
     """A catalog with a part for each of 1000 numbers."""
     path = tmp_path_factory.mktemp("catalog") / "numbered.jsonl"

@@ -1,17 +1,17 @@
 """`v3bridge sheet fill` on files that no program wrote: one clear line or a bounded run, and the file as it was."""
 
-import hashlib
 import io
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import openpyxl
 import pytest
+from support import commands
 from support.running_commands import Run
 from support.workbooks import workbook
-
-Fill = Run
 
 
 def changed(name: str, change: Callable[[bytes], bytes]) -> bytes:
@@ -19,7 +19,7 @@ def changed(name: str, change: Callable[[bytes], bytes]) -> bytes:
     stream = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(workbook([["MPN"], ["SN74S74N"]]))) as whole,
-        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive,
+        zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive,
     ):
         for member in whole.namelist():
             content = whole.read(member)
@@ -34,7 +34,7 @@ ROW = b'<row r="3"><c r="A3" t="inlineStr"><is><t>&l11;</t></is></c></row></shee
 REFUSED: dict[str, Callable[[], bytes]] = {
     "empty.xlsx": lambda: b"",
     "old.xlsx": lambda: b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(1000),
-    "cut.xlsx": lambda: workbook([["MPN"]])[:-99],
+    "\x1b[2J[red]cut.xlsx": lambda: workbook([["MPN"]])[:-99],
     "zip bomb.xlsx": lambda: changed(SHEET, lambda _: b" " * (65 << 20)),
     "sheet cut inside.xlsx": lambda: changed(SHEET, lambda sheet: sheet[: len(sheet) // 2]),
     "entities.xlsx": lambda: changed(SHEET, lambda sheet: DTD + sheet.replace(b"</sheetData>", ROW)),
@@ -47,55 +47,55 @@ REFUSED: dict[str, Callable[[], bytes]] = {
 }
 
 
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-@pytest.fixture
-def fill(run_command: Fill, tmp_path: Path) -> Fill:
-    """Runs the command on a file; the file must be what it was."""
-
-    def run(file: Path, *options: str) -> "subprocess.CompletedProcess[str]":
-        before = _digest(file)
-        result = run_command("sheet", "fill", str(file), *(options or ("--columns", "price@100,stock")))
-        assert _digest(file) == before
-        assert "Traceback" not in result.stderr
-        return result
-
-    return run
-
-
-def _refused(result: "subprocess.CompletedProcess[str]", file: Path) -> str:
-    """The only line of an error that names the file."""
+@pytest.mark.parametrize("name", REFUSED)
+def test_useless_file_is_refused_in_one_line(fill: Run, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(content := REFUSED[name]())
+    result = fill(name, "--columns", "price@100,stock")
     assert (result.returncode, result.stdout) == (2, "")
     (line,) = result.stderr.splitlines()
-    assert file.name in line
+    assert name.replace("\x1b", "\\x1b") in line
     assert line.isprintable()
-    return line
+    assert ("is larger than a parts list can be (64 MiB unpacked)" in line) is ("bomb" in name)
+    assert (tmp_path / name).read_bytes() == content
+    assert {each.name for each in tmp_path.iterdir()} <= {name, "state"}
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_useless_file_is_refused_in_one_line(fill: Fill, tmp_path: Path, name: str) -> None:
-    file = tmp_path / name
-    file.write_bytes(REFUSED[name]())
-    _refused(fill(file), file)
-    assert {each.name for each in tmp_path.iterdir()} <= {file.name, "state"}
+ROWS, MEGABYTES = 500_000, 150  # of a file that is mostly blank, and of each of the two processes
+MEASURE = """
+import resource, subprocess, sys
+code = subprocess.call([sys.executable, "-m", "proxy", *sys.argv[1:]], stdout=subprocess.DEVNULL)
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
+"""
 
 
-def test_copy_that_somebody_changed_or_linked_elsewhere_is_not_overwritten(fill: Fill, tmp_path: Path) -> None:
-    file, other = tmp_path / "bom.csv", tmp_path / "other.csv"
-    file.write_text("MPN,Manufacturer\nSN74S74N,Texas Instruments\n")
-    other.write_text("of somebody else")
-    (tmp_path / "bom.filled.csv").symlink_to(other)
-    assert fill(file).returncode == 0
-    assert "found" in (tmp_path / "bom.filled-2.csv").read_text()
-    assert other.read_text() == "of somebody else"
+def with_many_cells(sheet: bytes) -> bytes:
+    rows = b"".join(b'<row r="%d"><c r="A%d"><v>1</v></c></row>' % (row, row) for row in range(1, 401_000))
+    return sheet.partition(b"<sheetData>")[0] + b"<sheetData>" + rows + b"</sheetData></worksheet>"
 
 
-def test_control_characters_of_a_name_do_not_reach_the_terminal(fill: Fill, tmp_path: Path) -> None:
-    file = tmp_path / "\x1b[2J[red]bom.xlsx"
-    file.write_bytes(REFUSED["cut.xlsx"]())
-    result = fill(file)
-    assert result.returncode == 2
-    assert result.stderr.rstrip("\n").isprintable()
-    assert "\\x1b[2J[red]bom.xlsx" in result.stderr
+def with_blank_rows() -> bytes:
+    book, stream = openpyxl.Workbook(), io.BytesIO()
+    for address, text in {"A1": "MPN", "A2": "SN74S74N", f"A{ROWS}": "Total"}.items():
+        book.active[address] = text
+    book.save(stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    "name, make, expected, said",
+    [
+        ("long.xlsx", lambda: changed(SHEET, with_many_cells), 2, "has more than 400,000 cells; split it, or save"),
+        ("blank.xlsx", with_blank_rows, 1, "1 line, 1 distinct query"),
+        ("blank.csv", lambda: b"MPN\nSN74S74N\n" + b",\n" * ROWS, 1, "1 line, 1 distinct query"),
+    ],
+)
+def test_long_file_needs_little_memory(
+    tmp_path: Path, name: str, make: Callable[[], bytes], expected: int, said: str
+) -> None:
+    (tmp_path / name).write_bytes(make())
+    command = [sys.executable, "-c", MEASURE, "sheet", "fill", name, "--columns", "price", "--offers", "none"]
+    environment = commands.environment(tmp_path)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
+    code, used = map(int, done.stdout.split())
+    assert (code, said in done.stderr) == (expected, True), done.stderr
+    assert used < MEGABYTES
