@@ -1,9 +1,9 @@
-"""Tests of `v3bridge compare` with two services on loopback: verdicts, failures, API keys, incompatible options."""
+"""`v3bridge compare` with two services on loopback: verdicts, failures, reports, API keys, and what a run may spend."""
 
+import hashlib
 import json
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +11,11 @@ import pytest
 from aiohttp import web
 from support import commands
 from support.running_commands import run_in_this_process
+from together.terminal import terminals
 
 from proxy.tools.compare import comparison
 
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
-
-
-async def test_equal_services_are_equivalent(run_command: Any, services: Any, make_request_file: Any) -> None:
-    found = await run_command(
-        "compare", *services.sides, "--requests", make_request_file(30, SEEN), "--budget", "90", "--json", "r.json"
-    )
-    assert found.code == 0, found
-    assert found.out.startswith("Ready: 30 requests compared, all equivalent.")
-    assert "30 requests of 30 in urls.txt; 90 parts at most; budget 90 parts" in found.err
-    assert len(services.candidate.requests) == 30
-    assert set(services.candidate.requests) == set(services.baseline.requests)
-    assert set(services.candidate.keys) == {SEEN}
 
 
 async def test_refused_requests_are_failures_and_cost_nothing(
@@ -57,42 +46,77 @@ async def test_no_output_holds_an_api_key(
         "baseline_rate: 0\n"
         f'keys: [{{name: erp, source: "{SEEN}", baseline: env:BASELINE_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
-    reports = [("--html", "r.html"), ("--json", "r.json")]
     sides = ("--baseline", services.baseline_url, "--candidate", services.candidate_url, "--rules", "rules.yaml")
     found = await run_command(
         *("compare", *sides, "--requests", make_request_file(12, SEEN), "--yes", "--record", "rec.jsonl"),
-        *(word for pair in reports for word in pair),
+        *("--html", "r.html", "--json", "r.json"),
         BASELINE_KEY=BASELINE,
     )
     assert found.code == 1, found
-    assert set(services.baseline.keys) == {BASELINE}
-    assert set(services.candidate.keys) == {CANDIDATE}
-    texts = [found.out, found.err, (tmp_path / "rec.jsonl").read_text()]
-    texts += [(tmp_path / name).read_text() for _, name in reports]
-    assert all(texts)
-    for text in texts:
-        assert "c4n4ry" not in text
+    assert (set(services.baseline.keys), set(services.candidate.keys)) == ({BASELINE}, {CANDIDATE})
+    files = [(tmp_path / name).read_text() for name in ("rec.jsonl", "r.html", "r.json")]
+    assert all(files)
+    assert [text for text in (found.out, found.err, *files) if "c4n4ry" in text] == []
     assert "erp" in found.out
 
 
-async def test_service_that_returns_html_is_named_and_the_run_completes(
-    run_command: Any, services: Any, make_request_file: Any
+async def test_response_file_is_baseline_and_request_source_and_none_of_its_keys_is_shown(
+    run_command: Any, services: Any, tmp_path: Path
 ) -> None:
-    services.baseline.answer = lambda q: web.Response(text="<html>Please sign in</html>", content_type="text/html")
-    command = ("compare", *services.sides, "--requests", make_request_file(40), "--budget", "200")
-    found = await run_command(*command)
+    lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6}} for n in range(3)]
+    body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
+    lines.append({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part-3&limit=3", "body": body})
+    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
+    sides = ("--baseline", "own.jsonl", "--candidate", services.candidate_url)
+    found = await run_command("compare", *sides, "--yes", "--json", "r.json")
+    assert found.code == 1, found
+    assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
+    assert "own.jsonl: 1 line is no response, the first is 5" in found.err
+    assert [text for text in (found.out, found.err, (tmp_path / "r.json").read_text()) if "c4n4ry" in text] == []
+
+
+async def test_keys_of_the_service_that_no_request_is_sent_with_are_hidden(
+    run_command: Any, services: Any, tmp_path: Path
+) -> None:
+    """As a client that once sent the key of another one in a parameter; the configuration has its digest only."""
+    other = "the-key-of-an0ther-client"
+    digest = f"sha256:{hashlib.sha256(other.encode()).hexdigest()}"
+    (tmp_path / "own.yaml").write_text(
+        f'upstream: sandbox\nstore: "memory:"\napplications: {{demo: {{apikeys: ["EXAMPLE_KEY", "{digest}"]}}}}\n'
+    )
+    (tmp_path / "urls.txt").write_text(f"/v3/parts/search?apikey=EXAMPLE_KEY&q={other}&limit=1\n")
+    found = await run_command(
+        *("compare", "--baseline", services.baseline_url, "--config", "own.yaml", "--requests", "urls.txt"),
+        *("--rules", "fast.yaml", "--json", "result.json", "--record", "recorded.jsonl"),
+    )
+    files = [(tmp_path / name).read_text("utf-8") for name in ("recorded.jsonl", "result.json")]
+    assert all("/parts/search" in text for text in files), found
+    assert [text for text in (*files, found.out, found.err) if other in text] == []
+
+
+async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: Path) -> None:
+    key = "c4n4ry-of-nobody"
+    paths = ("/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas")
+    line = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /api/v3{}&apikey={} HTTP/1.1" 200 2326 "-" "kicost/1.1"\n'
+    (tmp_path / "access.log").write_text("".join(line.format(path, key) for path in (*paths, paths[0])))
+    found = await run_command("compare", "--baseline", "sandbox", "--requests", "access.log", "--json", "result.json")
     assert found.code == 2, found
-    assert "the run was stopped: the baseline sent HTML instead of JSON (HTTP 200), 10 times in a row" in found.out
-    assert services.candidate.requests == []
-    services.baseline.answer = lambda q: {"hits": len(q)}
-    found = await run_command(*command, "--json", "r.json")
-    assert found.code == 0, found
-    assert Counter(services.candidate.requests) == Counter(f"part-{n}" for n in range(40))
+    result = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    assert result["groups"] == []  # one cause, not a difference at each endpoint
+    (failure,) = result["failures"]
+    refused = "the candidate refuses the key of key 1 (HTTP 403): Forbidden request"
+    assert (failure["reason"], failure["requests"]) == (refused, 3)
+    shown = hashlib.sha256(key.encode()).hexdigest()[:4]
+    assert f"key 1 (fingerprint {shown}, access.log:1 to access.log:4, kicost/1.1)" in " ".join(found.out.split())
+    first = found.out.partition("Next steps")[2].splitlines()[1]
+    assert first.startswith("1. The candidate refuses the key of key 1")
+    assert "c4n4ry" not in found.out + found.err + json.dumps(result)
 
 
 REFUSED_EARLY = {
     "--baseline: is not an http:// or https:// address": ["--baseline", "ftp://old/v3"],
     "--html: cannot be written: no/such/folder/r.html": ["--baseline", "sandbox", "--html", "no/such/folder/r.html"],
+    "--html: urls.txt is the file of another option, too: name": ["--baseline", "sandbox", "--html", "./urls.txt"],
     "--baseline: is missing: the URL of the old service": [],
     "--baseline: the configuration has no upstream: sandbox": ["--config", "own.yaml", "--baseline", "sandbox"],
     "No such option: --basline": ["--basline", "sandbox"],
@@ -131,9 +155,10 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
     )
     *codes, loaded = done.stdout.splitlines()
     assert codes == ["3"] * len(REFUSED_EARLY)  # 2 is a verdict
-    assert all(words in done.stderr for words in REFUSED_EARLY), done.stderr
+    assert [words for words in REFUSED_EARLY if words not in done.stderr] == []
     assert "proxy.tools.compare.command" in loaded.split()
     assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.app"} == set()
+    assert "part-0" in (tmp_path / "urls.txt").read_text()
 
 
 def test_failure_of_the_program_is_no_verdict(make_request_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,42 +170,96 @@ def test_failure_of_the_program_is_no_verdict(make_request_file: Any, monkeypatc
     assert (done.returncode, "a mistake of ours" in done.stderr) == (3, True)
 
 
-async def test_response_file_is_baseline_and_request_source(run_command: Any, services: Any, tmp_path: Path) -> None:
-    lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6 + (n == 1)}} for n in range(4)]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
-    found = await run_command("compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes")
-    assert found.code == 1, found
-    assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
-    assert "own.jsonl: 1 line is no response, the first is 5" in found.err
-
-
-async def test_embedded_baseline_service_has_the_shipped_configuration(
-    run_command: Any, make_request_file: Any
+@pytest.mark.parametrize(
+    "number, sample, differing, verdict",
+    [
+        (2, None, (), "ready"),  # all that there are: however few, they are no sample
+        (1, None, (), "inconclusive"),
+        (120, 99, (), "inconclusive"),
+        (120, 100, (), "ready"),
+        (120, 99, ("part-7",), "not ready"),
+    ],
+)
+async def test_one_rule_gives_the_verdict_and_nothing_stands_beside_it(
+    run_command: Any, services: Any, tmp_path: Path, number: int, sample: int | None, differing: Any, verdict: str
 ) -> None:
-    found = await run_command("compare", "--baseline", "sandbox", "--requests", make_request_file(2, "EXAMPLE_KEY"))
-    assert found.code == 0, found
-    assert "free of charge" in found.err
+    """No estimate, interval or share that the rule does not use."""
+    lines = [f"/v3/parts/search?apikey=a-key&q=part-{n % number}\n" for n in range(number + 1)]
+    (tmp_path / "urls.txt").write_text("".join(lines))
+    services.candidate.answer = lambda q: {"hits": 0 if q in differing else len(q)}
+    chosen = () if sample is None else ("--sample", str(sample))
+    options = ("--requests", "urls.txt", "--yes", *chosen, "--html", "r.html", "--json", "-")
+    found = await run_command("compare", *services.sides, *options)
+    result, page = json.loads(found.out), (tmp_path / "r.html").read_text()
+    assert (result["verdict"], {row["verdict"] for row in result["rows"]}) == (verdict, {verdict})
+    assert found.code == ["ready", "not ready", "inconclusive"].index(verdict)
+    assert f"{verdict.capitalize()}: " in found.err
+    assert "%" not in found.err.partition(f"{verdict.capitalize()}: ")[2] + page.rpartition("</style>")[2]
+    assert set(result["rows"][0]) == {
+        *("endpoint", "requests", "occurrences", "equivalent", "not_compared", "succeeded", "verdict")
+    }
 
 
-async def test_no_output_holds_an_api_key_of_a_response_file(run_command: Any, services: Any, tmp_path: Path) -> None:
-    body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
-    line = json.dumps({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part&limit=3", "body": body})
-    (tmp_path / "own.jsonl").write_text(line + "\n")
-    found = await run_command(
-        "compare", "--baseline", "own.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
-    )
+RULES = """
+rules:
+  - {path: hits, reason: a test, expires: never}
+  - {path: took, reason: a test, expires: 2020-01-31}
+baseline_rate: 0
+"""
+
+
+async def test_reports_have_the_message_of_a_refusal_and_what_rules_ignored(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "fast.yaml").write_text(RULES)
+    refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
+    responses = {"part-1": {"hits": 0}, "part-2": web.json_response(refusal, status=400)}
+    services.candidate.answer = lambda q: responses.get(q, {"hits": len(q)})
+    options = ("--requests", make_request_file(4), "--yes", "--html", "r.html", "--json", "r.json")
+    found = await run_command("compare", *services.sides, *options)
     assert found.code == 1, found
-    for text in (found.out, found.err, (tmp_path / "r.json").read_text()):
-        assert "c4n4ry" not in text
+    texts = [found.out, *((tmp_path / name).read_text("utf-8") for name in ("r.html", "r.json"))]
+    assert [text for text in texts if "q is too short for this" not in text] == []
+    result = json.loads(texts[-1])
+    assert [group["path"] for group in result["groups"]] == ["(status)"]
+    rules = [(rule["name"], rule["ignored"], rule["expired"]) for rule in result["rules"]]
+    assert rules == [("hits", 1, False), ("took", 0, True)]
+    assert "Renew or remove the expired rules: took." in found.out
 
 
-@pytest.mark.parametrize("option", ["--baseline", "--candidate"])
-async def test_missing_side_is_named(run_command: Any, services: Any, make_request_file: Any, option: str) -> None:
-    given = dict(zip(services.sides[::2], services.sides[1::2], strict=True))
-    given.pop(option)
-    found = await run_command(
-        "compare", *(word for pair in given.items() for word in pair), "--requests", make_request_file(1), "--yes"
-    )
+async def test_run_needs_a_budget_or_a_word_and_stops_at_it(
+    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
+) -> None:
+    command = ("compare", *services.sides, "--requests", make_request_file(30))
+    found = await run_command(*command)
     assert found.code == 3
-    assert f"Invalid value for {option}: is missing: the URL of the " in found.err
-    assert services.baseline.requests == services.candidate.requests == []
+    assert "30 requests of 30 in urls.txt; 90 parts at most; no budget" in found.err
+    assert "up to 90 parts may be spent" in found.err
+    assert services.candidate.requests == []
+    found = await run_command(*command, "--budget", "25", "--json", "r.json")
+    assert found.code == 2, found
+    result = json.loads((tmp_path / "r.json").read_text())
+    assert result["spent"] == len(services.candidate.requests) * 2
+    assert 22 <= result["spent"] <= result["budget"] == 25
+    assert "requests were left out: the budget does not cover" in found.out
+
+
+async def test_terminal_asks_for_confirmation_before_parts_are_used(
+    start: Any, services: Any, make_request_file: Any
+) -> None:
+    command = ("compare", *services.sides, "--requests", make_request_file(5))
+    with terminals(start) as run:
+        terminal = await run(*command)
+        await terminal.until("Up to 15 parts may be spent. Continue?")
+        terminal.type("n\n")
+        assert (await commands.wait(terminal.process)).code == 3
+        terminal = await run(*command)
+        await terminal.until("Continue?")
+        await terminal.interrupt()
+        assert (await commands.wait(terminal.process)).code == 3
+        assert services.candidate.requests == []
+        terminal = await run(*command, "--budget", "4")
+        await terminal.until("Up to 4 parts may be spent. Continue?")
+        terminal.type("y\n")
+        assert (await commands.wait(terminal.process)).code == 2
+    assert len(services.candidate.requests) == 1
