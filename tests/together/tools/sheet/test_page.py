@@ -14,11 +14,11 @@ import pytest
 from support.running_commands import Start
 
 CONFIG = """
-listen: {{port: 0, sheet: {sheet}}}
-admin: {{port: 0}}
+listen: {port: 0, sheet: true}
+admin: {port: 0}
 upstream: sandbox
 applications:
-  shop: {{apikeys: [{{key: "A ¼ KEY", name: ada}}, {{key: "SLOW", rate: 1}}, {{key: "OLD", expires: 2020-01-01}}]}}
+  shop: {apikeys: [{key: "A ¼ KEY", name: ada}, {key: "SLOW", rate: 1}, {key: "OLD", expires: 2020-01-01}]}
 """
 KEY = "A%20%C2%BC%20KEY"  # percent-encoded: a header is ASCII
 LIST = b"MPN,Manufacturer,Quantity\nSN74S74N,Texas Instruments,3\n"
@@ -69,30 +69,20 @@ def until(condition: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture
-def serve(start_command: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Page]:
-    """Starts the service; its temporary files are in `temporary`, what is remembered in `state`, of `tmp_path`."""
+def page(start_command: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Page:
+    """A service; its temporary files are in `temporary`, what is remembered in `state`, of `tmp_path`."""
     for name, folder in (("TMPDIR", "temporary"), ("XDG_STATE_HOME", "state")):
         (tmp_path / folder).mkdir()
         monkeypatch.setenv(name, str(tmp_path / folder))
-
-    def start(sheet: str = "true") -> Page:
-        file = tmp_path / "own.yaml"
-        file.write_text(CONFIG.format(sheet=sheet))
-        service = start_command("serve", "--config", str(file))
-        (host,) = re.findall(r"listening at http://([\d.:]+)", "\n".join(service.until("For operators")))
-        return Page(service.pid, host)
-
-    return start
+    file = tmp_path / "own.yaml"
+    file.write_text(CONFIG)
+    service = start_command("serve", "--config", str(file))
+    (host,) = re.findall(r"listening at http://([\d.:]+)", "\n".join(service.until("For operators")))
+    return Page(service.pid, host)
 
 
-def test_page_is_there_only_where_it_is_wanted(serve: Callable[..., Page]) -> None:
-    page = serve("false")
-    assert (page.send("/sheet", b"", "")[0], page.send(READ)[0]) == (404, 404)
-
-
-@pytest.mark.parametrize(
-    "target, body, key, status, message",
-    [
+def test_mistake_is_said_and_the_rate_of_a_key_holds(page: Page) -> None:
+    for target, body, key, status, message in (
         (READ, LIST, "", 400, "apikey argument missing"),
         (READ, LIST, "NOBODY", 403, "Forbidden request"),
         (READ, LIST, "OLD", 403, "expired on 2020-01-01"),
@@ -104,27 +94,16 @@ def test_page_is_there_only_where_it_is_wanted(serve: Callable[..., Page]) -> No
         ("/sheet?name=../b.csv&columns=prise", LIST, KEY, 200, "did you mean price?"),
         ("/sheet?name=../b.xlsx&columns=price", LIST, KEY, 200, '{"error":"b.xlsx: is not a workbook, damaged'),
         (f"{READ}&read=size%3DMPN", LIST, KEY, 200, "is not KEY=VALUE"),
-    ],
-)
-def test_mistake_is_said_and_costs_nothing(
-    serve: Callable[..., Page], target: str, body: bytes, key: str, status: int, message: str
-) -> None:
-    found = serve().send(target, body, key)
-    assert (found[0], message in found[1]) == (status, True), found
-
-
-def test_rate_of_a_key_holds(serve: Callable[..., Page]) -> None:
-    page = serve()
+    ):
+        found = page.send(target, body, key)
+        assert (found[0], message in found[1]) == (status, True), found
     begun = [page.begin(READ, LIST, "SLOW") for _ in range(3)]
     assert 429 in {each.getresponse().status for each in begun}
     for each in begun:
         each.close()
 
 
-def test_list_is_read_before_anything_is_spent_and_nothing_of_it_is_kept(
-    serve: Callable[..., Page], tmp_path: Path
-) -> None:
-    page = serve()
+def test_list_is_read_before_anything_is_spent_and_nothing_of_it_is_kept(page: Page, tmp_path: Path) -> None:
     before = sorted((tmp_path / "temporary").rglob("*"))
     quoted = page.events(READ)
     assert quoted.keys() == {"recognized", "notes", "cost"}
@@ -139,8 +118,7 @@ def test_list_is_read_before_anything_is_spent_and_nothing_of_it_is_kept(
     assert [*(tmp_path / "state").rglob("*")] == []
 
 
-def test_process_that_is_ended_is_an_error_and_frees_its_place(serve: Callable[..., Page]) -> None:
-    page = serve()
+def test_process_that_is_ended_is_an_error_and_frees_its_place(page: Page) -> None:
     for _ in range(4):
         connection = page.begin(READ, LIST, KEY)
         for process in until(page.lists):
@@ -151,22 +129,15 @@ def test_process_that_is_ended_is_an_error_and_frees_its_place(serve: Callable[.
     assert "cost" in page.events(READ)
 
 
-def test_more_lists_wait_for_those_that_are_read(serve: Callable[..., Page]) -> None:
-    page = serve()
-    begun = [page.begin(READ, LIST, KEY) for _ in range(5)]
+def test_more_lists_wait_for_those_that_are_read_and_end_with_their_clients(page: Page) -> None:
+    begun = [page.begin(READ, LIST, KEY) for _ in range(4)]
     most = 0
     while len(page.lists()) or not most:
         most = max(most, len(page.lists()))
     assert most == 3
-    assert ["cost" in each.getresponse().read().decode() for each in begun] == [True] * 5
-    for each in begun:
-        each.close()
-
-
-def test_client_that_leaves_ends_its_process(serve: Callable[..., Page]) -> None:
-    page = serve()
-    begun = [page.begin(READ, LIST, KEY) for _ in range(3)]
-    until(lambda: len(page.lists()) == 3)
+    assert ["cost" in each.getresponse().read().decode() for each in begun] == [True] * 4
+    begun += [page.begin(READ, LIST, KEY) for _ in range(2)]
+    until(lambda: len(page.lists()) == 2)
     for each in begun:
         each.close()
     until(lambda: page.lists() == [])

@@ -1,8 +1,13 @@
-"""Tests of the source of parts for spreadsheets: what it returns, and what that costs."""
+"""The source of parts for spreadsheets: what it returns and costs, which application pays, and runs that end early."""
 
+import asyncio
+import sys
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
+import pytest
+from support import running_proxy
 from together.environment import single_application
 from together.tools.sheet.sheet_source import (
     DIODE,
@@ -12,37 +17,40 @@ from together.tools.sheet.sheet_source import (
     Serve,
     billed,
     booked,
+    collect,
     fetched,
+    inject,
     numbers,
     opened,
+    settings,
 )
 
 import nexar_sandbox
+from proxy import config, errors
 from proxy.kit import clock
-from proxy.tools.sheet.parts import CostEstimate, PartQuery
+from proxy.tools.sheet import source as part_source
+from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery
 
 
-async def test_part_has_what_columns_and_functions_show(
+async def test_part_has_what_columns_and_functions_show_by_number_and_by_sku(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
     async with opened(sandbox, file, time) as source:
         result = (await fetched(source, FLIP_FLOP))[FLIP_FLOP]
-    [part] = result.parts
-    assert (part.mpn, part.manufacturer, part.lifecycle, part.package) == (
-        "SN74S74N",
-        "Texas Instruments",
-        "Production",
-        "PDIP",
-    )
-    assert part.url is not None
-    assert part.url.startswith("https://octopart.com/")
+        [part] = result.parts
+        digi_key = next(offer for offer in part.offers if offer.seller == "Digi-Key")
+        by_sku = PartQuery("", sku=digi_key.sku or "")
+        [found] = (await fetched(source, by_sku))[by_sku].parts
+    shown = (part.mpn, part.manufacturer, part.lifecycle, part.package)
+    assert shown == ("SN74S74N", "Texas Instruments", "Production", "PDIP")
+    assert (part.url or "").startswith("https://octopart.com/")
     assert part.datasheet_url is not None
     assert part.short_description
     assert (result.error, result.fetched) == (None, time.now())
-    digi_key = next(offer for offer in part.offers if offer.seller == "Digi-Key")
     assert (digi_key.seller_id, digi_key.authorized, digi_key.lead_days is not None) == ("459", True, True)
     assert any(offer.prices for offer in part.offers)
     assert all(offer.updated is not None and offer.url for offer in part.offers)
+    assert (found.mpn, found.manufacturer) == (part.mpn, part.manufacturer)
 
 
 async def test_hits_count_all_matches_and_a_manufacturer_filters(
@@ -58,21 +66,13 @@ async def test_hits_count_all_matches_and_a_manufacturer_filters(
     assert (other.parts, other.hits, other.error) == ((), 0, None)
 
 
-async def test_sku_finds_its_part(sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock) -> None:
-    async with opened(sandbox, file, time) as source:
-        [part] = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].parts
-        sku = next(offer.sku for offer in part.offers if offer.seller == "Digi-Key")
-        by_sku = PartQuery("", sku=sku or "")
-        [found] = (await fetched(source, by_sku))[by_sku].parts
-    assert (found.mpn, found.manufacturer) == (part.mpn, part.manufacturer)
-
-
-async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
+async def test_prices_are_exact_and_converted_to_the_currency_of_each_query_at_the_same_time(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
-    queries = [FLIP_FLOP._replace(currency=code) for code in ("EUR", "USD")]
+    queries = [FLIP_FLOP._replace(currency=code) for code in ("EUR", "USD", "JPY")]
     async with opened(sandbox, file, time) as source:
         results = await fetched(source, *queries)
+        assert source.parts_spent == billed(sandbox) == 3
     for query, result in results.items():
         prices = [price for part in result.parts for offer in part.offers for price in offer.prices]
         assert {price.currency for price in prices} >= {"USD", "EUR"}
@@ -81,17 +81,6 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_the_query(
             exact = None if rate is None else Decimal(repr(float(price.price) * rate))
             assert price.converted == exact
             assert price.price == Decimal(repr(float(price.price)))
-
-
-async def test_prices_of_a_currency_do_not_reach_queries_of_another_at_the_same_time(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    async with opened(sandbox, file, time) as source:
-        results = await fetched(source, *(DIODE._replace(currency=code) for code in ("USD", "EUR", "JPY")))
-        assert source.parts_spent == billed(sandbox) == 3
-    sent = [variables["currency"] for _, variables in sandbox.request_counts.documents]
-    assert sorted(sent) == ["EUR", "JPY", "USD"]
-    assert len({result.parts for result in results.values()}) == 3
 
 
 async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second_run_costs_nothing(
@@ -116,34 +105,17 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
     assert [second[query].fetched for query in (FLIP_FLOP, DIODE)] == [time.now() - 3600] * 2
 
 
-async def test_results_are_fetched_again_before_they_are_a_day_old(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    async with opened(sandbox, file, time) as source:
-        await fetched(source, DIODE)
-        time.advance(23.5 * 3600 - 1)
-        assert (await source.estimate([DIODE])).stored == 1
-        time.advance(2)
-        assert (await source.estimate([DIODE])).stored == 0
-        result = (await fetched(source, DIODE))[DIODE]
-        assert (result.fetched, source.parts_spent) == (time.now(), 2)
-
-
-async def test_thousand_lines_take_ten_requests_and_then_none(
+async def test_lines_take_a_request_for_each_hundred_and_then_none(
     serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
-    queries = numbers(NUMBERS)
-    async with serve(numbered, applications=single_application(part_limit=NUMBERS)) as sandbox:
-        async with opened(sandbox, file, time) as source:
-            results = await fetched(source, *queries, *queries)
-            assert sum(len(result.parts) for result in results.values()) == NUMBERS
-            assert (source.parts_spent, source.upstream_requests) == (NUMBERS, NUMBERS // 100)
-            assert (billed(sandbox), sandbox.request_counts.graphql) == (NUMBERS, NUMBERS // 100)
-        assert await booked(sandbox, file, time) == NUMBERS
-        async with opened(sandbox, file, time) as source:
-            assert await source.estimate(queries) == CostEstimate(NUMBERS, NUMBERS, 0, 0)
-            assert len(await fetched(source, *queries)) == NUMBERS
-            assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 0, NUMBERS)
+    queries = numbers(300)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results = await fetched(source, *queries, *queries)
+        assert sum(len(result.parts) for result in results.values()) == 300
+        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (300, 3, 300)
+        assert await source.estimate(queries) == CostEstimate(300, 300, 0, 0)
+        assert len(await fetched(source, *queries)) == 300
+        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (300, 3, 300)
 
 
 async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
@@ -158,3 +130,247 @@ async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
         assert source.parts_spent == billed(sandbox) == 3
         assert await source.estimate([more]) == CostEstimate(1, 1, 0, 0)
         assert await source.estimate([query._replace(limit=5)]) == CostEstimate(1, 0, 1, 1)
+
+
+async def test_api_key_selects_the_application_and_is_charged(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    named = (config.ApiKeySettings(config.digest("a-key"), name="erp"),)
+    demo = settings(sandbox, file).applications["demo"]
+    other = msgspec.structs.replace(demo, apikeys=named)
+    both = msgspec.structs.replace(settings(sandbox, file), applications={"demo": demo, "other": other})
+    async with part_source.open_source(both, time, apikey="a-key") as source:
+        assert (source.client.application.name, source.client.key) == ("other", "erp")
+    with pytest.raises(errors.ConfigError, match="several applications"):
+        await part_source.open_source(both, time).__aenter__()
+    with pytest.raises(errors.ConfigError, match="belongs to no application") as wrong:
+        await part_source.open_source(both, time, apikey="wrong-key").__aenter__()
+    assert "wrong-key" not in str(wrong.value)
+
+
+async def test_login_of_a_workbook_is_an_application_of_its_own(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    own = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, store=f"sqlite:{file}")
+    account = sandbox.default_application
+    login = part_source.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
+    async with part_source.open_source(own, time, login=login) as source:
+        [part] = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].parts
+        assert source.client.application.name == "workbook"
+    assert part.manufacturer == "Texas Instruments"
+    async with part_source.open_source(own, time, login=login) as source:
+        await fetched(source, DIODE)
+        assert sandbox.request_counts.tokens == 1
+    async with part_source.open_source(own, time, login=login, refresh_login=True) as source:
+        await fetched(source, UNKNOWN)
+    assert sandbox.request_counts.tokens == 2
+
+
+async def test_login_of_a_configured_application_keeps_its_quota(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    account = sandbox.default_application
+    login = part_source.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
+    async with opened(sandbox, file, time, {"application": {"parts": 1}}, login=login) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+    assert isinstance(error, errors.QuotaExhausted)
+    assert (len(results), billed(sandbox)) == (1, 1)
+
+
+async def test_wrong_credentials_end_the_run(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    login = part_source.ApplicationLogin(config.ClientId("unknown"), config.Secret("a-secret-text"))
+    async with opened(sandbox, file, time, login=login) as source:
+        results, error = await collect(source, FLIP_FLOP)
+    assert results == []
+    assert isinstance(error, errors.CredentialsRefused)
+    assert "a-secret-text" not in str(error)
+
+
+@pytest.mark.parametrize("budget", [0, 99, 230])
+async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, budget: int
+) -> None:
+    # Every second line has a part: what a request does not use is left for the next.
+    queries = [query for pair in zip(numbers(250), numbers(250, NUMBERS), strict=True) for query in pair]
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results, error = await collect(source, *queries, budget=budget)
+        assert isinstance(error, BudgetExhausted)
+        assert source.parts_spent == billed(sandbox) == budget
+        assert sum(len(result.parts) for result in results) == budget
+        rest, error = await collect(source, *queries, budget=500)
+        assert (error, len(rest), billed(sandbox)) == (None, 500, 250)
+
+
+async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    changes = {"application": {"parts": 130}}
+    async with serve(numbered) as sandbox, opened(sandbox, file, time, changes) as source:
+        results, error = await collect(source, *numbers(300))
+        assert isinstance(error, errors.QuotaExhausted)
+        assert "demo has 0 of 130 parts left" in error.message
+        assert len(results) == source.parts_spent == billed(sandbox) == 130
+        assert all(result.parts for result in results)
+
+
+async def test_failing_service_is_the_error_of_each_line_and_costs_nothing(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_source, "WAIT_SECONDS", 0.0)
+    inject(sandbox, "5xx status=500 body=json")
+    async with opened(sandbox, file, time) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+        assert (error, source.parts_spent) == (None, 0)
+        assert [result.parts for result in results] == [(), ()]
+        assert all(result.error for result in results)
+        sandbox.faults.clear()
+        assert all(result.error is None for result in (await fetched(source, FLIP_FLOP, DIODE)).values())
+
+
+async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_source, "WAIT_SECONDS", 0.0)
+    monkeypatch.setattr(part_source, "WAIT_SECONDS_MAX", 1.0)  # the circuit breaker is open for longer
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        inject(sandbox, "5xx status=500 body=json")
+        results, error = await collect(source, *numbers(900))
+        assert isinstance(error, errors.ServerError)
+        assert 0 < len(results) < 900
+
+
+async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_again(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    inject(sandbox, "malformed body=empty count=1")
+    async with opened(sandbox, file, time) as source:
+        results, error = await collect(source, FLIP_FLOP, DIODE)
+        assert error is None
+        assert [result.parts for result in results] == [(), ()]
+        assert source.parts_spent == billed(sandbox) == 2
+    assert await booked(sandbox, file, time) == 2
+
+
+async def test_line_that_the_service_refuses_does_not_fail_the_others(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    # The service refuses requests whose variables it cannot read.
+    hostile = PartQuery("\x00" * 3)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
+        assert sum(len(result.parts) for result in results.values()) == 120
+        assert not results[hostile].parts
+
+
+async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    wrong = [query._replace(currency="XXX") for query in numbers(500)]
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results, error = await collect(source, *wrong)
+        assert {result.error for result in results} == {str(error)} == {"currency 'XXX' is not supported"}
+        # Each operation was sent twice: the second time without features, which might have been the reason.
+        assert (len(results), source.parts_spent, billed(sandbox)) == (400, 800, 0)
+    assert await booked(sandbox, file, time) == 800
+
+
+async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    async with serve(numbered) as sandbox:
+        inject(sandbox, "latency ms=300")
+        async with opened(sandbox, file, time) as source:
+            run = asyncio.create_task(fetched(source, *numbers(300)))
+            while not sandbox.request_counts.graphql:
+                await asyncio.sleep(0.01)
+            run.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await run
+            assert source.parts_spent == billed(sandbox) == 300
+        assert await booked(sandbox, file, time) == 300
+        async with opened(sandbox, file, time) as source:
+            assert (await source.estimate(numbers(300))).stored == 300
+
+
+async def test_what_is_fetched_anew_is_never_stale(
+    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
+) -> None:
+    async with opened(sandbox, file, time) as source:
+        await fetched(source, FLIP_FLOP, DIODE, UNKNOWN)
+        time.advance(3600)
+        inject(sandbox, "malformed body=empty count=1")
+        (result,) = (await fetched(source, FLIP_FLOP, anew=True)).values()
+        assert (result.parts, bool(result.error), source.parts_spent) == ((), True, 3)
+        (result,) = (await fetched(source, FLIP_FLOP, anew=True)).values()
+        assert (result.fetched, source.parts_spent, billed(sandbox)) == (time.now(), 4, 4)
+
+
+# Prints a line for each result.
+PROGRAM = """
+import asyncio, sys
+from proxy import config
+from proxy.kit import clock
+from proxy.tools.sheet import source as sources
+from proxy.tools.sheet.parts import PartQuery
+
+graphql_url, token_url, client_id, store = sys.argv[1:5]
+application = config.ApplicationSettings(
+    apikeys=(config.ApiKeySettings(config.digest("EXAMPLE_KEY")),),
+    client_id=config.ClientId(client_id),
+    client_secret=config.Secret(sys.stdin.readline().strip()),
+)
+settings = config.Config(
+    applications={"demo": application},
+    store=config.StoreUrl(store),
+    upstream=config.UpstreamSettings(graphql_url=graphql_url, token_url=token_url),
+)
+
+async def run():
+    async with sources.open_source(settings, clock.SystemClock()) as source:
+        async for result in source.fetch([PartQuery(f"SHEET{n:05}") for n in range(1000)]):
+            print(result.query.mpn, flush=True)
+
+asyncio.run(run())
+"""
+
+
+async def killed_run(sandbox: nexar_sandbox.Sandbox, store_url: str, results: int) -> int:
+    """Start a run, and kill it when it has yielded so many results; return how many it had."""
+    account = sandbox.default_application
+    arguments = (sandbox.graphql_url, sandbox.token_url, account.client_id, store_url)
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", PROGRAM, *arguments, stdin=pipe, stdout=pipe, stderr=asyncio.subprocess.DEVNULL
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(account.client_secret.encode() + b"\n")
+    for _ in range(results):
+        await process.stdout.readuntil(b"SHEET")  # the log is on standard output, too
+    process.kill()
+    rest = await process.stdout.read()
+    await process.wait()
+    return results + rest.count(b"SHEET")
+
+
+async def test_second_run_after_a_kill_pays_for_the_rest_only(
+    numbered: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, tmp_path: Path
+) -> None:
+    time, file = clock.SystemClock(), tmp_path / "state.sqlite"
+    chosen = nexar_sandbox.SandboxSettings(
+        applications=single_application(part_limit=2 * NUMBERS), faults=nexar_sandbox.parse_faults("latency ms=200")
+    )
+    async with nexar_sandbox.serve(chosen, clock=time, catalog=numbered, key=signing_key) as sandbox:
+        yielded = await killed_run(sandbox, f"sqlite:{file}", 150)
+        paid = billed(sandbox)
+        assert yielded <= paid < NUMBERS
+        async with part_source.open_source(settings(sandbox, file), time) as source:
+            cached = (await source.estimate(numbers(NUMBERS))).stored
+            assert yielded <= cached
+            assert len(await fetched(source, *numbers(NUMBERS))) == NUMBERS
+            assert source.parts_spent == NUMBERS - cached
+        # What was in flight is lost, though it was billed; the ledger has it as uncertain usage.
+        assert billed(sandbox) - NUMBERS <= part_source.ROUND
+        assert billed(sandbox) <= await booked(sandbox, file, time) <= NUMBERS + part_source.ROUND

@@ -1,10 +1,8 @@
-"""Workbooks: filled in a copy, with columns or by the formulas of the add-in, and bounded before they are unpacked."""
+"""Workbooks: filled in a copy, with columns or by the formulas of the add-in."""
 
 import json
-import subprocess
-import sys
 import zipfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,8 @@ import openpyxl
 import pytest
 from openpyxl.chart import BarChart
 from openpyxl.styles import PatternFill
-from support import commands
+from support.running_commands import Run
+from together.browser.background import Background
 
 import nexar_sandbox
 
@@ -28,24 +27,13 @@ PRICES: list[float | str] = [
     *("#N/A", "#N/A", 2.332, 0.974),
 ]
 
-Run = Callable[..., Any]
-
 
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Runs `sheet fill` in the test's folder."""
-
-    async def filled(*arguments: str, **environment: Any) -> commands.CommandResult:
-        return await commands.wait(await commands.start(tmp_path, "sheet", "fill", *arguments, **environment))
-
-    return filled
-
-
-@pytest.fixture
-async def upstream() -> AsyncIterator[nexar_sandbox.Sandbox]:
+def upstream(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> Iterator[nexar_sandbox.Sandbox]:
     """A sandbox that stands for the real service."""
-    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
-        yield sandbox
+    settings = nexar_sandbox.SandboxSettings()
+    with Background() as running:
+        yield running.enter(nexar_sandbox.serve(settings, catalog=catalog, key=signing_key))
 
 
 def write(file: Path, cells: dict[str, Any], title: str = "BOM") -> Any:
@@ -65,13 +53,13 @@ def sheet(file: Path) -> Any:
 LIST = {"A1": "MPN", "B1": "Manufacturer", "C1": "Qty", "A2": "SN74S74N", "B2": "Texas Instruments", "C2": 2}
 
 
-async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path: Path) -> None:
+def test_copy_has_the_columns_in_the_style_of_the_sheet(fill: Run, tmp_path: Path) -> None:
     book = write(tmp_path / "BOM.xlsx", {**LIST, "A3": 1868783, "B3": "Dymo", "C3": 1})
     book.active["C1"].fill = PatternFill("solid", fgColor="DCE6F1")
     book.save(tmp_path / "BOM.xlsx")
     before = (tmp_path / "BOM.xlsx").read_bytes()
-    done = await run("BOM.xlsx", "--columns", "price,needed,description", "--json")
-    assert done.code == 0, done
+    done = fill("BOM.xlsx", "--columns", "price,needed,description", "--json")
+    assert done.returncode == 0, done
     assert (tmp_path / "BOM.xlsx").read_bytes() == before
     filled = sheet(tmp_path / "BOM.filled.xlsx")
     assert [cell.value for cell in filled[1]][3:] == [
@@ -85,66 +73,59 @@ async def test_copy_has_the_columns_in_the_style_of_the_sheet(run: Run, tmp_path
     assert {line.split(",")[0] for line in offers} == {"2", "3"}
 
 
-async def test_quantity_that_is_a_formula_without_a_value_is_named(run: Run, tmp_path: Path) -> None:
+def test_quantity_that_is_a_formula_without_a_value_is_named(fill: Run, tmp_path: Path) -> None:
     write(tmp_path / "BOM.xlsx", {**LIST, "C2": "=1+1", "A3": "=A2", "C3": 1})
-    done = await run("BOM.xlsx", "--columns", "price,stock", "--offers", "none", "--json")
+    done = fill("BOM.xlsx", "--columns", "price,stock", "--offers", "none", "--json")
     text = "C2: is a formula that was not calculated: open the file in a spreadsheet program and save it once"
-    assert f"not understood: {text}" in done.err
-    assert "left out: 1 row, the part number is a formula that was not calculated" in done.err
-    assert "note: the copy's other formulas show values when a spreadsheet program opens it" in done.err
+    assert f"not understood: {text}" in done.stderr
+    assert "left out: 1 row, the part number is a formula that was not calculated" in done.stderr
+    assert "note: the copy's other formulas show values when a spreadsheet program opens it" in done.stderr
     filled = sheet(tmp_path / "BOM.filled.xlsx")
     assert filled["F2"].value == f"found, without price USD: {text}"
     assert filled["C2"].value == "=1+1"
-    assert (done.code, json.loads(done.out)["not_priced"]) == (1, 1)
+    assert (done.returncode, json.loads(done.stdout)["not_priced"]) == (1, 1)
 
 
 SPARKLINES = b'<extLst><ext uri="{05C60535-1F16-4FD2-B633-F4F36F0B64E0}" xmlns:x14="http://x"><x14:sparklineGroups/></ext></extLst>'
-EXTRA = {  # parts that a program may put into a workbook, and what is said of them
-    "form control": ("xl/ctrlProps/ctrlProp1.xml", "form controls"),
-    "slicer": ("xl/slicers/slicer1.xml", "slicers"),
-    "thread": ("xl/threadedComments/threadedComment1.xml", "threaded comments"),
-    "label": ("docMetadata/LabelInfo.xml", "docMetadata/LabelInfo.xml"),
-    "connection": ("xl/connections.xml", "xl/connections.xml"),
-}
+ADDED = [  # parts that a program may put into a workbook
+    *("xl/ctrlProps/ctrlProp1.xml", "xl/slicers/slicer1.xml", "xl/threadedComments/threadedComment1.xml"),
+    *("docMetadata/LabelInfo.xml", "xl/connections.xml"),
+]
+LOST = [  # what is said of them, and of a chart, a formula and sparklines
+    *("form controls", "slicers", "threaded comments", "docMetadata/LabelInfo.xml", "xl/connections.xml"),
+    *("charts", "drawings", "the values of formulas", "Sparkline Group extension"),
+]
 
 
-@pytest.mark.parametrize("kind", ["chart", "formula", "sparkline", *EXTRA])
-async def test_what_a_copy_would_lose_is_named_and_not_replaced(run: Run, tmp_path: Path, kind: str) -> None:
-    book = write(tmp_path / "BOM.xlsx", LIST)
-    lost = {"chart": "charts, drawings", "formula": "the values of formulas", "sparkline": "Sparkline Group extension"}
-    if kind == "chart":
-        book.active.add_chart(BarChart(), "H2")
-    elif kind == "formula":
-        book.active["C9"] = "=C2*2"
+def test_what_a_copy_would_lose_is_named_and_not_replaced(fill: Run, tmp_path: Path) -> None:
+    book = write(tmp_path / "BOM.xlsx", {**LIST, "C9": "=C2*2"})
+    book.active.add_chart(BarChart(), "H2")
     book.save(tmp_path / "BOM.xlsx")
-    if kind in EXTRA:
-        name, lost[kind] = EXTRA[kind]
-        with zipfile.ZipFile(tmp_path / "BOM.xlsx", "a") as archive:
-            archive.writestr(name, "<x/>")
-    if kind == "sparkline":
-        with zipfile.ZipFile(tmp_path / "BOM.xlsx") as whole:
-            members = {name: whole.read(name) for name in whole.namelist()}
-        with zipfile.ZipFile(tmp_path / "BOM.xlsx", "w") as archive:
-            for name, content in members.items():
-                archive.writestr(name, content.replace(b"</worksheet>", SPARKLINES + b"</worksheet>"))
+    with zipfile.ZipFile(tmp_path / "BOM.xlsx") as whole:
+        members = {name: whole.read(name) for name in whole.namelist()}
+    with zipfile.ZipFile(tmp_path / "BOM.xlsx", "w") as archive:
+        for name, content in (members | dict.fromkeys(ADDED, b"<x/>")).items():
+            archive.writestr(name, content.replace(b"<drawing", SPARKLINES + b"<drawing"))
     before = (tmp_path / "BOM.xlsx").read_bytes()
-    done = await run("BOM.xlsx", "--columns", "stock", "--offers", "none", "--in-place")
-    note = f"note: a copy lacks or changes {lost[kind]}, so that the file is not filled in place\n"
-    assert -1 < done.err.find(note) < done.err.find("to fetch: "), done.err
+    done = fill("BOM.xlsx", "--columns", "stock", "--offers", "none", "--in-place")
+    (note,) = [line for line in done.stderr.splitlines() if line.startswith("note: a copy lacks or changes ")]
+    assert note.endswith(", so that the file is not filled in place")
+    assert [each for each in LOST if each not in note] == []
+    assert done.stderr.index(note) < done.stderr.index("to fetch: ")
     assert (tmp_path / "BOM.xlsx").read_bytes() == before
     assert sheet(tmp_path / "BOM.filled.xlsx")["D2"].value > 0
 
 
-async def test_text_of_the_service_is_no_formula(run: Run, tmp_path: Path) -> None:
+def test_text_of_the_service_is_no_formula(fill: Run, tmp_path: Path) -> None:
     write(tmp_path / "BOM.xlsx", {"A1": "MPN", "A2": '=HYPERLINK("http://x")', "A3": "-1+1"})
     (tmp_path / "list.csv").write_text("MPN,Maker\n=1+1,@SUM(1)\n")
-    assert (await run("BOM.xlsx", "--columns", "stock", "--offers", "none")).code == 3
+    assert fill("BOM.xlsx", "--columns", "stock", "--offers", "none").returncode == 3
     assert sheet(tmp_path / "BOM.filled.xlsx")["A3"].data_type == "s"
-    assert (await run("list.csv", "--columns", "stock", "--offers", "none")).code == 3
+    assert fill("list.csv", "--columns", "stock", "--offers", "none").returncode == 3
     assert (tmp_path / "list.filled.csv").read_text().splitlines()[1].endswith(",not found: no part has this number")
 
 
-async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run: Run, tmp_path: Path) -> None:
+def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(fill: Run, tmp_path: Path) -> None:
     others = {
         "C2": f"=IFERROR({X[1:]}DISTRIBUTOR_PRICE(A2)*2,-1)",
         "D2": f"{X}DISTRIBUTOR_STOCK(UPPER(A2))",
@@ -166,7 +147,7 @@ async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run
     book = write(tmp_path / "BOM.xlsx", {**CELLS, **others, **filled})
     book.create_sheet("Other")["A1"] = "Texas Instruments"
     book.save(tmp_path / "BOM.xlsx")
-    done = await run("BOM.xlsx", "--json")
+    done = fill("BOM.xlsx", "--json")
     copy = sheet(tmp_path / "BOM.filled.xlsx")
     assert (copy["A1"].value, copy["A1"].comment.text) == (
         "The Nexar Supply Add-in is ready!",
@@ -177,8 +158,8 @@ async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run
     assert copy["H2"].value > 0
     assert copy["I2"].value == 1
     assert [copy[address].value for address in ("K2", "L2", "B3")] == ["#N/A", "#VALUE!", "#N/A"]
-    summary = json.loads(done.out)
-    assert (done.code, summary["cells"], summary["left_out"], summary["not_found"]) == (1, 6, 5, 1)
+    summary = json.loads(done.stdout)
+    assert (done.returncode, summary["cells"], summary["left_out"], summary["not_found"]) == (1, 6, 5, 1)
     for address, reason in {
         "C2": "the formula is not one call of a function of the add-in",
         "D2": "the formula is not one call of a function of the add-in",
@@ -186,9 +167,9 @@ async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run
         "F2": "the formula is not one call of a function of the add-in",
         "G2": "argument 4 was not calculated: open the file and save it once",
     }.items():
-        assert f"left as it is: BOM!{address}: {reason}\n" in done.err
-    assert "no distributor is called 'Nobody & Sons': formulas that name no other have no value" in done.err
-    assert "planted-secret" not in done.out + done.err
+        assert f"left as it is: BOM!{address}: {reason}\n" in done.stderr
+    assert "no distributor is called 'Nobody & Sons': formulas that name no other have no value" in done.stderr
+    assert "planted-secret" not in done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
@@ -205,24 +186,23 @@ async def test_calls_with_literals_and_cells_are_filled_and_the_rest_is_left(run
         ),
     ],
 )
-async def test_mistake_is_one_line_and_writes_nothing(
-    run: Run, tmp_path: Path, cells: dict[str, Any], arguments: tuple[str, ...], message: str
+def test_mistake_is_one_line_and_writes_nothing(
+    fill: Run, tmp_path: Path, cells: dict[str, Any], arguments: tuple[str, ...], message: str
 ) -> None:
     write(tmp_path / "BOM.xlsx", {**CELLS, **cells})
     (tmp_path / "own.yaml").write_text(
         'upstream: {graphql_url: "http://127.0.0.1:9/g", token_url: "http://127.0.0.1:9/t"}\n'
         "store: 'memory:'\napplications: {own: {client_id: id, client_secret: planted, apikeys: [planted-key]}}\n"
     )
-    result = await run("BOM.xlsx", *arguments)
-    assert (result.code, result.out) == (2, ""), result
-    assert message in result.err
-    assert len(result.err.splitlines()) == 1
-    assert "planted" not in result.err
+    result = fill("BOM.xlsx", *arguments)
+    assert (result.returncode, result.stdout) == (2, ""), result
+    assert message in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert "planted" not in result.stderr
     assert not list(tmp_path.glob("*filled*"))
 
 
-async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
-    account = upstream.default_application
+def test_workbook_s_login_pays_and_lasts_a_day(fill: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     own = {"client_id": "other-id", "client_secret": "planted-other", "apikeys": ["planted-key"]}
     settings = {
         "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
@@ -230,35 +210,32 @@ async def test_workbook_s_login_pays_and_lasts_a_day(run: Run, tmp_path: Path, u
         "applications": {"own": own},
     }
     (tmp_path / "own.yaml").write_text(json.dumps(settings))
-    write(tmp_path / "BOM.xlsx", {**CELLS, "A1": f'{X}LOGIN("{account.client_id}","{account.client_secret}")'})
+    write(tmp_path / "BOM.xlsx", {**CELLS, "A1": f'{X}LOGIN("{upstream.client_id}","{upstream.client_secret}")'})
     command = ("BOM.xlsx", "--config", "own.yaml", "--yes")
-    first = await run(*command[:3])
-    assert (first.code, "--yes" in first.err) == (2, True), first
-    first = await run(*command)
-    assert (first.code, upstream.request_counts.tokens) == (0, 1), first
+    refused = fill(*command[:3])
+    assert (refused.returncode, "--yes" in refused.stderr) == (2, True), refused
+    first = fill(*command)
+    assert (first.returncode, upstream.request_counts.tokens) == (0, 1), first
     file = tmp_path / "state" / "v3bridge" / "sheet.json"
     state = json.loads(file.read_text())
-    await run(*command, "--force-rerun-all")
-    assert upstream.request_counts.tokens == 1
     state["logins"] = {name: time - 86_400 for name, time in state["logins"].items()}
     file.write_text(json.dumps(state))
-    expired = await run(*command)
-    assert expired.code == 2
-    assert "BOM!A1: The access token has expired, please refresh login! Run again with --refresh-login" in expired.err
-    renewed = await run(*command, "--refresh-login")
-    assert (renewed.code, upstream.request_counts.tokens) == (0, 1), renewed  # the store has every part
-    renewed = await run(*command, "--force-rerun-all")
-    assert (renewed.code, upstream.request_counts.tokens) == (0, 2), renewed
-    outputs = first.err + first.out + expired.err + renewed.err + renewed.out + file.read_text()
-    assert account.client_secret not in outputs
-    key = await run(*command, "--api-key", "env:KEY", KEY="planted-key")
-    assert "planted" not in key.err + key.out
+    expired = fill(*command)
+    assert expired.returncode == 2
+    assert (
+        "BOM!A1: The access token has expired, please refresh login! Run again with --refresh-login" in expired.stderr
+    )
+    renewed = fill(*command, "--refresh-login")
+    assert (renewed.returncode, upstream.request_counts.tokens) == (0, 1), renewed  # the store has every part
+    assert upstream.client_secret not in "".join(map(str, (refused, first, expired, renewed, file.read_text())))
+    key = fill(*command, "--api-key", "env:KEY", KEY="planted-key")
+    assert "planted" not in key.stderr + key.stdout
 
 
 @pytest.mark.skipif(not SAMPLE.exists(), reason="the recorded sample workbook is not here")
-async def test_official_sample_runs_on_the_sandbox_as_it_is(run: Run, tmp_path: Path) -> None:
+def test_official_sample_runs_on_the_sandbox_as_it_is(fill: Run, tmp_path: Path) -> None:
     (tmp_path / "sample.xlsm").write_bytes(SAMPLE.read_bytes())
-    summary = json.loads((await run("sample.xlsm", "--json")).out)
+    summary = json.loads(fill("sample.xlsm", "--json").stdout)
     assert (summary["cells"], summary["found"], summary["no_value"], summary["left_out"]) == (164, 149, 15, 0), summary
     copy = sheet(tmp_path / "sample.filled.xlsm")
     assert (copy["E7"].value, copy["F6"].value) == ("https://octopart.com/1868783-dymo-64751523", "Lead Time")
@@ -266,62 +243,3 @@ async def test_official_sample_runs_on_the_sandbox_as_it_is(run: Run, tmp_path: 
     assert [price if isinstance(price, str) else round(price, 3) for price in prices] == PRICES
     with zipfile.ZipFile(tmp_path / "sample.filled.xlsm") as archive:
         assert archive.testzip() is None
-
-
-def bomb(file: Path, megabytes: int) -> None:
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("xl/worksheets/sheet1.xml", b"0" * (megabytes << 20))
-
-
-async def test_workbook_is_refused_before_it_is_unpacked(run: Run, tmp_path: Path) -> None:
-    bomb(tmp_path / "bomb.xlsx", 65)
-    refused = await run("bomb.xlsx", "--columns", "price")
-    assert refused.err == "v3bridge: bomb.xlsx: is larger than a parts list can be (64 MiB unpacked)\n"
-    bomb(tmp_path / "broken.xlsx", 1)
-    refused = await run("broken.xlsx", "--columns", "price")
-    assert refused.err.startswith("v3bridge: broken.xlsx: is not a readable workbook: damaged")
-
-
-ROWS, MEGABYTES = 1_048_576, 150  # of a sheet, and of each of the two processes
-
-
-MEASURE = """
-import resource, subprocess, sys
-code = subprocess.call([sys.executable, "-m", "proxy", *sys.argv[1:]], stdout=subprocess.DEVNULL)
-print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10)
-"""
-
-
-def measured(folder: Path, file: str) -> tuple[int, str, int]:
-    """The exit code of `sheet fill`, its standard error, and the memory of its largest process in MB."""
-    command = [sys.executable, "-c", MEASURE, "sheet", "fill", file, "--columns", "price", "--offers", "none"]
-    environment = commands.environment(folder)
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
-    code, used = map(int, done.stdout.split())
-    return code, done.stderr, used
-
-
-def test_longest_sheet_is_refused_in_little_memory(tmp_path: Path) -> None:
-    book = openpyxl.Workbook(write_only=True)
-    rows = book.create_sheet()
-    for _ in range(401_000):
-        rows.append(["X"])
-    book.save(tmp_path / "long.xlsx")
-    (tmp_path / "long.csv").write_text("MPN\n" + "X-1\n" * ROWS)
-    for file, why in (
-        ("long.xlsx", "has more than 400,000 cells; split it, or save the list as CSV"),
-        ("long.csv", "has more than 100,000 rows; split the file"),
-    ):
-        code, errors, used = measured(tmp_path, file)
-        assert (code, errors) == (2, f"v3bridge: {file}: {why}\n")
-        assert used < MEGABYTES
-
-
-def test_blank_rows_of_the_longest_sheet_cost_no_memory(tmp_path: Path) -> None:
-    book = write(tmp_path / "blank.xlsx", {**LIST, f"A{ROWS}": "Total"})
-    book.save(tmp_path / "blank.xlsx")
-    (tmp_path / "blank.csv").write_text("MPN,Manufacturer\nSN74S74N,Texas Instruments\n" + ",\n" * ROWS)
-    for file in ("blank.csv", "blank.xlsx"):
-        code, errors, used = measured(tmp_path, file)
-        assert (code, "1 line, 1 distinct query" in errors) == (0, True), errors
-        assert used < MEGABYTES
