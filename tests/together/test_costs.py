@@ -83,9 +83,10 @@ def match(queries: list[dict[str, Any]], more: str = "") -> str:
 async def test_billed_parts_are_those_of_the_table_and_at_most_the_estimate(
     start: StartEnvironment, single: str
 ) -> None:
-    chosen = 1 if single == "supMultiMatch" else 2
-    known: list[tuple[str, int | None]] = [*COSTS, *((match(row[0]), row[chosen]) for row in MATCHES)]
-    known += [(match(row[0], EXACT), None) for row in MATCHES]
+    known: list[tuple[str, int | None]] = [*COSTS]
+    for queries, by_multi_match, by_search in MATCHES:
+        known.append((match(queries), by_multi_match if single == "supMultiMatch" else by_search))
+        known.append((match(queries, EXACT), None))
     total = 0
     async with start(translation={"single_query": single}) as environment:
         for target, parts in known:

@@ -27,7 +27,7 @@ from proxy import config
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
 from proxy.tools.compare import http_side, uid_learning
-from proxy.tools.compare.judging import fields, json_body
+from proxy.tools.compare.judging import fields, json_values
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.judge import Judge
 from proxy.traffic.recordings import SideResponse
@@ -101,7 +101,7 @@ async def candidates(
 ) -> Responses:
     """The responses of a proxy with a table of uids that was learned from the old service."""
     lists = await responses(environment.sandbox.legacy_url, [request_from_target(target) for target in LISTS])
-    bodies = [json_body.read(each.body) for each in (*baselines.values(), *lists.values()) if each.status == 200]
+    bodies = [json_values.read(each.body) for each in (*baselines.values(), *lists.values()) if each.status == 200]
     learned = uid_learning.learned_uids(bodies, loader.load_uids(shipped.path("mappings")))
     table = {
         kind: [
