@@ -8,9 +8,9 @@ from typing import Any
 from together.environment import ProxyEnvironment, StartEnvironment, target
 
 from proxy import config
+from proxy.gateway.recording import OTHERS
 from proxy.kit import clock
 from proxy.model import Seen
-from proxy.seen import OTHERS
 from proxy.store import open as opening
 from proxy.store.protocol import CLIENT, DAY_SECONDS, UNKNOWN_KEY
 
