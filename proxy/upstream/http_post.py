@@ -97,6 +97,7 @@ async def post(
             if isinstance(session.connector, AttemptConnector):
                 session.connector.close_idle()  # the server has probably closed the others, too
         else:
+            del response  # the traceback of the error references this frame, and with it what was received
             message = f"{service.name} sent an answer of more than {service.max_bytes} bytes"
             raise errors.OversizedOperation(message, may_be_billed=service.bills)
 

@@ -4,6 +4,7 @@ import asyncio
 import io
 import random
 import socket
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -82,10 +83,10 @@ def serve() -> Any:
     """`async with serve(handler) as url`: an HTTP server on loopback that answers every POST."""
 
     @asynccontextmanager
-    async def serving(handler: Handler) -> AsyncIterator[str]:
+    async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
         app = web.Application()
         app.router.add_post("/{any:.*}", handler)
-        async with served.on_loopback(app) as url:
+        async with served.on_loopback(app, tls=tls) as url:
             yield f"{url}/graphql"
 
     return serving

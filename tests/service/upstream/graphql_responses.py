@@ -19,8 +19,6 @@ class Envelope(model.Envelope):
 
 OPERATION = model.EncodedOperation("supSearchMpn", b'{"query":"x"}', msgspec.json.Decoder(Envelope).decode, 1)
 GOOD = {"supSearchMpn": {"hits": 1}}
-PART_LIMIT = "You have exceeded your part limit of 605. Please upgrade your plan."
-REQUEST_ID = {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"}
 
 
 def fault(message: str, **more: Any) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 import asyncio
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qs
 
 import aiohttp
 import aioresponses
@@ -37,7 +36,8 @@ class ScriptedIdentityService:
     def __init__(self, clock: Any) -> None:
         self.clock = clock
         self.mock = aioresponses.aioresponses(passthrough=["http://127.0.0.1"])
-        self.requests: list[dict[str, list[str]]] = []
+        self.requests: list[float] = []  # when each was sent
+        self.arrived: list[float] = []
 
     def grant(self, life: float = DAY, times: int = 1, seconds: float = 0.0, when: asyncio.Event | None = None) -> None:
         """Return tokens, each after so many seconds, and when an event is set."""
@@ -58,13 +58,12 @@ class ScriptedIdentityService:
 
         self.respond(make)
 
-    def fail(self, exception: Exception) -> None:
-        self.mock.post(URL, exception=exception, repeat=True)
-
     def respond(self, make: Any) -> None:
         async def callback(url: Any, **request: Any) -> aioresponses.CallbackResult:
-            self.requests.append(parse_qs(request["data"].decode()))
-            return aioresponses.CallbackResult(response_class=Response, **await make())
+            self.requests.append(self.clock.now())
+            made = await make()
+            self.arrived.append(self.clock.now())
+            return aioresponses.CallbackResult(response_class=Response, **made)
 
         self.mock.post(URL, callback=callback)
 

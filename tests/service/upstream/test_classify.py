@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from service.upstream.graphql_responses import GOOD, OPERATION, PART_LIMIT, REQUEST_ID, coded, fault, reply
+from service.upstream.graphql_responses import GOOD, OPERATION, coded, fault, reply
 from support import cases
 
 from proxy import errors
@@ -11,6 +11,16 @@ from proxy.upstream import classify, http_post
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z; the 1st is 1 388 800 s away
 TO_THE_FIRST = 1_388_800
+LIMIT = "You have exceeded your part limit of 605. Please upgrade your plan."
+NO_PARTS = "You have exceeded your part limit of 0. Please upgrade your plan."
+OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
+INVALID, EXPIRED, NO_SCOPE = coded("AuthInvalidToken"), coded("AuthExpiredToken"), coded(OUT_OF_SCOPE)
+TIMEOUT = fault("The request exceeded the configured timeout.", extensions={"code": "HC0045"})
+UNEXPECTED = fault("Unexpected Execution Error")
+RANGE = fault("start must be between 0 and 1000")
+SPECS = fault("unknown text", path=["supMultiMatch", 0, "parts", 2, "specs"])
+OFFERS = fault("unknown text", path=["supSearch", "results", 0, "part", "sellers", 1, "offers"])
+NULL = {"supSearchMpn": None}
 
 
 def judged(response: http_post.HttpResponse) -> Any:
@@ -20,146 +30,107 @@ def judged(response: http_post.HttpResponse) -> Any:
 @pytest.mark.parametrize(
     "status, body",
     [
-        (200, {"data": GOOD, "extensions": REQUEST_ID}),
+        (200, {"data": GOOD, "extensions": {"requestId": "a43cf3e2-e319-4453-a1e9-59063ef113b4"}}),
         (200, {"data": GOOD, "errors": None}),
         (200, {"data": GOOD, "errors": []}),
         (200, {"data": GOOD, "errors": [fault("one field failed", path=["supSearchMpn", "results", 0])]}),
+        (200, {"data": GOOD, "errors": [NO_SCOPE]}),
         (500, {"data": GOOD, "errors": [fault("one field failed")]}),
         (400, {"data": GOOD}),
     ],
 )
-def test_data_is_used_despite_errors(status: int, body: Any) -> None:
+def test_data_is_used_despite_status_and_errors(status: int, body: Any) -> None:
     assert judged(reply(status, body)).supSearchMpn == {"hits": 1}
 
 
-OUT_OF_SCOPE = "AUTH_NOT_AUTHORIZED"
+WRONG = "answered HTTP {0} with {1} instead of GraphQL; check the address in upstream.graphql_url"
 
 
 @pytest.mark.parametrize(
-    "status, body, code",
+    "status, body, kind, message, is_failure, is_billed",
     [
-        (401, b"", "HTTP 401"),
-        (401, b"<html>", "HTTP 401"),
-        (401, {"errors": [coded("AuthInvalidToken")]}, "AuthInvalidToken"),
-        (200, {"data": None, "errors": [fault("first"), coded("AuthInvalidToken")]}, "AuthInvalidToken"),
-        (200, {"data": {"supSearchMpn": None}, "errors": [coded("AuthExpiredToken")]}, "AuthExpiredToken"),
-        (200, {"data": GOOD, "errors": [coded("AuthExpiredToken")]}, "AuthExpiredToken"),
-        (403, {"errors": [coded(OUT_OF_SCOPE)]}, OUT_OF_SCOPE),
-        (200, {"data": None, "errors": [coded(OUT_OF_SCOPE) | {"path": ["supSearchMpn"]}]}, OUT_OF_SCOPE),
+        # The token is refused, whatever else is said.
+        (401, b"", errors.CredentialsRefused, "HTTP 401", False, False),
+        (401, b"<html>", errors.CredentialsRefused, "HTTP 401", False, False),
+        (401, {"errors": [INVALID]}, errors.CredentialsRefused, "AuthInvalidToken", False, False),
+        (200, {"errors": [RANGE, INVALID], "data": None}, errors.CredentialsRefused, "AuthInvalidToken", False, False),
+        (200, {"errors": [EXPIRED], "data": NULL}, errors.CredentialsRefused, "AuthExpiredToken", False, False),
+        (200, {"errors": [EXPIRED], "data": GOOD}, errors.CredentialsRefused, "AuthExpiredToken", False, False),
+        (403, {"errors": [NO_SCOPE]}, errors.CredentialsRefused, OUT_OF_SCOPE, False, False),
+        (200, {"errors": [NO_SCOPE | {"path": ["x"]}]}, errors.CredentialsRefused, OUT_OF_SCOPE, False, False),
+        # The quota is exhausted, also beside data.
+        *[
+            (status, {"errors": [fault(LIMIT)], "data": data}, errors.QuotaExhausted, LIMIT, False, False)
+            for status in (200, 429, 500)
+            for data in (None, GOOD, "odd")
+        ],
+        (
+            200,
+            {"errors": [fault(NO_PARTS)]},
+            errors.QuotaExhausted,
+            f"this plan has no parts: {NO_PARTS}",
+            False,
+            False,
+        ),
+        (429, b"slow down", errors.TooManyRequests, "asks for fewer requests", False, False),
+        # The service fails.
+        (200, {"errors": [TIMEOUT], "data": None}, errors.UpstreamFault, "failed: The request exceeded", True, False),
+        (200, {"errors": [UNEXPECTED], "data": None}, errors.UpstreamFault, "failed: Unexpected", True, False),
+        (500, {"errors": [UNEXPECTED], "data": None}, errors.UpstreamFault, "with HTTP 500", True, False),
+        (502, {"errors": [RANGE]}, errors.UpstreamFault, "with HTTP 502", True, False),
+        *[
+            (status, body, errors.UpstreamFault, f"answered with HTTP {status}", True, status != 503)
+            for status in (500, 502, 503, 504)
+            for body in (b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None})
+        ],
+        # The query is refused; fields that failed were executed.
+        *[
+            (status, {"errors": [RANGE, fault("no"), RANGE], **rest}, errors.QueryRefused, "1000; no$", False, False)
+            for status, rest in ((200, {}), (400, {"data": None}), (200, {"data": NULL}))
+        ],
+        (
+            200,
+            {"errors": [UNEXPECTED, SPECS], "data": None},
+            errors.QueryRefused,
+            "Unexpected .*; unknown",
+            False,
+            True,
+        ),
+        (500, {"errors": [OFFERS], "data": None}, errors.QueryRefused, "unknown text", False, True),
+        (
+            200,
+            {"errors": [NO_SCOPE | {"path": ["x", "part", "cad"]}]},
+            errors.QueryRefused,
+            "…",
+            False,
+            True,
+        ),
+        (200, {"errors": [fault("null", extensions=None)]}, errors.QueryRefused, "null", False, False),
+        (200, {"errors": [coded(["a list"])]}, errors.QueryRefused, "…", False, False),
+        (200, {"errors": [fault("words " * 1000)]}, errors.QueryRefused, "^.{490,499} words…$", False, False),
+        (400, {"errors": [fault("big", extensions={"code": "HC0047"})]}, errors.OversizedOperation, "big", False, True),
+        # Something else has answered, perhaps after the query was executed.
+        (200, b"\n<html>", errors.UpstreamUnreadable, WRONG.format(200, "HTML"), True, True),
+        (403, b"<!doctype html>", errors.UpstreamUnreadable, WRONG.format(403, "HTML"), False, True),
+        (404, b"<html>", errors.UpstreamUnreadable, WRONG.format(404, "HTML"), False, False),
+        (404, {"message": "no Route matched"}, errors.UpstreamUnreadable, WRONG.format(404, "31 bytes"), False, False),
+        (405, b"", errors.UpstreamUnreadable, WRONG.format(405, "0 bytes"), False, False),
+        (308, b"", errors.UpstreamUnreadable, WRONG.format(308, "a redirect"), False, False),
     ],
 )
-def test_refused_token_is_recognized(status: int, body: Any, code: str) -> None:
-    with pytest.raises(errors.CredentialsRefused) as found:
-        judged(reply(status, body))
-    assert found.value.code == code
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        fault("no extensions at all"),
-        fault("null", extensions=None),
-        coded(OUT_OF_SCOPE) | {"path": ["supSearchMpn", "results", 0]},  # it is about that field
-        coded(["a list"]),
-    ],
-)
-def test_other_error_is_no_refused_token(error: Any) -> None:
-    with pytest.raises(errors.QueryRefused):
-        judged(reply(200, {"errors": [error]}))
-    assert judged(reply(200, {"data": GOOD, "errors": [error, coded(OUT_OF_SCOPE)]})).supSearchMpn == {"hits": 1}
-
-
-@pytest.mark.parametrize("status", [200, 429, 500])
-@pytest.mark.parametrize("rest", [{}, {"data": None}, {"data": GOOD}, {"data": []}])
-def test_exhausted_quota_is_recognized_by_its_message(status: int, rest: Any) -> None:
-    body = {"errors": [fault(PART_LIMIT, extensions={"schemaName": "Supply"})], **rest}
-    with pytest.raises(errors.QuotaExhausted) as found:
-        judged(reply(status, body))
-    assert found.value.message == PART_LIMIT
-    assert (found.value.status, found.value.retry_after) == (429, TO_THE_FIRST)
-
-
-def test_part_limit_of_0_is_a_plan_without_parts_and_promises_no_date() -> None:
-    message = "You have exceeded your part limit of 0. Please upgrade your plan."
-    with pytest.raises(errors.QuotaExhausted) as found:
-        judged(reply(200, {"errors": [fault(message)], "data": None}))
-    assert (found.value.message, found.value.retry_after) == (f"this plan has no parts: {message}", None)
-
-
-@pytest.mark.parametrize(
-    "message, number",
-    [
-        *cases.of(__file__, "number_of_a_part_limit_is_read_out_of_the_message"),
-        ("part limit of " + "9" * 5000, None),
-        ("part limit of 1" + ",000" * 2000, None),
-    ],
-)
-def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
-    assert classify.part_limit(message) == number
-
-
-@pytest.mark.parametrize("status, rest", [(200, {}), (400, {"data": None}), (200, {"data": {"supSearchMpn": None}})])
-def test_refusal_keeps_the_upstream_message(status: int, rest: Any) -> None:
-    faults = [fault("start must be between 0 and 1000"), fault("limit must be between 0 and 100", path=["x"])]
-    with pytest.raises(errors.QueryRefused) as found:
-        judged(reply(status, {"errors": [*faults, faults[0]], **rest}))
-    assert found.value.message == "start must be between 0 and 1000; limit must be between 0 and 100"
-    assert not found.value.may_be_billed
-
-
-@pytest.mark.parametrize(
-    "status, error, seen",
-    [
-        (200, fault("The request exceeded the configured timeout.", extensions={"code": "HC0045"}), 502),
-        (500, fault("Remote", extensions={"code": "HC0006"}), 502),
-        (200, fault("Unexpected Execution Error"), 502),
-        (500, fault("Unexpected Execution Error"), 502),
-        (502, fault("start must be between 0 and 1000"), 502),
-        (503, fault("anything"), 503),
-        (504, fault("anything"), 502),
-    ],
-)
-def test_service_failure_is_no_query_refusal(status: int, error: Any, seen: int) -> None:
-    with pytest.raises(errors.UpstreamFault, match="the GraphQL service") as found:
-        judged(reply(status, {"errors": [error], "data": None}))
-    assert found.value.status == seen
-
-
-@pytest.mark.parametrize("status", [200, 500])
-@pytest.mark.parametrize(
-    "path",
-    [["supMultiMatch", 0, "parts", 2, "specs"], ["supSearch", "results", 0, "part", "sellers", 1, "offers"]],
-)
-def test_field_that_failed_may_be_billed(status: int, path: list[str | int]) -> None:
-    with pytest.raises(errors.QueryRefused) as found:
-        judged(reply(status, {"errors": [fault("unknown text", path=path)], "data": None}))
-    assert found.value.may_be_billed
-
-
-def test_operation_that_is_too_complex_is_no_refused_query() -> None:
-    with pytest.raises(errors.OversizedOperation) as found:
-        judged(reply(400, {"errors": [fault("too complex", extensions={"code": "HC0047"})]}))
-    assert found.value.may_be_billed
-
-
-def test_long_refusal_is_truncated() -> None:
-    with pytest.raises(errors.QueryRefused) as found:
-        judged(reply(200, {"errors": [fault("words " * 1000)]}))
-    assert len(found.value.message) == 498
-    assert found.value.message.endswith(" words…")
-
-
-@cases.parametrize(
-    "status, retry_after, error, passed_on",
-    (503, "9" * 30, 503, 86_400),
-)
-@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", {"message": "broken"}, {"data": None}])
-def test_5xx_without_errors_is_upstream_fault(
-    status: int, retry_after: str | None, error: int, passed_on: int | None, body: Any
+def test_response_without_data_is_classified_by_cause_and_by_possible_cost(
+    status: int, body: Any, kind: Any, message: str, is_failure: bool, is_billed: bool
 ) -> None:
-    with pytest.raises(errors.UpstreamFault, match=f"the GraphQL service answered with HTTP {status}") as found:
-        judged(reply(status, body, retry_after))
-    assert (found.value.status, found.value.retry_after) == (error, passed_on)
+    response = reply(status, body)
+    with pytest.raises(kind, match=message) as found:
+        judged(response)
+    assert type(found.value) is kind
+    assert classify.is_failure(response, found.value) is is_failure
+    assert getattr(found.value, "may_be_billed", False) is is_billed
+    if kind is errors.CredentialsRefused:
+        assert found.value.code == message
+    if kind is errors.QuotaExhausted:  # a plan without parts promises no date
+        assert found.value.retry_after == (TO_THE_FIRST if message == LIMIT else None)
 
 
 @pytest.mark.parametrize("status", [200, 400])
@@ -173,62 +144,28 @@ def test_5xx_without_errors_is_upstream_fault(
     b"[]",
     b"null",
 )
-def test_other_response_is_unreadable(status: int, body: Any) -> None:
-    with pytest.raises(errors.UpstreamUnreadable, match=f"sent an unusable response \\(HTTP {status}, "):
+def test_other_response_is_unreadable_and_may_be_billed(status: int, body: Any) -> None:
+    with pytest.raises(errors.UpstreamUnreadable, match=rf"sent an unusable response \(HTTP {status}, ") as found:
         judged(reply(status, body))
+    assert found.value.may_be_billed
+    is_object = not isinstance(body, bytes) or body.startswith(b"{")
+    assert classify.is_failure(reply(status, body), found.value) is (status == 200 and not is_object)
+
+
+@cases.parametrize("status, retry_after, error, passed_on", (503, "9" * 30, 503, 86_400))
+def test_retry_after_is_passed_on(status: int, retry_after: str | None, error: int, passed_on: int | None) -> None:
+    with pytest.raises(errors.BridgeError) as found:
+        judged(reply(status, b"", retry_after))
+    assert (found.value.status, found.value.retry_after) == (error, passed_on)
 
 
 @pytest.mark.parametrize(
-    "response, what",
+    "message, number",
     [
-        (reply(200, b"\n<html>maintenance</html>"), "200 with HTML"),
-        (reply(403, b"<!doctype html>"), "403 with HTML"),
-        (reply(404, b"no such page"), "404 with 12 bytes"),
-        (reply(404, {"message": "no Route matched"}), "404 with 31 bytes"),
-        (reply(302, b""), "302 with a redirect"),
+        *cases.of(__file__, "number_of_a_part_limit_is_read_out_of_the_message"),
+        ("part limit of " + "9" * 5000, None),
+        ("part limit of 1" + ",000" * 2000, None),
     ],
 )
-def test_response_of_a_wrong_address_names_the_setting(response: Any, what: str) -> None:
-    with pytest.raises(errors.UpstreamUnreadable) as found:
-        judged(response)
-    wrong = f"the GraphQL service answered HTTP {what} instead of GraphQL; check the address in upstream.graphql_url"
-    assert found.value.message == wrong
-
-
-@pytest.mark.parametrize(
-    "response, failure, billed",
-    [
-        (reply(500, b"<html>"), True, True),
-        (reply(502, {"errors": [fault("anything")]}), True, False),
-        (reply(503, b"<html>"), True, False),
-        (reply(200, {"errors": [fault("Unexpected Execution Error")]}), True, False),
-        (reply(200, b"<html>"), True, True),
-        (reply(200, b""), True, True),
-        (reply(200, b' {"data":{"supSearchMpn":{"hits":"odd"}}}'), False, True),
-        (reply(403, b"<html>"), False, True),
-        (reply(404, b"<html>"), False, False),
-        (reply(405, b""), False, False),
-        (reply(308, b""), False, False),
-    ],
-)
-def test_unusable_responses_are_classified_by_cause_and_by_possible_cost(
-    response: Any, failure: bool, billed: bool
-) -> None:
-    with pytest.raises(errors.ServerError) as found:
-        judged(response)
-    assert classify.is_failure(response, found.value) is failure
-    assert found.value.may_be_billed is billed
-
-
-@pytest.mark.parametrize(
-    "response, kind, retry_after",
-    [
-        (reply(429, b"slow down", "3"), errors.TooManyRequests, 3),
-        (reply(200, {"errors": [fault("no")]}), errors.QueryRefused, None),
-    ],
-)
-def test_refusal_is_no_service_failure(response: Any, kind: Any, retry_after: int | None) -> None:
-    with pytest.raises(kind) as found:
-        judged(response)
-    assert found.value.retry_after == retry_after
-    assert not classify.is_failure(response, found.value)
+def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
+    assert classify.part_limit(message) == number

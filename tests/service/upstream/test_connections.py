@@ -6,8 +6,7 @@ import base64
 import importlib.metadata
 import ssl
 import tomllib
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import aiohttp
 import pytest
 from aiohttp import client_proto, web
 from packaging.requirements import Requirement
-from support import served
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy
 
@@ -44,32 +42,6 @@ def test_project_bounds_the_version_of_aiohttp() -> None:
     assert bound.specifier.contains(importlib.metadata.version("aiohttp"))
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
-    return CertificateAuthority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture
-def serve_tls(authority: CertificateAuthority) -> Any:
-    """`async with serve_tls() as url`: answers every POST with "ok"."""
-
-    @asynccontextmanager
-    async def serving() -> AsyncIterator[str]:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=authority.ca_file)
-        context.load_cert_chain(*authority.issue("server"))
-        app = web.Application()
-        app.router.add_post("/", ok)
-        async with served.on_loopback(app, tls=context) as url:
-            yield f"{url}/"
-
-    return serving
-
-
-@pytest.fixture
-def trusted(authority: CertificateAuthority, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
-
-
 async def ok(_: web.Request) -> web.Response:
     response = web.Response(text="ok")
     response.set_cookie("session", "1")
@@ -81,35 +53,22 @@ async def post(session: Any, url: str) -> str:
     return (await http_post.post(session, service, b"body", {})).body.decode()
 
 
-async def test_certificate_of_an_unknown_authority_is_refused(serve_tls: Any, open_session: OpenSession) -> None:
-    async with serve_tls() as url, open_session() as session:
-        with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
-            await post(session, url)
-    assert not found.value.may_be_billed
-
-
-async def test_authority_of_ssl_cert_file_is_trusted_for_its_names(
-    serve_tls: Any, open_session: OpenSession, trusted: None
+async def test_authorities_are_the_system_s_and_those_of_ssl_cert_file(
+    serve: Any, open_session: OpenSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serve_tls() as url, open_session() as session:
-        assert await post(session, url) == "ok"
-        with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
-            await post(session, url.replace("127.0.0.1", "localhost"))
-
-
-async def test_http_proxy_sees_only_an_encrypted_tunnel(
-    serve_tls: Any, open_session: OpenSession, trusted: None
-) -> None:
-    proxy = ForwardingProxy()
-    async with (
-        serve_tls() as url,
-        proxy.running() as address,
-        open_session(proxy=config.ProxyAddress(f"http://{address}")) as session,
-    ):
-        assert await post(session, url) == "ok"
-    (head,) = proxy.heads
-    assert head.startswith(f"CONNECT {url.removeprefix('https://').rstrip('/')} HTTP/1.1\r\n")
-    assert "Proxy-Authorization" not in head
+    authority = CertificateAuthority(tmp_path)
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    tls.load_cert_chain(*authority.issue("server"))
+    async with serve(ok, tls) as url:
+        async with open_session() as session:
+            with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
+                await post(session, url)
+        assert not found.value.may_be_billed
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority.ca_file))
+        async with open_session() as session:
+            assert await post(session, url) == "ok"
+            with pytest.raises(errors.UpstreamUnreachable, match="not trusted"):
+                await post(session, url.replace("127.0.0.1", "localhost"))
 
 
 async def test_proxy_credentials_are_sent_to_the_proxy(open_session: OpenSession) -> None:

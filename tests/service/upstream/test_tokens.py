@@ -5,7 +5,6 @@ import io
 from dataclasses import replace
 from typing import Any
 
-import aiohttp
 import pytest
 from service.upstream.identity_service import CREDENTIALS, DAY, URL, background, until
 
@@ -17,12 +16,6 @@ from proxy.upstream.tokens import POLL_SECONDS
 
 OTHER = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
 TAKES_NONE = errors.CredentialsRefused("no token of demo is taken")
-
-
-async def other_token(worker: Any) -> str:
-    """Get a token after the one at hand was refused."""
-    await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
-    return str(await worker.get(CREDENTIALS))
 
 
 async def test_renewals_of_applications_are_spread(start: Any, service: Any) -> None:
@@ -55,7 +48,7 @@ async def test_failed_renewal_keeps_the_token_and_is_retried(
     service.grant()
     first = await worker.get(CREDENTIALS)
     service.clock.advance(DAY - 300)
-    service.fail(failure) if failure else service.refuse(500)
+    service.mock.post(URL, exception=failure, repeat=True) if failure else service.refuse(500)
     for _ in range(2):
         assert await worker.get(CREDENTIALS) == first
         await background()
@@ -125,49 +118,23 @@ async def test_token_refused_after_acceptance_is_replaced_at_once(worker: Any, s
 
 async def test_429_retry_after_counts_down(worker: Any, service: Any) -> None:
     service.refuse(429, {"error": "slow_down"}, **{"Retry-After": "40"})
-    waits = []
-    for _ in range(2):
+    for seconds in (40, 30):
         with pytest.raises(errors.TokenLimit) as found:
             await worker.get(CREDENTIALS)
-        waits.append(found.value.retry_after)
+        assert found.value.retry_after == seconds
         service.clock.advance(10)
-    assert waits == [40, 30]
     assert len(service.requests) == 1
-
-
-async def test_long_outage_does_not_exhaust_the_rate_limit(worker: Any, service: Any) -> None:
-    """Else the service would be back and the windows on this side still full."""
-    service.fail(aiohttp.ServerDisconnectedError())
-    for _ in range(12 * 60):  # an hour
-        with pytest.raises(errors.UpstreamUnreachable, match="closed the connection"):
-            await worker.get(CREDENTIALS)
-        service.clock.advance(5)
-    service.mock.clear()
-    service.clock.advance(15)
-    service.grant(times=30)
-    for _ in range(20):
-        await other_token(worker)
 
 
 async def test_requests_count_in_windows_of_all_workers_when_they_arrive(start: Any, service: Any) -> None:
     """The first takes 0.9 s on its way."""
-    arrived: list[float] = []
-
-    def arrive(seconds: float) -> None:
-        async def make() -> Any:
-            service.clock.advance(seconds)
-            arrived.append(service.clock.now())
-            return {"payload": {"access_token": f"token{len(arrived)}", "expires_in": DAY}}
-
-        service.respond(make)
-
     workers = start(), start()
     for number, seconds in enumerate((0.9, 0.0, 0.0, 0.5, 0.0, 0.0)):
-        arrive(seconds)
+        service.grant(seconds=seconds)
         worker = workers[number % 2]
         await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
-    assert len(arrived) == 6
-    assert all(later - first >= 1.0 for first, later in zip(arrived, arrived[2:], strict=False))
+    assert len(service.arrived) == 6
+    assert all(later - first >= 1.0 for first, later in zip(service.arrived, service.arrived[2:], strict=False))
 
 
 async def test_rate_limit_belongs_to_the_client_id_and_outlives_workers(start: Any, service: Any) -> None:
@@ -209,31 +176,17 @@ async def test_callers_that_leave_do_not_end_the_token_request(start: Any, servi
     assert len(service.requests) == 1
 
 
-@pytest.mark.parametrize("change", [{"client_secret": config.Secret("another")}, {"client_id": "another"}])
-async def test_other_credentials_find_no_stored_token(start: Any, service: Any, change: Any) -> None:
+@pytest.mark.parametrize(
+    "change, seconds", [({"client_secret": config.Secret("another")}, 0), ({"client_id": "another"}, 0), ({}, DAY)]
+)
+async def test_token_of_other_credentials_or_that_has_expired_is_not_used(
+    start: Any, service: Any, change: Any, seconds: float
+) -> None:
     service.grant(times=2)
     other = replace(CREDENTIALS, **change)
-    assert await start().get(CREDENTIALS) != await start(other).get(other)
-
-
-async def test_one_worker_renews_for_all(start: Any, service: Any) -> None:
-    service.grant(times=2)
-    workers = [start() for _ in range(3)]
-    old = {await worker.get(CREDENTIALS) for worker in workers}
-    service.clock.advance(DAY - 300)
-    assert {await worker.get(CREDENTIALS) for worker in workers} == old
-    await background()
-    new = {await worker.get(CREDENTIALS) for worker in workers}
-    assert len(new) == 1
-    assert new.isdisjoint(old)
-    assert len(service.requests) == 2
-
-
-async def test_expired_stored_token_is_not_used(start: Any, service: Any) -> None:
-    service.grant(times=2)
     old = await start().get(CREDENTIALS)
-    service.clock.advance(DAY)
-    assert await start().get(CREDENTIALS) != old
+    service.clock.advance(seconds)
+    assert await start(other).get(other) != old
 
 
 async def test_refused_token_is_replaced_once_for_all_workers(start: Any, service: Any) -> None:
@@ -260,10 +213,13 @@ async def test_refused_token_is_not_read_from_the_store_again(worker: Any, servi
     assert await worker.get(CREDENTIALS) != old
 
 
-async def test_failure_is_shared_by_workers_and_the_back_off_grows(start: Any, service: Any) -> None:
+async def test_failure_is_shared_by_workers_and_the_back_off_grows_until_success(start: Any, service: Any) -> None:
     workers = [start() for _ in range(3)]
     waits = []
-    for _ in range(6):
+    for number in range(8):
+        if number == 6:
+            service.grant()
+            await workers[0].invalidate(CREDENTIALS, await workers[0].get(CREDENTIALS))
         service.refuse(500)
         found: list[Any] = await asyncio.gather(
             *(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True
@@ -275,20 +231,8 @@ async def test_failure_is_shared_by_workers_and_the_back_off_grows(start: Any, s
         waits.append({error.retry_after for error in found})
         workers.append(workers.pop(0))
         service.clock.advance(max(waits[-1]))
-    assert waits == [{1}, {2}, {4}, {8}, {15}, {15}]
-    assert len(service.requests) == 6
-
-
-async def test_success_ends_the_count_of_failures(worker: Any, service: Any) -> None:
-    for _ in range(2):
-        service.refuse(500)
-        with pytest.raises(errors.UpstreamFault) as found:
-            await worker.get(CREDENTIALS)
-        assert found.value.retry_after == 1
-        service.clock.advance(1)
-        service.grant()
-        await worker.invalidate(CREDENTIALS, await worker.get(CREDENTIALS))
-        service.clock.advance(1)
+    assert waits == [{1}, {2}, {4}, {8}, {15}, {15}, {1}, {2}]
+    assert len(service.requests) == 9
 
 
 async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
