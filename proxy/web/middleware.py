@@ -86,8 +86,8 @@ class RequestMiddleware:
         self.in_flight += 1
         try:
             response = await (self._routes.find(request) or _unserved)(request)
-            if isinstance(request.failure, errors.ServerError):
-                log.warning("request failed", exc_info=request.failure)
+            if request.failure is not None:
+                _client_error(request.failure)
         except Exception as error:
             request.failure = _client_error(error)
             response = (request.render or responses.error_response)(request.failure, request)

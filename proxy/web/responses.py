@@ -74,13 +74,14 @@ def usage_headers(
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source
     if error is None and metadata.stored < math.inf:
-        headers[AGE] = str(max(0, int(gateway.clock.monotonic() - metadata.stored)))
+        headers[AGE] = str(int(gateway.clock.monotonic() - metadata.stored))
     headers[X_COST] = str(metadata.cost)
     headers[X_USED] = str(status.used)
     if status.limit is not None:
         headers[X_LIMIT] = str(status.limit)
     # Where the plan has no parts the end of the period brings none.
-    if status.reset is not None and not (isinstance(error, errors.QuotaExhausted) and error.retry_after is None):
+    is_never_reset = error is not None and isinstance(error, errors.QuotaExhausted) and error.retry_after is None
+    if status.reset is not None and not is_never_reset:
         headers[X_RESET] = str(status.reset)
     return headers
 

@@ -63,7 +63,10 @@ class V3Routes:
         """Respond from the cache, or execute a request. The API key of v4's wrapper may be in a header."""
         gzip = responses.accepts_gzip(request)
         key = request.raw_path, request.headers.get(responses.TOKEN), gzip
-        found = self._cache.get(key)
+        try:
+            found = self._cache[key]
+        except KeyError:
+            found = None
         if found is not None and found.metadata.until > self._clock.monotonic():
             self._authenticator.admit(request, found.client)
             request.metadata = metadata = found.metadata
