@@ -162,7 +162,7 @@ def unreadable(
         content = "HTML" if is_page else "a redirect" if reply.status < 400 else size
         text = f"answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
     else:
-        text = f"sent an unusable response (HTTP {reply.status}, {size})"
+        text = f"sent something that is not its answer (HTTP {reply.status}, {size})"
     return errors.UpstreamUnreadable(f"{service} {text}", may_be_billed=may_be_billed)
 
 
