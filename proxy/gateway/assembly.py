@@ -150,7 +150,6 @@ async def opened_process(
     try:
         for each in ended:
             await store.end_worker(each)
-        await store.quote(())  # looks through all that is stored, before requests wait for it
         async with tasks.repeated("store", store.sweep, SWEEP_SECONDS, errors.StoreUnavailable):
             yield process
     finally:

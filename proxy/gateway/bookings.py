@@ -70,10 +70,9 @@ class Bookings:
     async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> None:
         finishes, now = [], self._clock.now()
         for each in bookings:
-            if begin := each.begin:
-                accounts = each.flight.client.accounts(now)
-                end = accounts, each.used, each.uncertain, is_repeated
-                finishes.append(Finish(begin.id, begin.scope, each.features, each.results, *end))
+            if each.begin:
+                end = each.flight.client.accounts(now), each.used, each.uncertain, is_repeated
+                finishes.append(Finish(each.begin, each.features, each.results, *end))
         if finishes:
             await self._store.finish(finishes)
         for each in bookings:

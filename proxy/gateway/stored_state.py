@@ -154,7 +154,7 @@ class StoredState:
             yield book
         finally:
             accounts = client.accounts(self._clock.now())
-            await self._store.finish([Finish(id, application, begin.features, (), accounts, used, lost)])
+            await self._store.finish([Finish(begin, 0, (), accounts, used, lost)])
 
 
 def rows(

@@ -118,8 +118,7 @@ class Finish(NamedTuple):
     `is_repeated`: it was sent before. Where its reservation is gone, it was taken.
     """
 
-    id: str
-    scope: str
+    begin: Begin
     features: int
     results: Sequence[Result]
     accounts: Sequence[Account]

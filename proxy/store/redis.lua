@@ -1,7 +1,7 @@
 -- One transaction in Redis: it reads rows, or checks what was read and writes, all or nothing. KEYS[1]: what all keys
 -- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: epoch and counter that the process has
--- seen, what to read (rows, or tables) or to drop by its age, digests of rows that must be as they were read, additions
--- to usage, rows to write, bytes of parts and results at most, and in tests the time.
+-- seen, what to read (rows, tables, or names of parts and results by their age), digests of rows that must be as they
+-- were read, additions to usage, rows to write, bytes of parts and results at most, and in tests the time.
 --
 -- Tables are hashes, but each value is a key of its own that ends by itself. `ages` are the names of parts and results
 -- by the times they were fetched; `state` has the epoch, the counter of writes, the bytes of parts and results, and the
@@ -20,17 +20,10 @@ local function get(table, field)
   return run('HGET', table, field)
 end
 
-local function usage(field)
-  local row, key = get('usage', field), cjson.decode(field)
-  return row and cmsgpack.unpack(row) or { key[1], key[2], 0, 0, 0 }
-end
-
-local function add(field, used, uncertain, reserved)
-  local row = usage(field)
-  row[3] = math.max(0, row[3] + used)
-  row[4] = math.max(0, row[4] + uncertain)
-  row[5] = math.max(0, row[5] + reserved)
-  run('HSET', 'usage', field, cmsgpack.pack(row))
+local function read(table, field, last)
+  if table == 'ages' then return run('ZRANGEBYSCORE', table, field, last) end
+  if field then return get(table, field) end
+  return run('HGETALL', table)
 end
 
 local function drop(table, field)
@@ -61,31 +54,19 @@ local function put(table, field, row, order)
   run('HSET', table, field, row)
 end
 
--- Drops what was fetched between two times in scopes that begin so, or only counts it; returns how many parts.
-local function drop_fetched(first, last, scopes, is_counted)
-  local parts = 0
-  for _, name in ipairs(run('ZRANGEBYSCORE', 'ages', first, last)) do
-    local table, field = string.match(name, '^(%a+) (.*)$')
-    if string.sub(field, 3, 2 + #scopes) == scopes then -- of ["SCOPE","…"]
-      if not is_counted then drop(table, field) end
-      parts = parts + (table == 'part' and 1 or 0)
-    end
+local usage = {} -- rows by their fields, as they are added to
+
+local function add(field, used, uncertain, reserved)
+  local row, key = get('usage', field), cjson.decode(field)
+  usage[field] = usage[field] or row and cmsgpack.unpack(row) or { key[1], key[2], 0, 0, 0 }
+  for place, parts in ipairs({ used, uncertain, reserved }) do
+    usage[field][2 + place] = math.max(0, usage[field][2 + place] + parts)
   end
-  return parts
+  return usage[field][3] + usage[field][4] + usage[field][5]
 end
 
-local function drop_days(first)
-  for _, field in ipairs(run('HKEYS', 'usage')) do
-    local day = string.match(field, '"(%d+%-%d+%-%d+)"%]$')
-    if day and day < first then drop('usage', field) end
-  end
-end
-
-local function read(table, field, last, scopes)
-  if table == 'ages' or table == 'parts' then return drop_fetched(field, last, scopes, table == 'parts') end
-  if table == 'days' then return drop_days(field) end
-  if field then return get(table, field) end
-  return run('HGETALL', table)
+local function put_usage()
+  for field, row in pairs(usage) do run('HSET', 'usage', field, cmsgpack.pack(row)) end
 end
 
 -- A process that has seen more than there is knows that data were lost. A new epoch begins, which all processes take
@@ -95,6 +76,7 @@ if epoch < epoch_seen or epoch == epoch_seen and counter < counter_seen then
   epoch = epoch_seen + 1
   run('HSET', 'state', 'epoch', epoch)
   for _, field in ipairs(run('HKEYS', 'usage')) do add(field, 0, 0, -math.huge) end
+  put_usage()
   run('DEL', 'reservation')
 end
 
@@ -103,8 +85,8 @@ local function is_as_expected()
     if redis.sha1hex(get(row[1], row[2]) or '') ~= row[3] then return false end
   end
   for _, addition in ipairs(additions) do
-    local reserved, limit, row = addition[4], addition[5], usage(addition[1])
-    if limit and row[3] + row[4] + row[5] + reserved > limit then return false end
+    local field, used, uncertain, reserved, limit = unpack(addition, 1, 5)
+    if add(field, used, uncertain, reserved) > (limit or math.huge) then return false end
   end
   return epoch == epoch_seen
 end
@@ -120,7 +102,7 @@ local function write()
     run('HINCRBY', 'state', 'counter', 1)
     drop_oldest(number('bytes') * 0.9)
   end
-  for _, addition in ipairs(additions) do add(unpack(addition, 1, 4)) end
+  put_usage()
   for _, row in ipairs(writes) do
     if not row[3] then
       drop(row[1], row[2])
@@ -132,7 +114,7 @@ local function write()
 end
 
 local is_done = is_as_expected()
-if is_done and #writes > 0 then
+if is_done and #writes + #additions > 0 then
   local failure = write()
   if failure then return failure end
 end

@@ -8,6 +8,7 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
+import math
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -20,16 +21,16 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.protocol import STORED_SECONDS
-from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ResultRow, Row, Transaction, Value, json_text
+from proxy.store.protocol import STORED_SECONDS, Account, Usage
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, Row, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
-Name = tuple[Any, ...]  # of a row: its kind and its key
-VERSION = b"1"
+Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or `ages` and two times
+VERSION = b"2"
 PREFIX = "{v3bridge}:"
-DROPPED = [f"{PREFIX}{key}" for key in ("part", "result", "ages", "seen")]  # of another version
+DROPPED = [f"{PREFIX}{key}" for key in ("reservation", "part", "result", "ages", "seen")]  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
@@ -63,6 +64,7 @@ class RedisStore(Store):
             if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
                 await _response(store._redis.delete(*DROPPED))
                 await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
+                await store._run(_expire_all)
             await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
         except BaseException:
             await store._redis.aclose()
@@ -76,25 +78,27 @@ class RedisStore(Store):
         for _ in range(ATTEMPTS):
             with contextlib.suppress(_ChangedError):
                 rows, result = await self._work(work)
-                if is_kept and (writes := rows.writes()):
-                    await self._call([], rows.expected(), rows.additions, writes)
+                if is_kept and rows.changed:
+                    writes = rows.writes()
+                    await self._call([], rows.expected(writes), rows.additions, writes)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
     async def _work(self, work: Callable[[Transaction], R]) -> tuple["_RedisTransaction", R]:
         """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
-        rows = _RedisTransaction(self._last[0])
-        result = work(rows)
-        while rows.lacking or not rows.now:
-            now, found = await self._call([_place(name) for name in rows.lacking])
-            if not rows.now:
-                rows.now, rows.ahead = now, now - self._clock.now()
-            rows.epoch = self._last[0]
-            rows.begin_again(found)
+        texts: dict[Name, Any] = {}
+        now = ahead = 0.0
+        while True:
+            rows = _RedisTransaction(texts, now, ahead, self._last[0])
             result = work(rows)
-        return rows, result
+            if now and not rows.lacking:
+                return rows, result
+            time, found = await self._call([*rows.lacking])
+            texts.update(zip(rows.lacking, found, strict=True))
+            if not now:
+                now, ahead = time, time - self._clock.now()
 
-    async def _call(self, reads: list[Any], *changes: list[Any]) -> tuple[float, list[Any]]:
+    async def _call(self, reads: list[Name], *changes: list[Any]) -> tuple[float, list[Any]]:
         """Read rows, or write; return the time, and the rows."""
         expected, additions, writes = changes or ([], [], [])
         values = [*self._last, reads, expected, additions, writes, self._cache_bytes, self._now()]
@@ -107,44 +111,39 @@ class RedisStore(Store):
 
 
 class _RedisTransaction(Transaction):
-    """Rows as they were read, and those that are lacking; what is changed is written at the end."""
+    """Rows of the texts that were read, and the names of those that are lacking; what is changed is written at the
+    end."""
 
-    def __init__(self, epoch: int) -> None:
+    def __init__(self, texts: dict[Name, Any], now: float, ahead: float, epoch: int) -> None:
         super().__init__()
-        self.epoch = epoch
-        self.texts: dict[Name, Any] = {}
+        self.now, self.ahead, self.epoch = now, ahead, epoch
+        self._texts = texts
         self.lacking: dict[Name, None] = {}
         self.additions: list[tuple[Any, ...]] = []
 
-    def begin_again(self, found: Iterable[Any]) -> None:
-        """Forget what is changed, with what was lacking."""
-        for name, text in zip(self.lacking, found, strict=True):
-            self._add_text(name, text)
-        self.lacking, self.additions = {}, []
-        for rows in self.changed.values():
-            rows.clear()
-
-    def _add_text(self, name: Name, text: Any) -> None:
-        self.texts[name] = text
-        kind, *key = name
-        if key and kind in TABLES:
-            self.read[kind][tuple(key)] = None if text is None else kind(*msgspec.msgpack.decode(text))
-
-    def _text_of(self, name: Name) -> Any:
-        if name not in self.texts:
+    def _text(self, *name: Any) -> Any:
+        if name not in self._texts:
             self.lacking[name] = None
-        return self.texts.get(name)
+        return self._texts.get(name)
 
-    def load(self, kind: Kind, keys: Iterable[Key]) -> None:
-        for key in keys:
-            self._text_of((kind, *key))
+    def read(self, kind: type[Row], key: Key) -> Row | None:
+        text = self._text(TABLES[kind][0], json_text(key))
+        return None if text is None else kind(*msgspec.msgpack.decode(text))
 
-    def stored(self, kind: type[Row]) -> Iterable[Row]:
-        found = self._text_of((kind,)) or []
-        keys = [tuple(msgspec.json.decode(key)) for key in found[::2]]
-        for key, text in zip(keys, found[1::2], strict=True):
-            self._add_text((kind, *key), text)
-        return [self.read[kind][key] for key in keys]
+    def all(self, kind: type[Row], until: float = math.inf) -> Iterable[Row]:
+        table = TABLES[kind][0]
+        found = self._text(table) or []
+        for field, text in zip(found[::2], found[1::2], strict=True):
+            self._texts[table, field.decode()] = text
+            row = kind(*msgspec.msgpack.decode(text))
+            if getattr(row, "until", -math.inf) <= until:
+                yield row
+
+    def fetched(self, first: float, last: float) -> list[tuple[Kind, Key]]:
+        kinds = {name.encode(): kind for kind, (name, _) in TABLES.items()}
+        found = self._text("ages", first, last) if self.now else None  # the times are not known before
+        names = (name.split(b" ", 1) for name in found or ())
+        return [(kinds[table], tuple(msgspec.json.decode(field))) for table, field in names]
 
     def part(self, scope: str, name: str) -> PartRow | None:
         uid = self.text(f"part {scope} {name}")
@@ -155,36 +154,22 @@ class _RedisTransaction(Transaction):
         if isinstance(row, PartRow) and row.id is not None:
             self.put_value(f"part {row.scope} {row.id}", row.uid, STORED_SECONDS)
 
-    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
-        self.additions.append((json_text(pair), used, uncertain, reserved, limit))
-
-    def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
-        # Not before the time is known.
-        ranges = (("ages", "-inf", oldest), ("ages", latest, "+inf")) if self.now else ()
-        return sum(self._text_of((*each, scopes)) or 0 for each in ranges)
-
-    def count_parts(self, scopes: str) -> int:
-        return self._text_of(("parts", "-inf", "+inf", scopes)) or 0
-
-    def drop_ended(self, first_day: str) -> None:
-        self._text_of(("days", first_day))  # values end by themselves
-
-    def expected(self) -> list[tuple[str, ...]]:
-        """Return the digests of rows that must be as they were read: what is changed, and results and values."""
-        digests = []
-        for (kind, *key), text in self.texts.items():
-            if key and (kind in (ResultRow, Value) or (kind in TABLES and tuple(key) in self.changed[kind])):
-                digest = hashlib.sha1(text or b"", usedforsecurity=False).hexdigest()
-                digests.append((*_place((kind, *key)), digest))
-        return digests
+    def add(self, pair: Pair | Account, used: int, uncertain: int, reserved: int) -> None:
+        super().add(pair, used, uncertain, reserved)
+        limit = pair.limit if isinstance(pair, Account) else None
+        self.additions.append((json_text(pair[:2]), used, uncertain, reserved, limit))
 
     def writes(self) -> list[tuple[Any, ...]]:
-        """Return the rows to write: their places and texts, and when they were fetched or the milliseconds until they
-        end."""
-        changed = [((kind, *key), row) for kind, rows in self.changed.items() for key, row in rows.items()]
-        return [(*_place(name), *self._text(row)) for name, row in changed]
+        """Return the rows to write: tables and fields, texts, and when they were fetched or the milliseconds until they
+        end. Usage is added to."""
+        return [
+            (TABLES[kind][0], json_text(key), *self._written(row))
+            for kind, rows in self.changed.items()
+            for key, row in rows.items()
+            if row is None or kind is not Usage
+        ]
 
-    def _text(self, row: Any) -> tuple[Any, ...]:
+    def _written(self, row: Any) -> tuple[Any, ...]:
         if row is None:
             return (False,)
         order = getattr(row, "fetched", None)
@@ -193,6 +178,21 @@ class _RedisTransaction(Transaction):
         text = msgspec.msgpack.encode(row)
         # Redis' MessagePack knows no bytes: this is a text.
         return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order
+
+    def expected(self, writes: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+        """Return the digests of rows that must be as they were read: what is changed, and results."""
+        changed = {write[:2] for write in writes}
+        return [
+            (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
+            for name, text in self._texts.items()
+            if name in changed or (name[0] == "result" and len(name) == 2)
+        ]
+
+
+def _expire_all(rows: Transaction) -> None:
+    """Move what is reserved to uncertain usage."""
+    for usage in rows.all(Usage):
+        rows.add(usage[:2], 0, usage.reserved, -usage.reserved)
 
 
 def _client(url: str) -> Any:
@@ -216,12 +216,6 @@ def _check(info: dict[str, Any]) -> None:
         needed = "maxmemory-policy noeviction"
     if needed:
         raise errors.ConfigError(f"store: Redis may lose usage of parts; set `{needed}` in redis.conf, and restart it")
-
-
-def _place(name: Name) -> tuple[Any, ...]:
-    """Return the table and the field of a row, a table alone, or what to drop by its age as it is."""
-    kind, *key = name
-    return name if isinstance(kind, str) else (TABLES[kind][0], *([json_text(key)] if key else []))
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

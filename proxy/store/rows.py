@@ -1,13 +1,15 @@
 """Rows that the store keeps, and a transaction over them: what SQLite and Redis have in common."""
 
+import math
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from proxy.model import Seen
-from proxy.store.protocol import Usage
+from proxy.store.protocol import Account, Usage
 
 Row = TypeVar("Row", bound=NamedTuple)
 Kind = type[NamedTuple]
@@ -16,18 +18,27 @@ Key = tuple[Any, ...]
 
 
 class Reservation(NamedTuple):
-    """Parts that are reserved in accounts and periods (in JSON); expired, they are uncertain usage. A reservation that
-    was finished is gone, and the value `done ID` says so. They are for the list of a query from its element `start` on;
-    `before` is the reservation that took the query key before, and expired."""
+    """Parts that are reserved in accounts and periods, for the list of a query from its element `start` on.
+
+    Expired, they are uncertain usage; taken, others have reserved the query key since. Done, it is known for a while,
+    so that it may be sent again. `until` is its deadline while it is open, and later until when it is kept."""
 
     id: str
     worker: str
-    accounts: str
+    accounts: tuple[Pair, ...]
     parts: int
-    deadline: float
-    is_expired: bool = False
-    start: int = 0
-    before: str = ""
+    start: int
+    until: float
+    state: Literal["open", "expired", "taken", "done"] = "open"
+
+
+class ReservationsRow(NamedTuple):
+    """Reservations of a query key, in JSON, of which one may be open. Until then nothing is to be done with them."""
+
+    scope: str
+    key: str
+    until: float
+    text: str
 
 
 class ResultRow(NamedTuple):
@@ -50,9 +61,6 @@ class PartRow(NamedTuple):
 
 
 class Value(NamedTuple):
-    """Small value: of a caller, or `done ID` → the `before` of a reservation that brought nothing of a whole list, or
-    `busy SCOPE KEY` → the reservation that took the query key last: it is busy while that is open."""
-
     key: str
     text: str
     since: float
@@ -62,77 +70,72 @@ class Value(NamedTuple):
 # Tables, and how many of their columns, the fields of a row, name a row.
 TABLES: dict[Kind, tuple[str, int]] = {
     Usage: ("usage", 2),
-    Reservation: ("reservation", 1),
+    ReservationsRow: ("reservation", 2),
     ResultRow: ("result", 2),
     PartRow: ("part", 2),
     Value: ("value", 1),
     Seen: ("seen", 7),
 }
+FETCHED = (ResultRow, PartRow)
 
 
 def json_text(values: Iterable[Any]) -> str:
-    return msgspec.json.encode(list(values)).decode()
+    return msgspec.json.encode(values).decode()
 
 
 class Transaction(ABC):
-    """Rows by kind and key, as they were `read` and as they are `changed`: None is a row that is not there. `now` is
-    `ahead` of this process's clock. `epoch`: how often data were lost."""
+    """Rows by kind and key as they are read and `changed`: None is a row that is not there. `now` is `ahead` of this
+    process's clock. `epoch`: how often data were lost."""
 
     now = ahead = 0.0
     epoch = 0
 
     def __init__(self) -> None:
-        self.read: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
-        self.changed: dict[Kind, dict[Key, Any]] = {kind: {} for kind in TABLES}
+        self._rows: dict[Kind, dict[Key, Any]] = defaultdict(dict)
+        self.changed: dict[Kind, dict[Key, Any]] = defaultdict(dict)
 
     @abstractmethod
-    def load(self, kind: Kind, keys: Iterable[Key]) -> None:
-        """Read rows together that `get` will be asked for."""
+    def read(self, kind: type[Row], key: Key) -> Row | None:
+        """Read a stored row."""
 
     @abstractmethod
-    def stored(self, kind: type[Row]) -> Iterable[Row]:
-        """Return all rows of a kind but for what is changed."""
+    def all(self, kind: type[Row], until: float = math.inf) -> Iterable[Row]:
+        """Return the stored rows of a kind; with `until`, a field of theirs, those that have ended then."""
 
-    def all(self, kind: type[Row]) -> list[Row]:
-        found = {row[: TABLES[kind][1]]: row for row in self.stored(kind)} | self.changed[kind]
-        return [row for row in found.values() if row is not None]
-
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        rows = self.changed[kind]
-        if key not in rows:
-            rows = self.read[kind]
-            if key not in rows:
-                self.load(kind, (key,))
-        row: Row | None = rows.get(key)
-        return row
-
-    def put(self, row: NamedTuple) -> None:
-        kind = type(row)
-        self.changed[kind][row[: TABLES[kind][1]]] = row
-
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self.changed[kind][key] = None
+    @abstractmethod
+    def fetched(self, first: float, last: float) -> list[tuple[Kind, Key]]:
+        """Return the stored results and parts that were fetched between two times."""
 
     @abstractmethod
     def part(self, scope: str, name: str) -> PartRow | None:
         """Return the stored part with a uid or id."""
 
-    @abstractmethod
-    def add(self, pair: Pair, used: int, uncertain: int, reserved: int, limit: int | None = None) -> None:
-        """Add to usage; with a limit nothing is written if others have added so much meanwhile that it is exceeded."""
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        rows = self._rows[kind]
+        if key not in rows:
+            rows[key] = self.read(kind, key)
+        row: Row | None = rows[key]
+        return row
 
-    @abstractmethod
-    def drop_fetched(self, oldest: float, latest: float, scopes: str = "") -> int:
-        """Drop results and parts that were fetched before or after these times, in scopes that begin so; return how
-        many parts."""
+    def put(self, row: NamedTuple) -> None:
+        kind = type(row)
+        key = row[: TABLES[kind][1]]
+        self._rows[kind][key] = self.changed[kind][key] = row
 
-    @abstractmethod
-    def count_parts(self, scopes: str) -> int:
-        """Return how many parts are stored in scopes that begin so."""
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self._rows[kind][key] = self.changed[kind][key] = None
 
-    @abstractmethod
-    def drop_ended(self, first_day: str) -> None:
-        """Drop values that have ended, and usage of days before the first one."""
+    def usage(self, pair: Pair) -> Usage:
+        return self.get(Usage, *pair) or Usage(*pair)
+
+    def add(self, pair: Pair | Account, used: int, uncertain: int, reserved: int) -> None:
+        """Add to usage. With an account nothing is written if others have added so much meanwhile that its limit is
+        exceeded."""
+        pair = pair[:2]
+        old = self.usage(pair)
+        self.put(
+            Usage(*pair, max(0, old.used + used), max(0, old.uncertain + uncertain), max(0, old.reserved + reserved))
+        )
 
     def text(self, key: str) -> str | None:
         """Return a value, also one that has ended but is still stored."""

@@ -1,7 +1,7 @@
 """The store: results of queries, reservations and usage of parts, small values, and who called.
 
 Each operation is one transaction, in SQLite (sqlite.py) or in Redis (redis.py). What it does is written once, for both:
-here, in begin.py and in finish.py. It raises errors.StoreUnavailable where the store cannot be used; then nothing was
+here and in reservations.py. It raises errors.StoreUnavailable where the store cannot be used; then nothing was
 changed, or all of it.
 """
 
@@ -15,9 +15,9 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from proxy import errors
 from proxy.kit.clock import Window
 from proxy.model import Seen
-from proxy.store import begin, finish, protocol
+from proxy.store import protocol, reservations
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Usage
-from proxy.store.rows import Pair, Reservation, Transaction, Value
+from proxy.store.rows import Key, Kind, Pair, PartRow, ReservationsRow, Transaction, Value
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -59,58 +59,57 @@ class Store(ABC):
 
     async def begin(self, begins: Sequence[Begin]) -> list[Outcome]:
         """Reserve, in their order. A want of no parts always fits. A second time changes nothing."""
-        return await self._run(lambda rows: begin.begin(rows, begins, self._worker))
+        return await self._run(lambda rows: reservations.begin(rows, begins, self._worker))
 
     async def quote(self, begins: Sequence[Begin]) -> list[Outcome]:
         """Return what `begin` would, and change nothing. Also to wait for busy keys: read again until none is."""
-        return await self._run(lambda rows: begin.begin(rows, begins, self._worker), is_kept=False)
+        return await self._run(lambda rows: reservations.begin(rows, begins, self._worker), is_kept=False)
 
-    async def finish(self, finishes: Sequence[Finish]) -> None:
+    @_transaction
+    def finish(self, rows: Transaction, finishes: Sequence[Finish]) -> None:
         """Book usage, store results, end reservations. May come after the deadline, twice, or without its `begin`."""
-        await self._run(lambda rows: finish.finish(rows, finishes, self._cache_bytes))
+        for each in finishes:
+            reservations.finish(rows, each, self._cache_bytes)
 
     async def sweep(self) -> None:
         """Move open reservations past their deadline to uncertain usage; delete what is out of date. Once a minute."""
-        await self._run(finish.sweep)
+        await self._run(reservations.sweep)
 
     @_transaction
     def end_worker(self, rows: Transaction, worker: str | None) -> None:
         """Move the reservations of a process that has died, or of all, to uncertain usage, at once."""
-        for row in rows.all(Reservation):
-            if worker in (None, row.worker):
-                finish.expire(rows, row)
+        for row in rows.all(ReservationsRow):
+            reservations.expire(rows, row, worker)
 
     @_transaction
     def usage(self, rows: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
         """Return accounts and periods with usage, by both: these, or all."""
         if pairs is None:
             return sorted(row for row in rows.all(Usage) if any(row[2:]))
-        rows.load(Usage, pairs)
-        return sorted(row for pair in pairs if (row := rows.get(Usage, *pair)) and any(row[2:]))
+        return sorted(row for pair in pairs if any((row := rows.usage(pair))[2:]))
 
     @_transaction
     def set_usage(self, rows: Transaction, account: Account, used: int) -> None:
         """Replace used parts and end uncertain ones, as the vendor's portal shows them; in Redis, begin a new epoch
         for the account after a loss of data."""
-        pair = account.account, account.period
-        old = rows.get(Usage, *pair) or Usage(*pair)
-        rows.put(old._replace(used=used, uncertain=0))
-        for row in rows.all(Reservation):
-            finish.forget_account(rows, row, pair)
+        reservations.set_usage(rows, account[:2], used)
         if rows.epoch:
             rows.put_value(f"epoch {account.account}", str(rows.epoch), FOREVER)
 
     @_transaction
     def parts(self, rows: Transaction, scopes: str = "") -> int:
         """Return how many parts are stored in scopes that begin so."""
-        return rows.count_parts(scopes)
+        return sum(kind is PartRow for kind, _ in _of_scopes(rows, scopes))
 
     @_transaction
     def forget(self, rows: Transaction, scopes: str = "") -> int:
         """Delete results and parts in scopes that begin so; return how many parts. The value "forgotten" becomes
         another one, so that memories of results are dropped with them."""
         rows.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        return rows.drop_fetched(math.inf, math.inf, scopes)
+        found = _of_scopes(rows, scopes)
+        for kind, key in found:
+            rows.drop(kind, *key)
+        return sum(kind is PartRow for kind, _ in found)
 
     async def value(self, key: str) -> str | None:
         """Return a small value; None where there is none or it has ended."""
@@ -178,3 +177,8 @@ class Store(ABC):
         """Return what was seen of a kind on this day and later ones, the last one first."""
         found = [row for row in rows.all(Seen) if row.kind == kind and row.day >= first_day]
         return sorted(found, key=lambda row: -row.last)
+
+
+def _of_scopes(rows: Transaction, scopes: str) -> list[tuple[Kind, Key]]:
+    """Return the results and parts in scopes that begin so."""
+    return [(kind, key) for kind, key in rows.fetched(-math.inf, math.inf) if key[0].startswith(scopes)]

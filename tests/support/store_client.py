@@ -34,8 +34,12 @@ def begins(id: str, *wants: Want | str, **more: Any) -> list[Begin]:
     return made if len(made) == 1 else [each._replace(id=f"{id} {each.want.key}") for each in made]
 
 
-def finish(id: str, *results: Result, used: int = 1, uncertain: int = 0, **changes: Any) -> Finish:
-    return Finish(id, "scope", FEATURES, results, (NOVEMBER,), used, uncertain)._replace(**changes)
+def finish(
+    id: str, *results: Result, key: str = "", scope: str = "scope", used: int = 1, uncertain: int = 0, **changes: Any
+) -> Finish:
+    """Return the end of the reservation of a key: that of the result, if there is one."""
+    begun = Begin(id, scope, FEATURES, Want(key or results[0].key, 1), (), 0.0, SECONDS)
+    return Finish(begun, FEATURES, results, (NOVEMBER,), used, uncertain)._replace(**changes)
 
 
 def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: bytes = BODY, **more: Any) -> Result:
@@ -60,10 +64,13 @@ class Client:
     def __init__(self, store: Store, time: Clock) -> None:
         self.store = store
         self.time = time
+        self._keys: dict[str, str] = {}
 
     async def begin(self, id: str, *wants: Want | str, **changes: Any) -> Any:
         """Return the outcome of the only want, or of each, which has the id `ID KEY` then."""
-        outcomes = await self.store.begin(begins(id, *wants, time=self.time, **changes))
+        begun = begins(id, *wants, time=self.time, **changes)
+        self._keys |= {each.id: each.want.key for each in begun}
+        outcomes = await self.store.begin(begun)
         return outcomes[0] if len(wants) == 1 else outcomes
 
     async def quote(self, *wants: Want | str, **changes: Any) -> Any:
@@ -71,7 +78,8 @@ class Client:
         return outcomes[0] if len(wants) == 1 else outcomes
 
     async def finish(self, id: str, *results: Result, **changes: Any) -> None:
-        await self.store.finish([finish(id, *results, **changes)])
+        key = self._keys.get(id) or id.rsplit(maxsplit=1)[-1]
+        await self.store.finish([finish(id, *results, key=key, **changes)])
 
     async def stored(self, want: Want | str, **changes: Any) -> Result | None:
         """Return the result that is found."""

@@ -29,8 +29,8 @@ KINDS = ("used", "uncertain", "reserved")
 
 @dataclasses.dataclass
 class Reservation:
-    """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`. `key`: while nobody has taken
-    it since. Its parts are for a list from `start` on; `before` is the reservation that had its key and expired."""
+    """`counted`: accounts and periods where its parts are, as `reserved` or `uncertain`. Its parts are for a list from
+    `start` on. Others may have taken its key since."""
 
     worker: str
     deadline: float
@@ -39,8 +39,9 @@ class Reservation:
     key: Pair | None = None
     parts: int = 0
     start: int = 0
-    before: str = ""
     state: str = "open"
+    is_taken: bool = False
+    is_lowered: bool = True
 
 
 @dataclasses.dataclass
@@ -52,24 +53,11 @@ class Part:
 
 
 @dataclasses.dataclass
-class Link:
-    """The reservation that took a key last, or the one before another that has ended and brought nothing."""
-
-    id: str
-    since: float
-    until: float
-
-
-@dataclasses.dataclass
 class Model:
-    """The store's state; its operations are called at a time in the name of a worker. Redis keeps values by times of
-    its own, so that these stay when the clock has stepped (`keeps_values`)."""
+    """The store's state; its operations are called at a time in the name of a worker."""
 
-    keeps_values: bool = False
     worker: str = ""
     now: float = 0.0
-    takers: dict[Pair, Link] = dataclasses.field(default_factory=dict)
-    ended: dict[str, Link] = dataclasses.field(default_factory=dict)
     counts: Counter[tuple[Pair, str]] = dataclasses.field(default_factory=Counter)
     reservations: dict[str, Reservation] = dataclasses.field(default_factory=dict)
     results: dict[Pair, Result] = dataclasses.field(default_factory=dict)
@@ -93,24 +81,20 @@ class Model:
             return outcome
         start = outcome.stored.asked if outcome.stored else 0
         parts = want.parts * (want.end - start)
-        if refused := self._refused(begin.accounts, parts):
-            return refused
         if begin.id in self.reservations:
             return Busy()
-        for other in self.reservations.values():
-            other.key = None if other.key == key else other.key
+        if refused := self._refused(begin.accounts, parts):
+            return refused
+        for other in self._expired(key):
+            other.is_taken = True
         pairs = [(account.account, account.period) for account in begin.accounts]
-        before = self._valid(self.takers.get(key))
-        if before and self.reservations[before].state == "done":
-            before = self._valid(self.ended.get(before))
-        self.takers[key] = Link(begin.id, self.now, self.now + begin.seconds + STORED)
         ends = self.now + begin.seconds
-        self.reservations[begin.id] = Reservation(self.worker, ends, pairs, pairs, key, parts, start, before)
+        self.reservations[begin.id] = Reservation(self.worker, ends, pairs, pairs, key, parts, start)
         self._add(pairs, "reserved", parts)
         return outcome
 
-    def _valid(self, link: Link | None) -> str:
-        return link.id if link and link.since <= self.now < link.until else ""
+    def _expired(self, key: Pair | None) -> list[Reservation]:
+        return [each for each in self.reservations.values() if each.key == key and each.state == "expired"]
 
     def _holder(self, key: Pair) -> str | None:
         """Return the id of the open reservation of a key."""
@@ -127,7 +111,9 @@ class Model:
 
     def finish(self, finishes: Sequence[Finish]) -> None:
         for finish in finishes:
-            reservation = self.reservations.setdefault(finish.id, Reservation("", 0.0, [], []))
+            begin = finish.begin
+            unknown = Reservation("", 0.0, [], [], (begin.scope, begin.want.key), is_taken=True)
+            reservation = self.reservations.setdefault(begin.id, unknown)
             if reservation.state != "done":
                 self._finish(finish, reservation)
 
@@ -140,26 +126,24 @@ class Model:
         self._add(
             [pair for pair in reservation.begun if pair not in present], "uncertain", finish.used + finish.uncertain
         )
-        if finish.results or (finish.used and not reservation.start):
-            self._lower(reservation, finish)
-        elif reservation.before and not reservation.start:
-            self.ended[finish.id] = Link(reservation.before, self.now, self.now + STORED)
+        is_taken, reservation.state = reservation.is_taken, "done"
+        for other in self._expired(reservation.key):
+            self._lower(other, reservation, finish)
         for result in finish.results:
-            if (finish.scope, result.key) == reservation.key:
-                self._store(finish.scope, finish.features, result)
-                self.takers.pop(reservation.key, None)
-        reservation.state, reservation.key = "done", None
+            if (finish.begin.scope, result.key) == reservation.key and not is_taken:
+                self._store(finish.begin.scope, finish.features, result)
 
-    def _lower(self, reservation: Reservation, finish: Finish) -> None:
-        """What had the key before and has expired may have cost no more than what came now, of no less."""
+    def _lower(self, other: Reservation, reservation: Reservation, finish: Finish) -> None:
+        """What had the key and has expired today may have cost no more than what came now, of no less. A rest of which
+        nothing came may be that of another list."""
         came, end = finish.used + finish.uncertain, [each for each in finish.results if each.hits <= each.asked]
-        before = self.reservations.get(reservation.before)
-        while before and before.state == "expired":
-            is_covered = reservation.start <= before.start and (end or before.parts <= reservation.parts)
-            if is_covered and before.parts > came:
-                self._add(before.counted, "uncertain", came - before.parts)
-                before.parts = came
-            before = self.reservations.get(before.before)
+        if reservation.start and not finish.results:
+            other.is_lowered = False
+        is_covered = reservation.start <= other.start and (end or other.parts <= reservation.parts)
+        is_today = self.now < other.deadline + STORED
+        if is_covered and is_today and other.is_lowered and (finish.results or finish.used) and other.parts > came:
+            self._add(other.counted, "uncertain", came - other.parts)
+            other.parts = came
 
     def _store(self, scope: str, features: int, result: Result) -> None:
         """What a beginning has from the future, after the clock was set back, is of now."""
@@ -212,9 +196,6 @@ class Model:
 
     def sweep(self) -> None:
         self._expire(each for each in self.reservations.values() if each.deadline < self.now)
-        if not self.keeps_values:
-            self.takers = {key: each for key, each in self.takers.items() if each.until > self.now}
-            self.ended = {id: each for id, each in self.ended.items() if each.until > self.now}
         self.results = {key: each for key, each in self.results.items() if abs(each.fetched - self.now) < STORED}
         self.parts = {key: each for key, each in self.parts.items() if abs(each.fetched - self.now) < STORED}
 
@@ -227,7 +208,7 @@ class Model:
             if reservation.state == "open":
                 self._add(reservation.counted, "reserved", -reservation.parts)
                 self._add(reservation.counted, "uncertain", reservation.parts)
-                reservation.state = "expired"
+                reservation.state, reservation.deadline = "expired", max(reservation.deadline, self.now)
 
     def set_usage(self, account: Account, used: int) -> None:
         pair = account.account, account.period

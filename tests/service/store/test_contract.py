@@ -121,6 +121,18 @@ async def test_finish_that_is_sent_again_changes_nothing(client: Client) -> None
     assert await client.counts() == (2, 1, 0)
 
 
+@pytest.mark.parametrize("seconds, known", [(SECONDS, 60.0), (600.0, 600.0)])
+async def test_end_of_a_reservation_is_known_for_a_while(
+    client: Client, time: ManualClock, seconds: float, known: float
+) -> None:
+    await client.begin("x", "a", seconds=seconds)
+    await client.finish("x")
+    for later, outcome in ((known - 1, Busy()), (1.0, Reserved(None))):
+        time.advance(later)
+        await client.store.sweep()
+        assert await client.begin("x", "a") == outcome
+
+
 async def test_finish_without_its_begin_books_once_and_stores_nothing(client: Client) -> None:
     for _ in range(2):
         await client.finish("lost", result("a", "u"), used=2, uncertain=1)

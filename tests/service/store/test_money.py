@@ -99,7 +99,7 @@ class MoneyMachine(RuleBasedStateMachine):
         if self.redis:
             self.redis.empty()
         self.now = START
-        self.models, self.is_changed = [Model(keeps_values=self.redis is not None)], True
+        self.models, self.is_changed = [Model()], True
         self.processes: list[StoreProcess | None] = [None, None]
         self.workers = ["", ""]
         self.dead: list[str] = []
@@ -225,7 +225,7 @@ class MoneyMachine(RuleBasedStateMachine):
             results = [self.result(begin, request.stored)] if sent and answered and draw(mostly) else []
             used, uncertain = (request.billed or 0, 0) if answered else (0, request.parts if sent else 0)
             accounts = self.accounts(begin.scope)
-            request.finish = Finish(begin.id, begin.scope, begin.features, results, accounts, used, uncertain)
+            request.finish = Finish(begin, begin.features, results, accounts, used, uncertain)
         self.step(request.process, "finish", [request.finish], die_at=draw(deaths))
 
     def result(self, begin: Begin, stored: Result | None) -> Result:
@@ -244,7 +244,7 @@ class MoneyMachine(RuleBasedStateMachine):
         self.bill(scope, 1)
         begin = Begin(f"{next(self.numbers):032x}", scope, 3, Want("b", 1), (), 0, SECONDS)
         results = [self.result(begin, None)]
-        self.step(number, "finish", [Finish(begin.id, scope, begin.features, results, self.accounts(scope), 1, 0)])
+        self.step(number, "finish", [Finish(begin, 3, results, self.accounts(scope), 1, 0)])
 
     def expire(self, number: int, draw: Draw) -> None:
         self.sweep(number, draw, SECONDS + 0.5)

@@ -17,9 +17,9 @@ from support.store_client import NOVEMBER, Client, result
 
 from proxy import errors
 from proxy.kit.clock import ManualClock
-from proxy.store import sqlite_file
+from proxy.store import sqlite
 from proxy.store.protocol import Reserved
-from proxy.store.sqlite import FORGET_ROWS, SqliteStore
+from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 
 
@@ -141,7 +141,7 @@ async def test_transaction_of_another_process_is_waited_for(
     assert not waiting.done()
     other.execute("ROLLBACK")
     assert await waiting == Reserved(None)
-    monkeypatch.setattr(sqlite_file, "BUSY_SECONDS", 0.01)
+    monkeypatch.setattr(sqlite, "BUSY_SECONDS", 0.01)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(errors.StoreUnavailable, match="locked"):
         await client.begin("y", "b")
@@ -198,18 +198,6 @@ async def test_a_new_file_is_begun_beside_a_process_whose_own_was_deleted(
     await new.store.aclose()
 
 
-async def test_end_of_a_reservation_is_known_for_a_while(client: Client, file: Path, time: ManualClock) -> None:
-    for id, seconds in (("short", 35.0), ("long", 600.0)):
-        await client.begin(id, id, seconds=seconds)
-        await client.finish(id)
-    with contextlib.closing(sqlite3.connect(file)) as other:
-        for seconds, ends in ((59, 2), (1, 1), (539, 1), (1, 0)):
-            time.advance(seconds)
-            await client.store.sweep()
-            assert other.execute("SELECT count(*) FROM value WHERE key LIKE 'done %'").fetchone() == (ends,)
-        assert other.execute("SELECT count(*) FROM reservation").fetchone() == (0,)
-
-
 async def test_file_is_used_again_once_its_second_name_is_gone(client: Client, file: Path) -> None:
     link = file.with_name("link")
     link.hardlink_to(file)
@@ -251,29 +239,11 @@ async def test_full_disk_changes_nothing_and_is_passing(client: Client, file: Pa
     assert await client.stored("a")
 
 
-async def test_what_two_processes_append_is_found_by_both_until_it_is_evicted(
-    client: Client, file: Path, time: ManualClock
-) -> None:
-    """Many times the bound: the places of what has been evicted are forgotten."""
-    other = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
-    for group in range(60):
-        writer = (client, other)[group % 2]
-        time.advance(0.01)
-        await writer.fetch(*(result(f"{group} {number}", f"u{group} {number}") for number in range(200)), accounts=())
-        for reader in (client, other):
-            found = await reader.stored(f"{group} 0")
-            assert found is not None
-            assert found.items[0].uid == f"u{group} 0"
-    assert await client.stored("0 0") is None
-    assert await other.stored("0 0") is None
-    await other.store.aclose()
-
-
 async def test_write_ahead_log_is_moved_to_the_file_and_does_not_grow(client: Client, file: Path) -> None:
     log = file.with_name(f"{file.name}-wal")
     for number in range(600):  # 120 MB
         await client.fetch(result(str(number), "u", body=b"x" * 200_000))
-    assert sqlite_file.CHECKPOINT_BYTES < log.stat().st_size < 10 * sqlite_file.CHECKPOINT_BYTES
+    assert sqlite.CHECKPOINT_BYTES < log.stat().st_size < 10 * sqlite.CHECKPOINT_BYTES
     assert await client.counts() == (600, 0, 0)
 
 
@@ -292,48 +262,21 @@ async def test_files_are_readable_by_their_owner_only(file: Path, time: ManualCl
     await store.aclose()
 
 
-async def test_file_of_another_version_keeps_usage_and_reservations(file: Path, time: ManualClock) -> None:
+async def test_file_of_another_version_keeps_usage_and_what_was_reserved(file: Path, time: ManualClock) -> None:
     first = await SqliteStore.open(file, time, "one", CACHE_BYTES)
     client = Client(first, time)
     await client.fetch(result("a", "u"))
     await client.begin("x", "b")
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute(f"PRAGMA user_version = {sqlite_file.VERSION + 1}")
+        other.execute(f"PRAGMA user_version = {sqlite.VERSION + 1}")
         other.execute("CREATE TABLE later (column)")
     with pytest.raises(errors.StoreUnavailable, match="is used by another version of v3bridge; stop that first"):
         await SqliteStore.open(file, time, "two", CACHE_BYTES)
     await first.aclose()
     second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
     assert await second.counts() == (1, 1, 0)
-    assert await second.stored("a") is None
-    await second.finish("x", used=2)
-    assert await second.counts() == (3, 0, 0)
+    assert await second.begin("y", "a", "b") == [Reserved(None)] * 2
     await second.store.aclose()
-
-
-async def test_reservations_of_an_earlier_version_are_finished(file: Path, time: ManualClock) -> None:
-    first = Client(await SqliteStore.open(file, time, "one", CACHE_BYTES), time)
-    await first.begin("x", "a", "b")
-    await first.store.aclose()
-    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-        for column in ("start", "before"):
-            other.execute(f"ALTER TABLE reservation DROP COLUMN {column}")
-        other.execute("PRAGMA user_version = 1")
-    second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
-    assert isinstance(await second.begin("y", "a"), Reserved)
-    await second.finish("x b", used=2)
-    assert await second.counts() == (2, 1, 1)
-    await second.store.aclose()
-
-
-async def test_the_oldest_part_is_found_however_many_come_after_it(file: Path, time: ManualClock) -> None:
-    client = Client(await SqliteStore.open(file, time, "one", 10 * CACHE_BYTES), time)
-    await client.fetch(result("first", "u"))
-    uids = [f"u{number}" for number in range(FORGET_ROWS)]
-    await client.fetch(result("list", *uids, asked=len(uids), body=b"{}"), accounts=())
-    assert await client.stored("list")
-    assert await client.stored("first")
-    await client.store.aclose()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])
@@ -370,11 +313,18 @@ async def test_closed_store_is_unavailable(client: Client) -> None:
         await client.begin("y", "b")
 
 
-async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(file: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    database = sqlite_file.Database(folder / file.name)
-    await database.transaction(database.make_tables)
-    database.written = sqlite_file.CHECKPOINT_BYTES + 1
-    await database.transaction(lambda: folder.rename(tmp_path / "moved"))
-    await database.aclose()
+async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(client: Client, file: Path) -> None:
+    for number in range(sqlite.CHECKPOINT_BYTES // CACHE_BYTES):
+        await client.fetch(result(str(number), "u", body=b"x" * (CACHE_BYTES - 1_000)))
+    await client.begin("x", "a")
+    file.rename(file.with_name("moved"))
+    await client.store.aclose()
+
+
+async def test_a_file_that_was_truncated_meanwhile_is_not_begun_anew(file: Path, time: ManualClock) -> None:
+    await (await SqliteStore.open(file, time, "one", CACHE_BYTES)).aclose()
+    os.truncate(file, 0)
+    with pytest.raises(errors.StoreUnavailable, match=r"was truncated; .* or delete it to begin a new one"):
+        await SqliteStore.open(file, time, "two", CACHE_BYTES)
+    file.unlink()
+    await (await SqliteStore.open(file, time, "two", CACHE_BYTES)).aclose()

@@ -16,7 +16,7 @@ from together.cli.conftest import UseStore
 import nexar_sandbox
 from proxy import config
 from proxy.model import Seen
-from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Finish
+from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Begin, Finish, Want
 
 CONFIG = """
 upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
@@ -49,7 +49,8 @@ def spent(use_store: UseStore) -> None:
             [((shop, month()), 960, 20), ((shop, today), 7, 0), ((key, month()), 480, 0)]
         ):
             accounts = [Account(*charged)]
-            await store.finish([Finish(f"{place}", "", 0, (), accounts, used, uncertain)])
+            begin = Begin(f"{place}", "", 0, Want("", 1), accounts, 0.0, 1.0)
+            await store.finish([Finish(begin, 0, (), accounts, used, uncertain)])
 
     use_store(work)
     exhaust(use_store, "another-id", 100)
