@@ -183,12 +183,9 @@ async def _clients(state: "StoredState") -> dict[str, Any]:
     for row in await state.usage():
         if row.key is not None:
             own = [each for each in programs if (each["application"], each["key"]) == (row.application, row.key)]
-            requests, last = (
-                sum(each["requests"] for each in own),
-                max((each["last_seen"] for each in own), default=None),
-            )
             key = {"application": row.application, "key": row.key, "parts": row.used}
-            keys.append(key | {"requests": requests, "last_seen": last})
+            key["requests"] = sum(each["requests"] for each in own)
+            keys.append(key | {"last_seen": max((each["last_seen"] for each in own), default=None)})
     return {"first_day": state.first_day().isoformat(), "clients": programs, "keys": keys}
 
 

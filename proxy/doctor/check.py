@@ -83,7 +83,8 @@ async def run(subject: Subject, checks: Mapping[str, Check], only: str = "") -> 
                 applications = [*subject.settings.applications]
             found = {each: await _result(subject, name, check, each) for each in applications}
             passed[name] = [each for each, result in found.items() if result.outcome != "failed"]
-            outcome = max((each.outcome for each in found.values()), key=get_args(Outcome).index, default="skipped")
+            outcomes: list[Outcome] = [each.outcome for each in found.values()] or ["skipped"]
+            outcome = max(outcomes, key=get_args(Outcome).index)
             told = [each for each in found.values() if outcome == "passed" or each.outcome != "passed"]
             advice = "; ".join(dict.fromkeys(each.advice for each in told if each.advice))
             text = "; ".join(each.text for each in told) or f"needs {check.needs}"
