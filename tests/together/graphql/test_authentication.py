@@ -88,8 +88,9 @@ async def test_missing_and_wrong_key_is_the_error_of_the_upstream(pair: Any, met
 
 
 async def test_address_with_wrong_keys_is_throttled_by_every_dialect(pair: Any) -> None:
+    forged = jwt.encode({"iss": "v3bridge", "sub": "x", "exp": 2_000_000_000}, "k" * 32, headers={"kid": "2811"})
     async with pair(listen={"failed_auth_per_minute": 3}) as both:
-        assert [(await send(both, token=f"{WRONG}-{n}")).status for n in range(2)] == [401, 401]
+        assert [(await send(both, token=wrong)).status for wrong in (WRONG, forged)] == [401, 401]
         assert (await token_response(both, WRONG))[0] == 400
         reply = await send(both, token=KEY)
         assert reply.status == 429
@@ -100,12 +101,6 @@ async def test_address_with_wrong_keys_is_throttled_by_every_dialect(pair: Any) 
         assert (await both.environment.failure({"mpn": "SN74S74N"})).status == 429
         both.environment.time.advance(60)
         assert (await send(both, token=KEY)).status == 200
-
-
-async def test_wrong_tokens_are_throttled_like_wrong_keys(pair: Any) -> None:
-    async with pair(listen={"failed_auth_per_minute": 3}) as both:
-        forged = jwt.encode({"iss": "v3bridge", "sub": "x", "exp": 2_000_000_000}, "k" * 32, headers={"kid": "2811"})
-        assert [(await send(both, token=forged)).status for _ in range(4)] == [401, 401, 401, 429]
 
 
 async def test_rate_limit_of_a_key_is_that_of_both_dialects(pair: Any) -> None:

@@ -66,19 +66,6 @@ async def test_input_fields_are_renamed_in_variables(pair: Any) -> None:
         assert [(match["reference"], match["hits"] > 0) for match in matches] == [("1", True), (None, True)]
 
 
-async def test_names_of_types_are_those_of_v4_where_the_upstream_responds_itself(pair: Any) -> None:
-    """Nested parts are no records: the field is an operation of its own."""
-    query = '{ match: search_mpn(q: "SN74S74N", limit: 1) { __typename manufacturer_agg(size: 1) { type: __typename '
-    query += "company { __typename name } } results { part { __typename similar_parts { __typename } } } } }"
-    async with pair() as both:
-        for _ in range(2):  # the second time from the cache
-            data = (await ask(both, query)).data["match"]
-            bucket = data["manufacturer_agg"][0]
-            assert (data["__typename"], bucket["type"]) == ("PartResultSet", "CompanyBucket")
-            assert bucket["company"]["__typename"] == "Company"
-            assert data["results"][0]["part"]["__typename"] == "Part"
-
-
 async def test_introspection_shows_the_v4_schema(pair: Any) -> None:
     async with pair() as both:
         reply = await ask(both, graphql.get_introspection_query())
@@ -155,11 +142,5 @@ async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:
         for address in (f"{url}?token={running_proxy.KEY}", f"{url}/?token={running_proxy.KEY}"):
             assert (await both.post(address, sent)).data["categories"][0]["name"] == "Electronic Parts"
         assert (await both.post(url, sent, **TOKEN)).data == (await both.post(address, sent)).data
-
-
-async def test_request_without_token_says_where_it_belongs(pair: Any) -> None:
-    async with pair() as both:
-        missing = await both.post(f"{both.environment.proxy.url}{PATH}", {"query": "{ __typename }"})
-        wrong = await ask(both, "{ __typename }", token="another")
-        assert (missing.status, wrong.status) == (401, 401)
-        assert "header `Authorization: Bearer KEY` or `token: KEY`" in missing.json["errors"][0]["message"]
+        missing = await both.post(url, sent)
+        assert (missing.status, "`token: KEY`" in missing.json["errors"][0]["message"]) == (401, True)

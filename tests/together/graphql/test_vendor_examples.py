@@ -1,22 +1,15 @@
-"""The vendor's published examples (NexarDeveloper/nexar-first-supply-query): their requests, and what they read.
+"""The vendor's published example in JavaScript (NexarDeveloper/nexar-first-supply-query): its requests, with the
+headers that its libraries send, and what it reads. It is in no package registry, so it cannot be run here."""
 
-They are in no package registry, so they cannot be run here: these are their requests, with the headers that their
-libraries send.
-"""
-
-import asyncio
 import base64
 import json
 from typing import Any
 from urllib.parse import urlencode
 
-import requests
 from support import running_proxy
 from together.environment import RawResponse
 from together.graphql.conftest import Pair
 
-SEARCH_MPN = """query Search($mpn: String!) { supSearchMpn(q: $mpn, limit: 2) {
-  results { part { mpn shortDescription manufacturer { name } } } } }"""
 PAGE = """query Search($search: String!, $start: Int) { supSearch(q: $search, limit: 100, start: $start) {
   hits results { part { mpn shortDescription manufacturer { name } specs { attribute { shortname } value } } } } }"""
 
@@ -24,25 +17,6 @@ PAGE = """query Search($search: String!, $start: Int) { supSearch(q: $search, li
 def expiry(token: str) -> int:
     """Decode the middle of a token as the examples do."""
     return int(json.loads(base64.urlsafe_b64decode(token.split(".")[1] + "=="))["exp"])
-
-
-async def test_python_example(pair: Any) -> None:
-    """Token without a scope; then the token in a header of its own."""
-    async with pair() as both:
-        url = both.environment.proxy.url
-
-        def run() -> Any:
-            form = {"grant_type": "client_credentials", "client_id": "id", "client_secret": running_proxy.KEY}
-            token = requests.post(f"{url}/connect/token", data=form, allow_redirects=False).json()["access_token"]
-            with requests.session() as session:
-                session.headers.update({"token": token})
-                answered = session.post(f"{url}/graphql", json={"query": SEARCH_MPN, "variables": {"mpn": "SN74S74N"}})
-            return expiry(token), answered.json()
-
-        expires, found = await asyncio.to_thread(run)
-        assert expires == int(both.environment.time.now()) + 86_400
-        assert "errors" not in found
-        assert found["data"]["supSearchMpn"]["results"][0]["part"]["mpn"] == "SN74S74N"
 
 
 async def post(both: Pair, path: str, body: str, *headers: str) -> RawResponse:
