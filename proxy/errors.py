@@ -63,14 +63,15 @@ class BridgeError(Exception):
     """
 
     status = 500
+    default = ""  # message where none is given
     v3_class: ClassVar[V3Class] = "ServerErrorResponse"
     _origin: TracebackType | None = None
 
     def __init_subclass__(cls, status: int | None = None) -> None:
         cls.status = status or cls.status
 
-    def __init__(self, message: str, *, retry_after: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str = "", *, retry_after: int | None = None) -> None:
+        super().__init__(message or self.default)
         self.retry_after = retry_after
 
     def shared(self) -> Self:
@@ -103,16 +104,13 @@ class BadRequest(ClientError):
 class MissingKey(ClientError):
     """The request has no API key."""
 
-    # v3's words, which clients may compare (contract v3-rest.md §5).
-    def __init__(self, message: str = "apikey argument missing") -> None:
-        super().__init__(message)
+    default = "apikey argument missing"  # v3's words, which clients may compare (contract v3-rest.md §5)
 
 
 class ForbiddenKey(ClientError, status=403):
     """The API key belongs to no application."""
 
-    def __init__(self, message: str = "Forbidden request") -> None:
-        super().__init__(message)
+    default = "Forbidden request"
 
 
 class ExpiredKey(ForbiddenKey):

@@ -106,8 +106,7 @@ class Metrics(Collector):
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
         self._values: list[Values[Value] | Values[Durations]] = []
         self._lines_dropped = 0
-        self._add_request_metrics()
-        self._add_upstream_metrics()
+        self._add_counters()
         self._add_gauges()
 
     def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Values[Value]:
@@ -121,7 +120,7 @@ class Metrics(Collector):
         self._values.append(values)
         return values
 
-    def _add_request_metrics(self) -> None:
+    def _add_counters(self) -> None:
         counter = partial(self._add, Counter)
         self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
         self.request_seconds = self._add_seconds("request_duration_seconds", "Duration of HTTP requests", "route")
@@ -136,9 +135,6 @@ class Metrics(Collector):
         self._log_lines_dropped = counter("log_lines_dropped", "Log lines that could not be written").labels()
         reloads = "Reloads of the configuration: reloaded or failed"
         self.configuration_reloads = counter("configuration_reloads", reloads, "outcome")
-
-    def _add_upstream_metrics(self) -> None:
-        counter = partial(self._add, Counter)
         self.upstream_requests = counter("upstream_requests", "GraphQL requests by outcome", "operation", "outcome")
         duration = "Duration of GraphQL requests"
         self.upstream_seconds = self._add_seconds("upstream_request_duration_seconds", duration, "operation")
@@ -164,13 +160,6 @@ class Metrics(Collector):
         self.last_reload_successful = highest("configuration_last_reload_successful", succeeded).labels()
         loaded = "Time at which the running configuration was loaded, in seconds since 1970"
         self.last_reload_success = highest("configuration_last_success_timestamp_seconds", loaded).labels()
-
-    def record_configuration(self, is_loaded: bool) -> None:
-        """Show whether the last configuration, of the start or of a reload, is served."""
-        self.last_reload_successful.set(float(is_loaded))
-        if is_loaded:
-            self.last_reload_success.set(self.clock.now())
-        self.flush()
 
     async def measure(self) -> None:
         """Set the gauges that nothing else sets, and that of the lag by which the event loop is late; flush all."""

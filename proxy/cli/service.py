@@ -128,7 +128,10 @@ class Service:
             sockets.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
             self._metrics.configuration_reloads.labels(state).inc()
         if state in ("started", "reloaded", "failed"):
-            self._metrics.record_configuration(state != "failed")
+            self._metrics.last_reload_successful.set(float(state != "failed"))
+            if state != "failed":
+                self._metrics.last_reload_success.set(time.time())
+            self._metrics.flush()
 
     def _report_start(self) -> None:
         """Print and log where the service listens, and tell the service manager that it is ready."""

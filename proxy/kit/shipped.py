@@ -1,7 +1,6 @@
-"""Paths: of the files that come with the package, beside it in a checkout, inside it in a wheel; and of its state."""
+"""Files that come with the package: beside it in a checkout, inside it in a wheel."""
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -13,14 +12,6 @@ def path(name: str) -> Path:
     package = Path(__file__).resolve().parents[1]
     inside = package / "_shipped" / name
     return inside if inside.exists() else package.parent / name
-
-
-def state_folder() -> Path:
-    """Return the folder for state of commands (XDG Base Directory Specification)."""
-    home = os.environ.get("XDG_STATE_HOME", "")
-    # the specification has a relative path ignored
-    state = Path(home) if home.startswith("/") else Path.home() / ".local" / "state"
-    return state / "v3bridge"
 
 
 def mapping_files() -> list[Path]:

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from proxy import errors
-from proxy.kit import shipped
 
 SIZE_MAX = 1 << 26  # bytes of a list
 
@@ -27,17 +26,24 @@ class State(msgspec.Struct):
     logins: dict[str, float] = {}
 
 
+def _state_folder() -> Path:
+    """Return the folder for state of programs (XDG Base Directory Specification)."""
+    home = os.environ.get("XDG_STATE_HOME", "")
+    # the specification has a relative path ignored
+    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "v3bridge"
+
+
 def state() -> State:
     """Return what runs remember, in the state folder. A file that cannot be read is as good as none."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((shipped.state_folder() / "sheet.json").read_bytes(), type=State)
+        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=State)
     return State()
 
 
 @contextlib.contextmanager
 def changed_state() -> Iterator[State]:
     """Yield the state, and save it. Without a saved one copies get other names, and logins begin anew."""
-    found, folder = state(), shipped.state_folder()
+    found, folder = state(), _state_folder()
     yield found
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
