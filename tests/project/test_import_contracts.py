@@ -71,7 +71,7 @@ INNER = [
     "tools.compare",
     "tools.conform",
     "nexar_sandbox",
-    *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options", "plan")),
+    *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options")),
     *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning")),
     *(f"traffic.{name}" for name in ("bom_columns", "recordings", "v3_request")),
     "gateway.results",
