@@ -46,10 +46,8 @@ class ProcessState:
         return self._lists[1]
 
     def admit(self, client: Client) -> None:
-        """Count a request against the rate of its API key, of which each worker admits its part. Raises
-        TooManyRequests. v3 limited its free tier to 3 a second (contract v3-rest.md §5)."""
-        if not client.rate:
-            return
+        """Count a request against the rate of its API key, which has one, and of which each worker admits its part.
+        Raises TooManyRequests. v3 limited its free tier to 3 a second (contract v3-rest.md §5)."""
         key = client.name, client.rate
         if key not in self._rates:
             own = Window(math.ceil(client.rate / self.workers), 1.0)

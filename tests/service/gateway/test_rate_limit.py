@@ -1,4 +1,4 @@
-"""Tests of the rate limit of an API key: off by default, exact, and divided between workers."""
+"""Tests of the rate limit of an API key: exact, and divided between workers."""
 
 import random
 from typing import Any
@@ -11,7 +11,7 @@ from proxy.gateway.process import ProcessState
 from proxy.kit import clock
 from proxy.metrics import Metrics
 
-KEYS = (("a", 3), ("b", 3), ("c", None), ("d", 0))
+KEYS = (("a", 3), ("b", 3), ("c", None))
 
 
 @pytest.fixture
@@ -57,9 +57,3 @@ def test_api_key_without_own_rate_has_that_of_its_application(served: Any, time:
     limits.admit(served.client("c"))
     with pytest.raises(errors.TooManyRequests, match="no more than 1 "):
         limits.admit(served.client("c"))
-
-
-def test_rate_limit_is_off_with_0(served: Any, time: clock.ManualClock) -> None:
-    limits = state(time)
-    for _ in range(50):
-        limits.admit(served.client("d"))

@@ -21,6 +21,7 @@ ADDRESSES = routing.ClientAddressResolver(["127.0.0.1"])
 def keys() -> Any:
     served = Applications({"demo": config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest(KEY)),))})
     clock, listen = ManualClock(), SimpleNamespace(failed_auth_per_minute=1)
+    # Without `admit`: no request is counted against a rate of 0.
     gateway: Any = SimpleNamespace(
         applications=served, metrics=Metrics(clock), clock=clock, settings=SimpleNamespace(listen=listen), admit=None
     )
