@@ -171,3 +171,16 @@ class Seen(NamedTuple):
     detail: str
     requests: int = 0
     last: float = 0.0
+
+
+class FailureDetail(msgspec.Struct, frozen=True):
+    """What a person needs of a failed request: its id in the log, fields of its line, the message of the response, and
+    the request target without API keys: no target where the request was none of v3's, and neither where it is long."""
+
+    request: str
+    method: str
+    status: int
+    ms: float
+    error: str
+    message: str = ""
+    target: str = ""

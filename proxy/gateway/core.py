@@ -5,8 +5,8 @@ What lies behind it may change as a whole. Only the assembly of the process impo
 
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
-from proxy.gateway.recording import FailureDetail, SeenRequests
-from proxy.gateway.results import Answer, ResponseMetadata, passed_on
+from proxy.gateway.recording import SeenRequests
+from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.gateway.stored_state import StoredState, UsageRow
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.upstream.connections import open_session
@@ -15,7 +15,6 @@ __all__ = [
     "Answer",
     "Applications",
     "Client",
-    "FailureDetail",
     "Gateway",
     "GatewayRequest",
     "Rendered",
@@ -25,5 +24,4 @@ __all__ = [
     "UsageRow",
     "V3Objects",
     "open_session",
-    "passed_on",
 ]

@@ -257,7 +257,7 @@ class Pipeline:
         used, lost = received.parts, received.lost
         # A null without an error is a part that is unknown. Where errors have left no part, all may have been billed.
         uncertain = (lost or (0 if used else flight.parts)) if received.reported else 0
-        answer = results.passed_on(flight.query, received, used + uncertain)
+        answer = Answer.passed_on(flight.query, received, used + uncertain)
         is_private = flight.query.passed_on is None or flight.query.passed_on.is_private
         is_stored = used and not (answer.is_partial or is_private)
         stored = [answer.result] if is_stored and answer.result else []

@@ -18,7 +18,7 @@ import structlog
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.kit.wording import printable
-from proxy.model import GRAPHQL_PATHS, WRAPPER, Seen
+from proxy.model import GRAPHQL_PATHS, WRAPPER, FailureDetail, Seen
 from proxy.redaction import Redaction
 from proxy.store.protocol import CLIENT, CLIENT_DAYS, DAY_SECONDS, FAILURE, UNKNOWN_KEY
 from proxy.store.store import Store
@@ -49,19 +49,6 @@ _ENDPOINTS = {
 
 
 log = structlog.get_logger()
-
-
-class FailureDetail(msgspec.Struct, frozen=True):
-    """What a person needs of a failed request: its id in the log, fields of its line, the message of the response, and
-    the request target without API keys: no target where the request was none of v3's, and neither where it is long."""
-
-    request: str
-    method: str
-    status: int
-    ms: float
-    error: str
-    message: str = ""
-    target: str = ""
 
 
 class _Count:

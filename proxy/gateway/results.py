@@ -33,6 +33,12 @@ class Answer(NamedTuple):
     is_partial: bool = False
     reported: Sequence[model.GraphQLError] = ()
 
+    @classmethod
+    def passed_on(cls, query: Query, received: Received, parts: int = 0) -> "Answer":
+        """Return the answer to a query that was passed on, and has cost so many parts."""
+        result = Result(query.key, 1, 1, (), (), (), received.value)
+        return cls(result, None, "miss", parts=parts, is_partial=bool(received.reported), reported=received.reported)
+
 
 class Joined(NamedTuple):
     """Answer to a query, and the results to be stored: none of a partial answer. No answer: the list has grown or moved
@@ -64,12 +70,6 @@ def joined(
     is_partial = is_partial or any(not hit.uid for hit in result.items)
     answer = Answer(result, None, "miss", query.first, features, parts, is_partial)
     return Joined(answer, () if is_partial else _stored_as(query, result, fetched.maker))
-
-
-def passed_on(query: Query, received: Received, parts: int) -> Answer:
-    """Return the answer to a query that was passed on, and has cost so many parts."""
-    result = Result(query.key, 1, 1, (), (), (), received.value)
-    return Answer(result, None, "miss", parts=parts, is_partial=bool(received.reported), reported=received.reported)
 
 
 def _stored_as(query: Query, result: Result, maker: str | None) -> tuple[Result, ...]:

@@ -11,7 +11,6 @@ from graphql.execution.values import VariableValues, get_argument_values
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway import core
 from proxy.gateway.core import Answer, Client, Gateway, ResponseMetadata
 from proxy.graphql import documents, roots, selection
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
@@ -171,7 +170,7 @@ class GraphQLService:
             data = await self._gateway.free.execute(client.application, passed_on.operation, deadline)
         except errors.QueryRefused as error:
             return Answer(None, error)
-        return core.passed_on(query, passed_on.read(data), 0)
+        return Answer.passed_on(query, passed_on.read(data))
 
 
 def _response(

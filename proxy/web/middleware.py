@@ -14,10 +14,11 @@ from multidict import istr
 
 from proxy import errors, redaction
 from proxy import log as logging
-from proxy.gateway.core import FailureDetail, SeenRequests
+from proxy.gateway.core import SeenRequests
 from proxy.kit.clock import Clock
 from proxy.log import REDACTION, REQUEST_ID
 from proxy.metrics import Metrics
+from proxy.model import FailureDetail
 from proxy.v3 import endpoints
 from proxy.web import operators, responses, routing
 from proxy.web.routing import ClientAddressResolver, Request

@@ -12,10 +12,9 @@ from proxy.gateway.recording import (
     OTHERS,
     PENDING_MAX,
     UNKNOWN_MAX,
-    FailureDetail,
     SeenRequests,
 )
-from proxy.model import Seen
+from proxy.model import FailureDetail, Seen
 from proxy.redaction import Redaction
 from proxy.store.protocol import DAY_SECONDS
 
