@@ -1,4 +1,4 @@
-"""Tests of the estimated maximum cost of requests; tests/together/test_estimate.py compares it with billed usage."""
+"""Tests of the estimated maximum cost of requests; tests/together/test_costs.py compares it with billed usage."""
 
 import json
 from typing import Any

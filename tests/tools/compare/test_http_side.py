@@ -70,13 +70,6 @@ async def test_response_is_unchanged(side_of: Any) -> None:
     assert received.headers["User-Agent"].startswith("v3bridge-compare/")
 
 
-async def test_client_with_unknown_key_sends_none(side_of: Any) -> None:
-    handler = answering(of())
-    async with side_of(handler) as side:
-        await side.fetch(request("/v3/brands/search?q=x", client="nobody"))
-    assert "apikey" not in handler.seen[0].query
-
-
 HTML = b"<!DOCTYPE html><html>Please sign in"
 
 
@@ -111,42 +104,26 @@ def test_long_reason_is_truncated_between_words() -> None:
     assert str(http_side.failure(SideResponse(429, body), "erp")).endswith("word word …")
 
 
-async def test_rate_limited_request_is_retried_after_the_delay(side_of: Any) -> None:
+@pytest.mark.parametrize(
+    "responses, status, waits",
+    [
+        ([of(429, Retry_After="3"), of(429), of(429, Retry_After="5"), of()], 200, [3, 3, 5]),
+        ([of(429)], 429, [2, 2, 2]),
+        ([of(429, b'{"message": "nothing is left"}', Retry_After="86400")], 429, []),  # of a month
+        ([of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of()], 429, []),  # billed
+        ([of(503, b"{}")], 503, []),  # may be billed
+    ],
+)
+async def test_what_costs_nothing_is_sent_again_after_its_delay(
+    side_of: Any, responses: list[Any], status: int, waits: list[int]
+) -> None:
     slept: list[float] = []
-    handler = answering(of(429, Retry_After="3"), of(429), of(429, Retry_After="5"), of())
+    handler = answering(*responses)
     async with side_of(handler, slept) as side:
         response = await side.fetch(request("/v3/brands/search"))
-    assert response.status == 200
-    assert [round(each) for each in slept] == [3, 3, 5]  # the second is covered by the first
-
-
-async def test_persistent_rate_limit_is_a_failure(side_of: Any) -> None:
-    handler = answering(of(429))
-    async with side_of(handler) as side:
-        response = await side.fetch(request("/v3/brands/search"))
-    assert response.status == 429
-    assert len(handler.seen) == 4
-
-
-async def test_exhausted_monthly_quota_is_not_awaited(side_of: Any) -> None:
-    handler = answering(of(429, b'{"message": "nothing is left"}', Retry_After="86400"))
-    async with side_of(handler) as side:
-        await side.fetch(request("/v3/brands/search"))
-    assert len(handler.seen) == 1
-
-
-async def test_billed_refusal_is_not_retried(side_of: Any) -> None:
-    handler = answering(of(429, b'{"message": "used up"}', Retry_After="1", X_Parts_Cost="3"), of())
-    async with side_of(handler) as side:
-        response = await side.fetch(request("/v3/brands/search"))
-    assert (len(handler.seen), response.parts) == (1, 3)
-
-
-async def test_possibly_billed_503_is_not_retried(side_of: Any) -> None:
-    handler = answering(of(503, b"{}"))
-    async with side_of(handler) as side:
-        await side.fetch(request("/v3/brands/search"))
-    assert len(handler.seen) == 1
+    assert (response.status, len(handler.seen)) == (status, 1 + len(waits))
+    assert [round(each) for each in slept] == waits
+    assert "apikey" not in handler.seen[0].query  # the client has none
 
 
 async def test_timeout_is_a_failure(side_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:

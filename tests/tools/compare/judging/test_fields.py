@@ -24,23 +24,6 @@ NO_SOURCE = {
     "10.6": ["Category.imagesets"],
     "v3-rest.md §3.5: width and height null in every recording": ["ImageAsset.metadata"],
 }
-# The same table: v3's value has no source, and the service has something like it.
-DERIVED = {
-    "10.2": ["Part.category_uids", "Part.redirected_uids", "Part.brand", "Part.cad_models"],
-    "10.3": ["PartOffer._naive_id", "PartOffer.product_url", "BrokerListing.listing_url"],
-    "10.2 to 10.6, v3 uids": ["Manufacturer.uid", "Brand.uid", "Seller.uid", "Category.uid", "Source.uid"],
-    "10.6, uids of other categories": ["Category.parent_uid", "Category.children_uids", "Category.ancestor_uids"],
-    "10.4": ["ComplianceDocument.subtypes"],
-    "10.3 and 10.4, v3's recorded names": ["Seller.name", "Source.name", "Attribution.sources"],
-    "10.5": [
-        *("SpecValue.value", "SpecValue.display_value"),
-        *("SpecMetadata.key", "SpecMetadata.name", "SpecMetadata.datatype"),
-    ],
-    "v3-rest.md §3.5: a spec has min_value and max_value; the service has an attribute for each end": [
-        *("SpecValue.min_value", "SpecValue.max_value"),
-    ],
-    "1.2, SupImage": ["ImageSet.swatch_image", "ImageSet.small_image", "ImageSet.medium_image", "ImageAsset.mimetype"],
-}
 
 
 def of_kind(kind: Any) -> Any:
@@ -58,10 +41,6 @@ def named(facts: Any) -> Any:
 
 def test_fields_without_source_are_those_of_the_contract() -> None:
     assert of_kind("no source") == named(NO_SOURCE)
-
-
-def test_derived_fields_are_those_of_the_contract() -> None:
-    assert of_kind("derived") == named(DERIVED)
 
 
 def test_every_field_has_a_source_or_a_reason() -> None:

@@ -79,12 +79,6 @@ def test_api_keys_are_redacted_in_samples_and_not_in_the_comparison(judge: Any, 
     assert (finding.difference.baseline, finding.difference.candidate) == ("…", "…")
 
 
-def test_status_difference_has_the_message_of_the_refusing_side(judge: Any, v3_request: Any, response: Any) -> None:
-    pair = (response({}), response({"__class__": "ClientErrorResponse", "message": "q is empty"}, 400))
-    (finding,) = judge().compare(v3_request, pair).findings
-    assert (finding.difference.kind, finding.difference.message) == ("status", "q is empty")
-
-
 RULES = """
 rules:
   - {path: "results[*].hits", reason: a test, expires: never}

@@ -201,15 +201,6 @@ def test_request_by_an_unknown_uid_counts_with_its_own_cause(
     assert (bool(found.findings), found.unknown_uids) == (True, ())
 
 
-def test_unknown_uids_of_objects_do_not_count(judge: Callable[..., Judge], candidate: Any) -> None:
-    candidate["offers"].reverse()
-    v3_request = V3Request("/parts/5ec397c9af088104")
-    found = judge().compare(v3_request, (_response(200, PART), _response(200, candidate)))
-    assert not found.findings
-    assert {(each.difference.kind, each.difference.path) for each in found.unknown_uids} == ALL
-    assert {each.cause for each in found.unknown_uids} == {"uid not known"}
-
-
 def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> None:
     pair = (_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
     found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), pair)
