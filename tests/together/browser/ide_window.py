@@ -28,15 +28,6 @@ ACTIVE_TAB = """
 const stored = JSON.parse(localStorage.getItem("graphiql:tabState"));
 return stored && stored.tabs[stored.activeTabIndex];
 """
-ASK = """
-const [query, variables, done] = arguments;
-const session = await (await fetch("/ide/session")).json();
-const headers = { "X-CSRF-Token": session.csrf, "Content-Type": "application/json" };
-const token = await (await fetch("/ide/token", { method: "POST", headers, body: "{}" })).json();
-const asked = { ...headers, Authorization: `Bearer ${token.access_token}` };
-const body = JSON.stringify({ query, variables });
-done(await (await fetch("/graphql", { method: "POST", headers: asked, body })).json());
-"""
 
 
 class IdeWindow:
@@ -166,11 +157,6 @@ class IdeWindow:
         """The shown response, as soon as it contains this text."""
         self.wait_for(f"{holding!r} in the response", lambda: holding in self.written(RESPONSE))
         return json.loads(self.written(RESPONSE))
-
-    def ask(self, query: str, **variables: Any) -> Any:
-        """A request beside the editors, with the IDE's token."""
-        script = f"(async () => {{ {ASK.replace('arguments', 'given')} }})()"
-        return self.browser.execute_async_script(f"const given = arguments; {script}", query, variables)["data"]
 
     def console_messages(self) -> list[str]:
         """Messages of the browser's console since the last call."""

@@ -60,24 +60,3 @@ def test_a_user_sees_design_data_in_the_ide(window: IdeWindow) -> None:
     window.press("Projects", TABS)
     window.execute()
     assert window.answer('"nodes"')["data"]["desProjects"]["totalCount"] > 0
-    _hears_of_a_comment(window)
-
-
-def _hears_of_a_comment(window: IdeWindow) -> None:
-    """Over the socket, with the token in the variables."""
-    window.press("Comments", TABS)
-    window.execute()
-    entries = window.sandbox.journal
-    window.wait_for(
-        "a listener", lambda: "collaboration GET /events" in [str(one.operation) for one in entries.last(1_000)]
-    )
-    projects = "query($u: String!) { desProjects(workspaceUrl: $u, first: 10) { nodes { id } } }"
-    nodes = window.ask(projects, u="https://aurora-instruments.365.example")["desProjects"]["nodes"]
-    threads = "query($p: ID!) { desCommentThreads(projectId: $p) { commentThreadId } }"
-    found = [(node["id"], window.ask(threads, p=node["id"])["desCommentThreads"]) for node in nodes]
-    project, (thread, *_) = next((id_, some) for id_, some in found if some)
-    change = "mutation($input: DesCreateCommentInput!) { desCreateComment(input: $input) { commentId } }"
-    said = {"entityId": project, "commentThreadId": thread["commentThreadId"], "text": "Seen in the IDE"}
-    window.ask(change, input=said)
-    assert window.answer("Seen in the IDE")["data"]["desOnCommentUpdated"]["action"] == "CommentAdded"
-    window.press("Stop query (Ctrl-Enter)")

@@ -1,6 +1,4 @@
-"""The sandbox's identity service with clients that others wrote: requests-oauthlib (on oauthlib), Authlib, PyJWT, and
-openid-client of npm.
-"""
+"""The sandbox's identity service with clients that others wrote: requests-oauthlib, PyJWT, openid-client."""
 
 import dataclasses
 import json
@@ -14,7 +12,6 @@ from typing import Any
 import jwt
 import pytest
 import requests
-from authlib.integrations.requests_client import OAuth2Session as AuthlibSession
 from requests_oauthlib import OAuth2Session
 from together.browser.background import Background
 from together.clients.form_browser import FormBrowser
@@ -132,33 +129,6 @@ def test_requests_oauthlib_gets_an_id_token_and_the_claims_of_its_scopes(
         token = let_in(session, discovery, person)
         assert set(token) == {"access_token", "expires_in", "token_type", "scope", "expires_at"}
         assert session.get(discovery["userinfo_endpoint"]).status_code == 403
-
-
-@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-def test_authlib_gets_and_renews_a_token(
-    sandbox: nexar_sandbox.Sandbox, discovery: dict[str, Any], person: FormBrowser, method: str
-) -> None:
-    session = AuthlibSession(
-        DESIGN.client_id,
-        DESIGN.client_secret,
-        scope=" ".join(SCOPES),
-        redirect_uri=DESIGN.redirect_uris[0],
-        code_challenge_method="S256",
-        token_endpoint_auth_method=method,
-    )
-    with session:
-        verifier = "v" * 64
-        address, state = session.create_authorization_url(discovery["authorization_endpoint"], code_verifier=verifier)
-        token = session.fetch_token(
-            discovery["token_endpoint"],
-            authorization_response=person.allow(address),
-            state=state,
-            code_verifier=verifier,
-        )
-        assert token["scope"].split() == SCOPES
-        assert asks(sandbox, token["access_token"]) == 200
-        renewed = session.refresh_token(discovery["token_endpoint"], token["refresh_token"])
-        assert asks(sandbox, renewed["access_token"]) == 200
 
 
 def test_openid_client_goes_through_the_code_flow_and_refreshes(

@@ -94,11 +94,6 @@ async def test_invalid_response_is_a_failure(
     assert (http_side.failure(found, "erp"), found.parts) == (failure, parts)
 
 
-@pytest.mark.parametrize("status", [400, 404])
-async def test_error_of_the_request_is_no_failure(status: int) -> None:
-    assert http_side.failure(SideResponse(status, b"{}"), "erp") is None
-
-
 def test_long_reason_is_truncated_between_words() -> None:
     body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
     assert str(http_side.failure(SideResponse(429, body), "erp")).endswith("word word …")
@@ -217,14 +212,6 @@ async def test_concurrency_is_limited(side_of: Any) -> None:
         responses = await asyncio.gather(*(side.fetch(request("/v3/brands/search")) for n in range(12)))
     assert most == http_side.AT_ONCE
     assert {response.status for response in responses} == {200}
-
-
-async def test_failures_hold_no_api_key(side_of: Any, raw_server: Any) -> None:
-    responses = [await response_of(await raw_server(b"\x00\x01\r\n\r\n"))]
-    async with side_of(answering(of(302, Location=f"https://x/?apikey={KEY}"))) as side:
-        responses.append(await side.fetch(request("/v3/brands/search", client="erp")))
-    assert all(response.failure for response in responses)
-    assert KEY not in json.dumps([response.failure for response in responses])
 
 
 @cases.parametrize("text,why")
