@@ -98,11 +98,6 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
 
 
 @pytest.fixture
-async def unreachable_url(
-    time: clock.ManualClock, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
-) -> str:
-    """A URL at which no server listens any more."""
-    async with nexar_sandbox.serve(
-        nexar_sandbox.SandboxSettings(), clock=time, catalog=catalog, key=signing_key
-    ) as gone:
-        return gone.url
+def unreachable_url(unused_tcp_port: int) -> str:
+    """A URL at which no server listens."""
+    return f"http://127.0.0.1:{unused_tcp_port}"

@@ -163,30 +163,19 @@ async def test_client_that_waits_for_a_100_before_its_body_gets_one(environment:
         await close(writer)
 
 
-async def test_connection_limit_closes_idle_but_no_busy_connections() -> None:
-    async with serving(connections=2) as port:
-        idle = await asyncio.open_connection("127.0.0.1", port)
-        busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
-        for _, writer in busy:
-            writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
-        assert await until_closed(idle[0]) == b""
-        assert [(await until_closed(reader)).endswith(b"slow") for reader, _ in busy] == [True, True]
-        for _, writer in (idle, *busy):
-            await close(writer)
-
-
-async def test_the_longest_idle_connection_makes_room() -> None:
-    async with serving(connections=2) as port:
-        first, second = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+async def test_the_longest_idle_connection_makes_room_and_no_busy_one() -> None:
+    async with serving(connections=3) as port:
+        first, second, busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
         for reader, writer in (second, first):
             writer.write(HEALTH)
             await reader.readuntil(b"hello")
-        third = await asyncio.open_connection("127.0.0.1", port)
-        assert await until_closed(second[0]) == b""
-        for reader, writer in (first, third):
-            writer.write(HEALTH)
-            await reader.readuntil(b"hello")
-        for _, writer in (first, second, third):
+        busy[1].write(b"GET /slow HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        more = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert [await until_closed(reader) for reader, _ in (second, first)] == [b"", b""]
+        assert (await until_closed(busy[0])).endswith(b"slow")
+        more[0][1].write(HEALTH)
+        await more[0][0].readuntil(b"hello")
+        for _, writer in (first, second, busy, *more):
             await close(writer)
 
 

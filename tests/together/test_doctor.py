@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -249,7 +250,7 @@ async def test_what_the_machine_lacks_is_named(
 ) -> None:
     (tmp_path / "secret.txt").write_text(f"{OWN.client_secret}\n")
     (tmp_path / "secret.txt").chmod(0o644)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10, used=9, free=1))
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
         secret = {"client_secret": "file:secret.txt"}

@@ -180,15 +180,6 @@ async def test_browsers_get_a_page_at_the_same_address(serve: Start) -> None:
             assert (response.status, response.content_type, response.headers["Vary"]) == (200, kind, "Accept")
 
 
-async def test_service_that_is_not_ready_says_why(serve: Start, upstream: ScriptedUpstream) -> None:
-    upstream.respond_with(ScriptedResponse(b"<html>", 404, "text/html"))
-    async with serve() as admin:
-        shown, ready = await admin.status(), await admin.send("GET", "/readyz")
-        assert (shown["ready"], ready.status) == (False, 503)
-        assert [each["check"] for each in shown["reasons"]] == ["graphql"]
-        assert (await ready.json())["reasons"] == shown["reasons"]
-
-
 @pytest.mark.parametrize(
     "settings, allowed, refused",
     [

@@ -213,20 +213,6 @@ async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
         assert all(result.parts for result in results)
 
 
-async def test_failing_service_is_the_error_of_each_line_and_costs_nothing(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(part_source, "WAIT_SECONDS", 0.0)
-    inject(sandbox, "5xx status=500 body=json")
-    async with opened(sandbox, file, time) as source:
-        results, error = await collect(source, FLIP_FLOP, DIODE)
-        assert (error, source.parts_spent) == (None, 0)
-        assert [result.parts for result in results] == [(), ()]
-        assert all(result.error for result in results)
-        sandbox.faults.clear()
-        assert all(result.error is None for result in (await fetched(source, FLIP_FLOP, DIODE)).values())
-
-
 async def test_service_that_stays_down_ends_the_run_after_a_few_batches(
     serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,17 +235,6 @@ async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_aga
         assert [result.parts for result in results] == [(), ()]
         assert source.parts_spent == billed(sandbox) == 2
     assert await booked(sandbox, file, time) == 2
-
-
-async def test_line_that_the_service_refuses_does_not_fail_the_others(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    # The service refuses requests whose variables it cannot read.
-    hostile = PartQuery("\x00" * 3)
-    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
-        results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
-        assert sum(len(result.parts) for result in results.values()) == 120
-        assert not results[hostile].parts
 
 
 async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(

@@ -15,17 +15,9 @@ from together.browser.background import Background
 
 import nexar_sandbox
 
-RECORDED = "shared/recorded/workbooks/NexarSupplytAddInExample.xlsm"
-SAMPLE = next((folder / RECORDED for folder in Path(__file__).parents if (folder / RECORDED).exists()), Path(RECORDED))
 X = "=_xll.NEXAR_SUPPLY_"
 LOGIN = f'{X}LOGIN("id","planted-secret")'
 CELLS = {"A1": LOGIN, "A2": "SN74S74N", "B2": f'{X}DISTRIBUTOR_PRICE(A2,"Texas Instruments",,100)'}
-
-# Of the sample, on the sandbox: C7 to C22 and E25 to E28.
-PRICES: list[float | str] = [
-    *(13.798, 1.23, 0.756, 0.629, 3.114, 0.69, 18.962, 11.313, 11.767, 1.31, 0.605, 0.983, 1.852, 26.082, 1.237, 4.956),
-    *("#N/A", "#N/A", 2.332, 0.974),
-]
 
 
 @pytest.fixture
@@ -230,16 +222,3 @@ def test_workbook_s_login_pays_and_lasts_a_day(fill: Run, tmp_path: Path, upstre
     assert upstream.client_secret not in "".join(map(str, (refused, first, expired, renewed, file.read_text())))
     key = fill(*command, "--api-key", "env:KEY", KEY="planted-key")
     assert "planted" not in key.stderr + key.stdout
-
-
-@pytest.mark.skipif(not SAMPLE.exists(), reason="the recorded sample workbook is not here")
-def test_official_sample_runs_on_the_sandbox_as_it_is(fill: Run, tmp_path: Path) -> None:
-    (tmp_path / "sample.xlsm").write_bytes(SAMPLE.read_bytes())
-    summary = json.loads(fill("sample.xlsm", "--json").stdout)
-    assert (summary["cells"], summary["found"], summary["no_value"], summary["left_out"]) == (164, 149, 15, 0), summary
-    copy = sheet(tmp_path / "sample.filled.xlsm")
-    assert (copy["E7"].value, copy["F6"].value) == ("https://octopart.com/1868783-dymo-64751523", "Lead Time")
-    prices = [copy[f"C{row}"].value for row in range(7, 23)] + [copy[f"E{row}"].value for row in range(25, 29)]
-    assert [price if isinstance(price, str) else round(price, 3) for price in prices] == PRICES
-    with zipfile.ZipFile(tmp_path / "sample.filled.xlsm") as archive:
-        assert archive.testzip() is None
