@@ -19,13 +19,6 @@ from proxy import errors
 SIZE_MAX = 1 << 26  # bytes of a list
 
 
-class State(msgspec.Struct):
-    """Digests of files as they were written, by path, and times of logins, by digest of the client id."""
-
-    written: dict[str, str] = {}
-    logins: dict[str, float] = {}
-
-
 def _state_folder() -> Path:
     """Return the folder for state of programs (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_STATE_HOME", "")
@@ -33,22 +26,21 @@ def _state_folder() -> Path:
     return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "v3bridge"
 
 
-def state() -> State:
-    """Return what runs remember, in the state folder. A file that cannot be read is as good as none."""
+def _written() -> dict[str, str]:
+    """Return the digests of files as runs have written them, by path. A file that cannot be read is as good as none."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=State)
-    return State()
+        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=dict[str, str])
+    return {}
 
 
-@contextlib.contextmanager
-def changed_state() -> Iterator[State]:
-    """Yield the state, and save it. Without a saved one copies get other names, and logins begin anew."""
-    found, folder = state(), _state_folder()
-    yield found
+def _note_written(file: Path, digest: str) -> None:
+    """Save what a file was written as. Where this is not possible, the next copy gets another name."""
+    written = {path: known for path, known in _written().items() if os.path.exists(path)}
+    folder = _state_folder()
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = folder / f"sheet.json.{secrets.token_hex(4)}"
-        new.write_bytes(msgspec.json.encode(found))
+        new.write_bytes(msgspec.json.encode(written | {str(file.resolve()): digest}))
         new.replace(folder / "sheet.json")
 
 
@@ -83,7 +75,7 @@ def check_folder(path: Path) -> None:
 def free_copy(file: Path, kind: str, suffix: str) -> Path:
     """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
     missing, or as a run has left it: no other work is overwritten."""
-    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), state().written
+    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), _written()
     for number in itertools.count(1):
         path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
         is_own = not path.is_symlink() and path != file and written.get(str(path.resolve())) == digest(path)
@@ -110,9 +102,7 @@ def write(file: Path, save: Callable[[Path], object], choose: Callable[[], Path]
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    with changed_state() as state:
-        state.written = {path: known for path, known in state.written.items() if os.path.exists(path)}
-        state.written[str(target.resolve())] = written or ""
+    _note_written(target, written or "")
     return target
 
 

@@ -1,6 +1,5 @@
 """Fills the cells of a workbook whose formulas are calls of the add-in, with the workbook's one login."""
 
-import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from decimal import ROUND_HALF_EVEN, Decimal, DecimalException
@@ -8,7 +7,7 @@ from typing import NamedTuple
 
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
-from proxy.tools.sheet import files, offers
+from proxy.tools.sheet import offers
 from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Call
@@ -25,8 +24,6 @@ NOT_AVAILABLE, VALUE_ERROR = "#N/A", "#VALUE!"
 READY = "The Nexar Supply Add-in is ready!"
 MISSING = "Please provide your Nexar application Client Id and Secret"
 REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
-EXPIRED = "The access token has expired, please refresh login!"
-LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity service
 _LISTED = 5  # cells that an error names
 _ALL = "Datasheets: 1; LeadTime: 1"
 _TEXTS = {"LOGIN": READY, "FEATURES": _ALL, "DEV_FEATURES": _ALL, "VERSION": f"v3bridge {__version__}"}
@@ -57,24 +54,11 @@ class WorkbookLogin(NamedTuple):
     place: str
     own: ApplicationLogin
 
-    def credentials(self, file: str, now: float, *, refresh: bool) -> ApplicationLogin:
-        """Return them. Raises SheetError, in the add-in's words, without them, or 24 hours after the login."""
+    def credentials(self, file: str) -> ApplicationLogin:
+        """Return them. Raises SheetError, in the add-in's words, without them."""
         if not self.own.client_secret.reveal() or not self.own.client_id:
             raise errors.SheetError(f"{file}: {self.place}: {MISSING}; fill its cells, or use --api-key")
-        time = files.state().logins.get(self._digest)
-        if not refresh and time is not None and now - time >= LOGIN_SECONDS:
-            raise errors.SheetError(f"{file}: {self.place}: {EXPIRED} Run again with --refresh-login")
         return self.own
-
-    def note(self, now: float, *, refreshed: bool) -> None:
-        """Note a successful login. It lasts from the first one on, unless it was refreshed."""
-        with files.changed_state() as state:
-            if refreshed or self._digest not in state.logins:
-                state.logins[self._digest] = now
-
-    @property
-    def _digest(self) -> str:
-        return hashlib.blake2b(self.own.client_id.encode(), digest_size=12).hexdigest()
 
 
 class FormulaJob:
@@ -95,7 +79,8 @@ class FormulaJob:
                 self._plan(call)
             else:
                 self._values.append((call, _TEXTS.get(call.function, "")))
-        self._is_refused = False
+        self.is_refused = False
+        """Whether the login was refused, which its cell says."""
 
     def _plan(self, call: Call) -> None:
         try:
@@ -138,12 +123,6 @@ class FormulaJob:
         for call, request in self._requests.pop(result.query, ()):
             self._set(call, *_value(request, result))
 
-    def end_login(self, *, refused: bool, used: bool, refreshed: bool, now: float) -> None:
-        """Note when the login was used first or renewed, or write into its cell that it was refused."""
-        self._is_refused = refused
-        if self.login is not None and not refused and used:
-            self.login.note(now, refreshed=refreshed)
-
     def counts(self) -> dict[str, int]:
         """Return the number of cells by outcome."""
         self._outcomes[NOT_FETCHED] = sum(map(len, self._requests.values()))
@@ -157,7 +136,7 @@ class FormulaJob:
         for call, value in self._values:
             is_login = call.function == "LOGIN"
             comment = f"={PREFIX}LOGIN(…)" if is_login else call.formula
-            new = REFUSED if is_login and self._is_refused else value
+            new = REFUSED if is_login and self.is_refused else value
             cells.append(NewCell(call.sheet, call.row, call.column, new, comment))
         return cells
 

@@ -65,8 +65,7 @@ async def _run(options: FillOptions) -> int:
             return NOT_RUN
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
-            used = source.upstream_requests > 0 or options.refresh_login
-            job.end_login(refused=end.refused, used=used, refreshed=options.refresh_login, now=clock.now())
+            job.is_refused = end.refused
         written = _written(options, table, job, files.digest(data))
         summary.say_end(options, end, written["output"], is_kept=not source.notes)
         counts = job.counts()
@@ -127,7 +126,7 @@ async def _source(
         if free:
             spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
         else:
-            login = job.login.credentials(str(options.file), clock.now(), refresh=options.refresh_login)
+            login = job.login.credentials(str(options.file))
     if free:
         sandbox = embedded.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
