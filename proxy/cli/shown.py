@@ -1,6 +1,7 @@
 """Output of commands: tables and short texts, without formatting if the output is not a terminal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Literal
 
 import msgspec
@@ -37,12 +38,13 @@ def print_lines(lines: Iterable[Line]) -> None:
 
 def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
     """Return a table. A column has its title, and a key or attribute of the rows, or a function of one. Numbers stand
-    right, texts are folded and never cut; a column in which nothing stands is left out. A `Text` keeps its style."""
+    right, a Decimal as an amount of money; texts are folded and never cut; a `Text` keeps its style. A column in which
+    nothing stands is left out."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     cells = {title: [_value(row, column) for row in rows] for title, column in columns.items()}
     used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
     for title, values in used.items():
-        is_number = any(isinstance(value, int | float) for value in values)
+        is_number = any(isinstance(value, int | float | Decimal) for value in values)
         justify: Literal["left", "right"] = "right" if is_number else "left"
         made.add_column(Text(title), justify=justify, no_wrap=is_number, overflow="fold")
     for cells_of_row in zip(*used.values(), strict=True):
@@ -59,6 +61,8 @@ def _value(row: Any, column: Column) -> Any:
 def _cell(value: Any) -> Text:
     if isinstance(value, Text):
         return value
+    if isinstance(value, Decimal):
+        return Text(f"{value:,.2f}")
     return visible("" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value))
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -18,8 +18,8 @@ def run(main: Coroutine[Any, Any, T]) -> T:
             sys.exit(1)
 
 
-def stop_on_signal() -> asyncio.Event:
-    """Return an event that the first SIGINT or SIGTERM sets; the second one cancels the calling task.
+def stop_on_signal(announce: Callable[[], object] = lambda: None) -> asyncio.Event:
+    """Return an event that the first SIGINT or SIGTERM sets, and `announce` says; the second cancels the calling task.
 
     To be called before a command reports that it is ready, so that it always stops cleanly from then on.
     """
@@ -30,6 +30,8 @@ def stop_on_signal() -> asyncio.Event:
     def handle() -> None:
         if stop.is_set():
             task.cancel()
+        else:
+            announce()
         stop.set()
 
     for name in (signal.SIGINT, signal.SIGTERM):

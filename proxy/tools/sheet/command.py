@@ -7,6 +7,7 @@ the file, or a declined cost: nothing is written; 3: nothing usable.
 import typer
 
 from proxy.cli import option_fields, shown
+from proxy.tools.sheet import columns
 from proxy.tools.sheet.options import FillOptions
 
 sheet = typer.Typer(help="Parts lists and workbooks with parts data.", no_args_is_help=True)
@@ -23,11 +24,8 @@ sheet.command("fill")(option_fields.command(FillOptions, _fill))
 
 
 @sheet.command("columns")
-def columns() -> None:
+def _columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
-    from proxy.tools.sheet.columns import KINDS
-
     options = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
-    names = {name: name + "".join(options[option] for option in kind.options) for name, kind in KINDS.items()}
-    columns = {"column": lambda name: names[name], "content": lambda name: KINDS[name].explanation}
-    shown.print_lines([shown.table([*KINDS], columns)])
+    names = {name + "".join(options[each] for each in kind.options): kind for name, kind in columns.KINDS.items()}
+    shown.print_lines([shown.table([*names], {"column": str, "content": lambda name: names[name].explanation})])

@@ -18,7 +18,6 @@ from proxy.traffic import bom_columns
 
 NEW_FILE = b"\xef\xbb\xbf"  # a CSV file that spreadsheet programs read as UTF-8
 FORMULA_STARTS = tuple("=+-@\t\r")
-SAMPLE_CHARACTERS = 1 << 16
 _COMMA, _POINT = re.compile(r"-?\d+,\d+"), re.compile(r"-?\d+\.\d+")
 
 
@@ -40,7 +39,7 @@ class CsvFile:
             raise errors.SheetError(f"{path}: is encoded as UTF-7: save it as UTF-8")
         with self._text() as stream:
             try:
-                sample = stream.read(SAMPLE_CHARACTERS)
+                sample = stream.read(bom_columns.SAMPLE_CHARACTERS)
             except UnicodeDecodeError:
                 raise errors.SheetError(f"{path}: is damaged: it ends within a character") from None
         if "\0" in sample:

@@ -75,8 +75,8 @@ def _named(decision: Decision, tried: Sequence[tuple[Choice, Decision]]) -> Deci
     if len(tried) == 1 or part is None:
         return decision
     why = (f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in tried[:-1])
-    text = f"alternative {part.mpn} of {part.manufacturer}, as {', '.join(why)}"
-    return decision._replace(text=f"{decision.text}{':' if decision.outcome == FOUND else ';'} {text}")
+    name = f": alternative {part.mpn} of {part.manufacturer}" if decision.outcome == FOUND else "; an alternative"
+    return decision._replace(text=f"{decision.text}{name}, as {', '.join(why)}")
 
 
 def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQuery:
@@ -101,7 +101,7 @@ def _judged(choice: Choice, results: Results, currency: str) -> Decision | PartQ
 def _among(choice: Choice, result: PartResult, query: PartQuery) -> Decision:
     if not result.parts:
         return Decision(FAILED, f"{FAILED}: no part came")
-    spelled_so = [part for part in result.parts if _spelled(choice, part)]
+    spelled_so = [part for part in result.parts if choice.mpn.casefold() == part.mpn.casefold()]
     equal = spelled_so if len(spelled_so) == 1 else [part for part in result.parts if _is_equal(choice, part)]
     first = (equal or result.parts)[0]
     if len(equal) == 1 and (result.hits == 1 or len(result.parts) > 1):
@@ -125,10 +125,6 @@ def _is_merged(*makers: str) -> bool:
     """Return whether two names are those of makers that have become one."""
     groups = (tuple(group.split()) for group in _MERGED.split(";"))
     return any(all(plain(maker).startswith(group) for maker in makers) for group in groups)
-
-
-def _spelled(choice: Choice, part: Part) -> bool:
-    return choice.mpn.casefold() == part.mpn.casefold()
 
 
 def _is_equal(choice: Choice, part: Part) -> bool:

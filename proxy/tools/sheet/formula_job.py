@@ -48,19 +48,6 @@ class PartRequest(NamedTuple):
         return PartQuery(self.mpn, self.manufacturer, currency=self.currency if prices else "USD")
 
 
-class WorkbookLogin(NamedTuple):
-    """The login of a workbook, and its cell."""
-
-    place: str
-    own: ApplicationLogin
-
-    def credentials(self, file: str) -> ApplicationLogin:
-        """Return them. Raises SheetError, in the add-in's words, without them."""
-        if not self.own.client_secret.reveal() or not self.own.client_id:
-            raise errors.SheetError(f"{file}: {self.place}: {MISSING}; fill its cells, or use --api-key")
-        return self.own
-
-
 class FormulaJob:
     """The calls of one workbook. `problems`: cells that are left as they are, and why."""
 
@@ -68,8 +55,9 @@ class FormulaJob:
 
     def __init__(self, file: str, calls: Sequence[Call], problems: Sequence[str], *, login_optional: bool) -> None:
         self.problems = [*problems]
+        self._file = file
         self._calls = calls
-        self.login = _login(file, calls, optional=login_optional)
+        self._login = _login(file, calls, optional=login_optional)
         self._requests: dict[PartQuery, list[tuple[Call, PartRequest]]] = defaultdict(list)
         self._values: list[tuple[Call, CellValue]] = []
         self._outcomes: Counter[str] = Counter()
@@ -81,6 +69,16 @@ class FormulaJob:
                 self._values.append((call, _TEXTS.get(call.function, "")))
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
+
+    def login(self) -> ApplicationLogin | None:
+        """Return the workbook's credentials; None without a login. Raises SheetError, in the add-in's words, where they
+        are missing."""
+        if self._login is None:
+            return None
+        client_id, secret = [*(text_of(values[0]).strip() for values in self._login.arguments if values), "", ""][:2]
+        if {client_id, secret} & {"", *UNREADABLE}:
+            raise errors.SheetError(f"{self._file}: {self._login.place}: {MISSING}; fill its cells, or use --api-key")
+        return ApplicationLogin(ClientId(client_id), Secret(secret))
 
     def _plan(self, call: Call) -> None:
         try:
@@ -141,7 +139,7 @@ class FormulaJob:
         return cells
 
 
-def _login(file: str, calls: Sequence[Call], *, optional: bool) -> WorkbookLogin | None:
+def _login(file: str, calls: Sequence[Call], *, optional: bool) -> Call | None:
     logins = [call for call in calls if call.function == "LOGIN"]
     if len(logins) > 1:
         places = _listed(logins)
@@ -152,10 +150,7 @@ def _login(file: str, calls: Sequence[Call], *, optional: bool) -> WorkbookLogin
             f"{file}: no login: {places} use the add-in's functions, which need exactly one cell with "
             '=NEXAR_SUPPLY_LOGIN("client id", "client secret"); add it, or use --api-key'
         )
-    for call in logins:
-        client_id, secret = [*map(_text, call.arguments), "", ""][:2]
-        return WorkbookLogin(call.place, ApplicationLogin(ClientId(client_id), Secret(secret)))
-    return None
+    return next(iter(logins), None)
 
 
 def _listed(calls: Sequence[Call]) -> str:

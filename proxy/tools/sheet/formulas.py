@@ -73,11 +73,6 @@ class Call(msgspec.Struct, frozen=True):
         """Whether the function needs a part."""
         return FUNCTIONS[self.function][:1] == ("mpn",)
 
-    def cells(self) -> Iterator[Place]:
-        """Yield the cells that the arguments refer to."""
-        for area in self.areas.values():
-            yield from area.cells()
-
     def with_values(self, known: Mapping[Place, Cell]) -> "Call":
         """Return the call with the values of cells as its arguments. Raises FormulaError."""
         arguments = list(self.arguments)
@@ -89,8 +84,3 @@ class Call(msgspec.Struct, frozen=True):
                 raise FormulaError(f"argument {index + 1} was not calculated: open the file and save it once")
             arguments[index] = values
         return msgspec.structs.replace(self, arguments=arguments, areas={})
-
-
-def may_contain(formula: str) -> bool:
-    """Return true unless a formula certainly has none of these functions."""
-    return PREFIX in formula.upper()

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from proxy import errors
-from proxy.tools.sheet import headings, quantities
+from proxy.kit import wording
+from proxy.tools.sheet import headings, part_numbers, quantities
 from proxy.tools.sheet.headings import Columns
 from proxy.tools.sheet.quantities import UNREADABLE, Cell, QuantityError
 from proxy.traffic import bom_columns
@@ -15,18 +16,15 @@ from proxy.traffic.bom_columns import NOT_POPULATED, is_one_of, plain
 
 ROWS_MAX = 100_000  # a list is far shorter; without a limit a hostile file would fill the memory
 COLUMNS_MAX = 16_384  # of a sheet (ECMA-376)
-NUMBER_MAX = 200  # characters of a part number
-NAME_MAX = 60  # characters of a cell in a message
 LABEL_CELLS = 2  # filled cells of a row that states something about the list
 
-ABOVE, TOTAL, LABEL, AGAIN, OTHER_HEADINGS, NOT_FITTED, SECTION = NO_LINES = (
+ABOVE, TOTAL, LABEL, AGAIN, OTHER_HEADINGS, NOT_FITTED, SECTION, SEPARATOR = NO_LINES = (
     *("above the headings", "a total", "a label", "the headings again", "other headings", "not populated"),
-    "a title without a part",
+    *("a title without a part", "a separator"),
 )
 """Why a row is no line, and nothing is missing without it."""
 NO_NUMBER, WIDER, BELOW_OTHERS = "no part number", "wider than the headings", "below other headings"
 UTF7 = "encoded as UTF-7: save the list as UTF-8"
-LOST_DIGITS = "a number that has lost digits: format the column as text and enter it again"
 
 # A line that begins with one of these adds up others.
 _TOTALS = """
@@ -36,11 +34,7 @@ _TOTALS = """
 TOTALS = frozenset(map(plain, _TOTALS.split()))
 _YES = frozenset(("x", "1", "yes", "y", "true", "ja", "j", "oui", "sí", "si", *NOT_POPULATED))
 _NO = frozenset(("0", "no", "n", "false", "nein", "non", *NOT_POPULATED))
-# 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
-_VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
-_EXPONENT = re.compile(r"\d([.,]\d+)?E\+?\d{2,3}", re.IGNORECASE)  # what a spreadsheet program shows of a long number
 _UTF7 = re.compile(r"\+A[A-P][A-Za-z0-9+/][A-Za-z0-9+/]*-|\+/v[89+/]")
-_NO_SKU = re.compile(r"https?:.*|[$€£¥]?\s*\d+[.,]\d+\s*[$€£¥]?", re.IGNORECASE)  # an address, or a price
 
 Row = tuple[int, Sequence[Cell]]
 T = TypeVar("T")
@@ -170,8 +164,10 @@ def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> errors.Sh
         return errors.SheetError(f"{place}: is empty")
     texts = [(number, [text_of(cell).strip() for cell in row]) for number, row in filled[: bom_columns.HEADER_ROWS]]
     number, headings = max(texts, key=lambda each: sum(map(bool, each[1])))
-    there = ", ".join(f"{column_name(at)} {cell[:NAME_MAX]!r}" for at, cell in enumerate(headings) if cell)
-    what = "no column of part numbers; --read mpn=NAME names one by its heading"
+    there = ", ".join(
+        f"{column_name(at)} {cell[: part_numbers.SHOWN_MAX]!r}" for at, cell in enumerate(headings) if cell
+    )
+    what = "no column of part numbers; --read mpn=NAME names one by its heading, or add a row of headings"
     if reading.named:
         what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
     return NoNumbersError(f"{place}: {what}; the columns of row {number} are {there}", number, headings)
@@ -202,14 +198,16 @@ class _Reader:
             if below_others and reason != OTHER_HEADINGS:
                 reason = BELOW_OTHERS
             choices = () if reason else tuple(self._choices(row))
-            quantity, problem = (None, "") if reason else self._quantity(number, cells)
+            quantity, unclear, problem = (None, 0, "") if reason else self._quantity(cells)
             reason = reason or (NOT_FITTED if quantity == 0 else "" if choices else self._why_no_number(row))
             if reason:
                 left_out.append(LeftOut(number, reason))
             else:
-                skus = (_sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
+                skus = (part_numbers.sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
                 needed = quantity and quantity * self._boards
-                lines.append(Line(number, choices, tuple(filter(None, skus)), needed, problem))
+                lines.append(Line(number, choices, tuple(filter(None, skus)), needed, "" if quantity else problem))
+                if problem:
+                    self._problems.append(f"{column_name(unclear)}{number}: {problem}")
         shown = {line.row for line in lines}
         return PartsList(
             self._header_row,
@@ -229,12 +227,14 @@ class _Reader:
         is_short = len(filled) <= LABEL_CELLS
         heads = self._is_heading(row, numbers)
         reasons = {
+            SEPARATOR: not any(map(str.isalnum, "".join(filled))),
             TOTAL: {first, *map(plain, numbers)} & TOTALS or (first.startswith("total") and is_short),
             LABEL: any(cell.endswith((":", "：")) for cell in (filled[0], *numbers))
             or (is_short and re.search(r"[:：]\s", filled[0])),
             AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self._headings if cell]
             or (heads and all(plain(_at(row, at)) == plain(self._headings[at]) for at in self._columns.flat.values())),
             OTHER_HEADINGS: heads,
+            SECTION: len(filled) == 1 and self._is_remark(filled[0]),
             UTF7: any(_UTF7.search(cell) for cell in filled),
             WIDER: self._width is not None and any(cell.strip() for cell in row[self._width :]),
             NOT_FITTED: any(map(quantities.is_not_populated, filled))
@@ -242,6 +242,12 @@ class _Reader:
             or is_one_of(_NO, _at(row, places.get("fitted"))),
         }
         return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+    def _is_remark(self, text: str) -> bool:
+        """Return whether the only text of a row is no part number, but a title or a remark."""
+        return not any(map(str.isdigit, text)) and (
+            " " in text or (text.isalpha() and "quantity" in self._columns.places)
+        )
 
     def _is_heading(self, row: Sequence[str], numbers: Sequence[str]) -> bool:
         """Return whether a row heads other columns: most of its cells are names of columns, that of the number too."""
@@ -253,18 +259,19 @@ class _Reader:
     def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
         seen = set[Choice]()
         for column in self._columns.numbers:
-            number = (_sku if column.is_sku else _number)(_at(row, column.column))
-            if not number or (self._columns.from_values and _VALUE.fullmatch(number)):
-                continue
+            cell = _at(row, column.column)
             if column.is_sku:
-                if not seen:
-                    yield Choice("", sku=number)
-                return
+                if not seen and (sku := part_numbers.sku(cell)):
+                    seen.add(Choice("", sku=sku))
+                    yield Choice("", sku=sku)
+                continue
             brand = _at(row, column.brand).strip()
-            choice = Choice(number, "" if bom_columns.is_placeholder(brand) or brand in UNREADABLE else brand)
-            if choice not in seen:
-                seen.add(choice)
-                yield choice
+            brand = "" if bom_columns.is_placeholder(brand) or brand in UNREADABLE else brand
+            for number in part_numbers.of_cell(cell):
+                choice = Choice(number, brand)
+                if choice not in seen and not (self._columns.from_values and part_numbers.is_value(number)):
+                    seen.add(choice)
+                    yield choice
 
     def _why_no_number(self, row: Sequence[str]) -> str:
         text = next((text for each in self._columns.numbers if (text := _at(row, each.column).strip())), "")
@@ -272,17 +279,10 @@ class _Reader:
             used = (self._columns.places.get(role) for role in ("quantity", "designator"))
             is_line = any(_at(row, place).strip() for place in used)
             return NO_NUMBER if is_line or sum(bool(cell.strip()) for cell in row) > 1 else SECTION
-        reasons = {
-            f"the part number {UNREADABLE.get(text)}": text in UNREADABLE,
-            LOST_DIGITS: _EXPONENT.fullmatch(text),
-            "the value of a part, and no part number": self._columns.from_values and _VALUE.fullmatch(text),
-            f"a part number of more than {NUMBER_MAX} characters": len(text) > NUMBER_MAX,
-            "a part number with a line break": "\n" in text or "\r" in text,
-            f"{text[:NAME_MAX]!r} is not a part number": True,
-        }
-        return next(reason for reason, is_so in reasons.items() if is_so)
+        return part_numbers.why_none(text, of_values=self._columns.from_values)
 
-    def _quantity(self, number: int, cells: Sequence[Cell]) -> tuple[int | None, str]:
+    def _quantity(self, cells: Sequence[Cell]) -> tuple[int | None, int, str]:
+        """Return the quantity, and the column that is not understood or contradicts, and why."""
         places = self._columns.places
         designators = text_of(_at(cells, places.get("designator"))).strip()
         counted = reason = None
@@ -293,38 +293,25 @@ class _Reader:
         stated = _at(cells, places.get("quantity"))
         if not text_of(stated).strip():
             if reason:
-                return None, self._problem(number, places["designator"], reason)
-            if counted is None and "quantity" in places:
-                self._problem(number, places["quantity"], "is empty: 1 is taken")
-            return (1 if counted is None else counted), ""
+                return None, places["designator"], reason
+            is_empty = counted is None and "quantity" in places
+            return (
+                1 if counted is None else counted,
+                places.get("quantity", 0),
+                "is empty: 1 is taken" if is_empty else "",
+            )
         try:
             quantity = quantities.parse(stated, self._decimal)
         except QuantityError as error:
-            shown = "" if stated in UNREADABLE else f"{text_of(stated).strip()[:NAME_MAX]!r} "
-            return None, self._problem(number, places["quantity"], f"{shown}{error}")
+            shown = (
+                "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: part_numbers.SHOWN_MAX]!r} "
+            )
+            return None, places["quantity"], f"{shown}{error}"
         of_all = headings.is_of_all(self._headings[places["quantity"]])
-        if counted is not None and quantity not in (0, counted) and not of_all:
-            self._problem(number, places["quantity"], f"{quantity} is stated, but there are {counted} designators")
-        return quantity, ""
-
-    def _problem(self, row: int, column: int, text: str) -> str:
-        problem = f"{column_name(column)}{row}: {text}"
-        self._problems.append(problem)
-        return problem
+        contradicts = counted is not None and quantity not in (0, counted) and not of_all
+        text = f"{quantity} is stated for {wording.counted(counted or 0, 'designator')}" if contradicts else ""
+        return quantity, places["quantity"], text
 
 
 def _at(row: Sequence[T], place: int | None) -> T | Literal[""]:
     return row[place] if place is not None and place < len(row) else ""
-
-
-def _number(text: str) -> str:
-    """Return a part number; empty for text that cannot be one, such as a dash, a placeholder or a paragraph."""
-    text = text.strip()
-    if text in UNREADABLE or not any(map(str.isalnum, text)) or len(text) > NUMBER_MAX or "\n" in text or "\r" in text:
-        return ""
-    return "" if bom_columns.is_placeholder(text) or _EXPONENT.fullmatch(text) else text
-
-
-def _sku(text: str) -> str:
-    """Return a distributor's number; empty for addresses and prices, too."""
-    return "" if _NO_SKU.fullmatch(text.strip()) else _number(text)

@@ -61,6 +61,7 @@ class ListJob:
         self._amounts: dict[str | None, list[Decimal]] = defaultdict(list)
         self._shares: dict[int, Share] = {}
         self._summed = next((spec for spec in wanted.specs if spec.kind == "total"), None)
+        self.currency = (self._summed and self._summed.currency) or columns.CURRENCY  # of the totals
         self.problems, self.left_out = found.problems, found.left_out
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -223,17 +224,15 @@ class ListJob:
 
     def _status(self, line: Line, decision: Decision, cells: Mapping[int, CellValue]) -> tuple[str, str]:
         empty = [spec for spec, place in self._places.items() if spec != STATUS and cells[place] in (None, "")]
-        text = f"{decision.text}; {line.problem}" if line.problem else decision.text
         if decision.outcome != FOUND or not empty:
-            return decision.outcome, text
-        names = ", ".join(spec.heading.removeprefix(f"{columns.PREFIX} ") for spec in empty)
-        text = f"{decision.text}, without {names}"
+            return decision.outcome, f"{decision.text}; {line.problem}" if line.problem else decision.text
         if line.quantity is None and any(spec == NEEDED or spec.is_of_best for spec in empty):
-            return NOT_PRICED, f"{text}: {line.problem}"
+            return NOT_PRICED, f"{decision.text}, not priced: {line.problem}"
         of_offer = [spec for spec in self._places if spec.kind in _ALWAYS_OF_OFFER and spec.distributor is None]
         if of_offer and all(spec in empty for spec in of_offer):
-            return NOT_PRICED, f"{text}: no offer counts"
-        return NO_VALUE, text
+            return NOT_PRICED, f"{decision.text}, not priced: no offer counts"
+        names = ", ".join(spec.heading.removeprefix(f"{columns.PREFIX} ") for spec in empty)
+        return NO_VALUE, f"{decision.text}, without {names}"
 
     def totals(self) -> list[Amount]:
         """Return the total at each distributor, the greatest first, then that of all; none without such a column."""

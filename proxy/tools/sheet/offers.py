@@ -29,9 +29,6 @@ class OfferRules(NamedTuple):
     any_offer: bool = False
 
 
-ALL_OFFERS = OfferRules()
-
-
 class Purchase(NamedTuple):
     """What is bought of an offer to get at least a wanted quantity. `breaks`: all its prices in the currency."""
 

@@ -9,7 +9,7 @@ import typer
 from proxy.tools.sheet import columns
 from proxy.tools.sheet.lines import Reading
 from proxy.tools.sheet.list_job import Wanted
-from proxy.tools.sheet.offers import ALL_OFFERS, OfferRules
+from proxy.tools.sheet.offers import OfferRules
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _ROLES = {"mpn": "mpn", "manufacturer": "brand", "sku": "sku", "quantity": "quantity"}  # of --read
@@ -79,7 +79,7 @@ class FillOptions:
     def wanted(self) -> Wanted:
         """Return what is added to a list. Raises ConfigError."""
         if self.columns is None:
-            return Wanted((), ALL_OFFERS)
+            return Wanted((), OfferRules())
         rules = OfferRules(_names(self.only_distributors), _names(self.packaging), self.any_offer)
         return Wanted(columns.parse_list(self.columns), rules)
 

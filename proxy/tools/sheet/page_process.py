@@ -18,7 +18,6 @@ from proxy.kit.clock import SystemClock
 from proxy.tools import event_loop
 from proxy.tools.sheet import fetching, files, run, summary
 from proxy.tools.sheet.lines import NoNumbersError, column_name
-from proxy.tools.sheet.list_job import ListJob
 from proxy.tools.sheet.options import FillOptions
 from proxy.tools.sheet.page import Asked, Task
 from proxy.tools.sheet.run import Table
@@ -39,9 +38,7 @@ def main() -> None:
     log.configure(task[0].log.level, task[0].log.format, sys.stderr)
     try:
         event_loop.run(_do(*task))
-    except errors.BridgeError as error:
-        _say(error=error.message)
-    except typer.BadParameter as error:
+    except (errors.BridgeError, typer.BadParameter) as error:
         _say(error=error.message)
     except ModuleNotFoundError as error:
         _say(error=f"workbooks cannot be read here: {error.name} is not installed; save the list as CSV")
@@ -81,8 +78,13 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
         end = await fetching.fetch(job, source, stop, budget=asked.budget, tell=tell)
         target = Path(f"filled{file.suffix}")
         run.saving(table, job)(target)
-        result = {"name": f"{file.stem}.filled{file.suffix}", "file": base64.b64encode(files.read(target)).decode()}
-        _say(result=result | _summary(job) | {"parts": source.parts_spent, "stopped": end.stopped})
+        amounts = [(each, "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()]
+        checks = [f"{number:,} × {reason}" for reason, number in job.reasons.most_common()]
+        result: dict[str, Any] = {"name": f"{file.stem}.filled{file.suffix}"}
+        result |= {"file": base64.b64encode(files.read(target)).decode()}
+        result |= {"outcome": summary.outcome(job), "parts": source.parts_spent, "stopped": end.stopped}
+        result |= {"currency": job.currency, "totals": [(one.distributor, one.lines, total) for one, total in amounts]}
+        _say(result=result | {"changed": job.changed[:SHOWN_MAX], "reasons": checks + job.notes[:SHOWN_MAX]})
 
 
 def _recognized(table: Table, row: int, headings: Sequence[str], roles: Mapping[int, str]) -> dict[str, Any]:
@@ -90,19 +92,6 @@ def _recognized(table: Table, row: int, headings: Sequence[str], roles: Mapping[
     sheets, sheet = (table.sheets, table.sheet) if isinstance(table, WorkbookFile) else ([], "")
     columns = [(column_name(at), heading, roles.get(at, "")) for at, heading in enumerate(headings) if heading]
     return {"sheets": sheets, "sheet": sheet, "header_row": row, "columns": columns}
-
-
-def _summary(job: ListJob) -> dict[str, Any]:
-    """Return what a person wants to know of the filled list."""
-    totals = [
-        (each.distributor, str(each.lines), "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()
-    ]
-    return {
-        "outcome": ", ".join(f"{number} {outcome}" for outcome, number in job.counts().items() if number),
-        "totals": totals,
-        "changed": job.changed[:SHOWN_MAX],
-        "reasons": [f"{number} × {reason}" for reason, number in job.reasons.most_common()] + job.notes[:SHOWN_MAX],
-    }
 
 
 if __name__ == "__main__":

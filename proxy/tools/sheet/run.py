@@ -1,6 +1,5 @@
 """One run of `sheet fill`: what was recognized and the cost first, then fetching, writing and the summary."""
 
-import asyncio
 import os
 import sys
 import tempfile
@@ -27,6 +26,7 @@ from proxy.tools.sheet.workbook import WorkbookFile
 
 DONE, INCOMPLETE, NOT_RUN, NOTHING_USABLE = 0, 1, 2, 3  # exit codes
 
+STOPPING = "stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once"
 ADD_IN_SAMPLE = "add_in_sample.jsonl"  # the parts of the add-in's official sample workbook
 
 Table = CsvFile | WorkbookFile
@@ -68,13 +68,12 @@ async def _run(options: FillOptions) -> int:
             job.is_refused = end.refused
         written = _written(options, table, job, files.digest(data))
         summary.say_end(options, end, written["output"], is_kept=not source.notes)
-        counts = job.counts()
-        figures = {f"{job.unit}s": job.lines, **counts, "parts spent": source.parts_spent, "from cache": cost.stored}
+        figures = {f"{job.unit}s": job.lines, "parts spent": source.parts_spent, "from cache": cost.stored}
         figures["upstream requests"] = source.upstream_requests
         summary.show(options, job, figures, written, end.stopped)
         if isinstance(table, WorkbookFile) and table.formulas:
             spending.say("note: the copy's other formulas show values when a spreadsheet program opens it")
-        return _exit_code(counts)
+        return _exit_code(job.counts())
 
 
 def open_table(options: FillOptions, data: bytes, folder: Path) -> Table:
@@ -122,11 +121,11 @@ async def _source(
     apikey: str | None = None if key is None else key.reveal()
     login: ApplicationLogin | None = None
     free = settings.upstream == "sandbox"
-    if isinstance(job, FormulaJob) and job.login is not None and apikey is None:
+    if isinstance(job, FormulaJob) and apikey is None:
         if free:
             spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
         else:
-            login = job.login.credentials(str(options.file))
+            login = job.login()
     if free:
         sandbox = embedded.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
@@ -155,19 +154,8 @@ async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetchi
         def tell(results: int) -> None:
             update(results, counted(source.parts_spent, "part"))
 
-        stop = event_loop.stop_on_signal()
-        announcer = asyncio.create_task(_announce(stop), name="announcement of the end")
-        try:
-            return await fetching.fetch(
-                job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell
-            )
-        finally:
-            announcer.cancel()
-
-
-async def _announce(stop: asyncio.Event) -> None:
-    await stop.wait()
-    spending.say("stopping: requests in flight are paid for, and waited for; a second Ctrl-C ends at once")
+        stop = event_loop.stop_on_signal(partial(spending.say, STOPPING))
+        return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
 
 
 def _written(options: FillOptions, table: Table, job: Job, digest: str | None) -> dict[str, Path]:

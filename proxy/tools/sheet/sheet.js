@@ -82,9 +82,7 @@ const SHOW = {
     byId("columns").replaceChildren(...columns);
     fillList("notes", []);
   },
-  notes(notes) {
-    fillList("notes", notes);
-  },
+  notes: (notes) => fillList("notes", notes),
   cost(cost) {
     most = cost.most;
     byId("most").textContent = shown(most);
@@ -106,6 +104,7 @@ const SHOW = {
     byId("outcome").textContent = result.outcome;
     const stopped = result.stopped ? ` Stopped: ${result.stopped}.` : "";
     byId("progress-text").textContent = `${counted(result.parts, "part")} spent.${stopped}`;
+    byId("currency").textContent = result.currency;
     byId("totals").tBodies[0].replaceChildren(...result.totals.map((each) => row(...each)));
     byId("totals").hidden = !result.totals.length;
     for (const name of ["changed", "reasons"]) fillList(name, result[name]);

@@ -11,7 +11,7 @@ import re
 import tempfile
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -101,11 +101,17 @@ class PartSource:
         return await self.gateway.free.listed(name, self.client.application, deadline)
 
     async def fetch(
-        self, queries: Sequence[PartQuery], *, budget: int | None = None, anew: bool = False
+        self,
+        queries: Sequence[PartQuery],
+        *,
+        budget: int | None = None,
+        anew: bool = False,
+        stop: asyncio.Event | None = None,
     ) -> AsyncGenerator[PartResult, None]:
         """Yield a result for each distinct query, as they arrive; `anew`: whatever is stored. Raises BudgetExhausted
-        before an upstream request that might exceed `budget` parts. Closing the generator waits for requests in flight,
-        whose parts are billed, and keeps their results."""
+        before an upstream request that might exceed `budget` parts. Once `stop` is set, what was sent is waited for,
+        because its parts are billed, and nothing more is sent."""
+        stop = stop or asyncio.Event()
         missing: list[PartQuery] = []
         for some in _rounds([*dict.fromkeys(queries)]):
             for query, answer in (await self._stored(some)).items():
@@ -115,8 +121,8 @@ class PartSource:
                     missing.append(query)
         rounds, repeats = deque(_rounds(missing)), _Repeats()
         limit = math.inf if budget is None else self.parts_spent + budget
-        while rounds:
-            answers = await self._sent(self._fitting(rounds, limit), anew=anew)
+        while rounds and not stop.is_set():
+            answers = await self._resolve(self._fitting(rounds, limit), anew=anew)
             repeated = repeats.rounds(answers)
             again = {query for each in repeated for query in each}
             rounds.extendleft(reversed(repeated))
@@ -127,7 +133,8 @@ class PartSource:
             if repeats.end is not None and (rounds or isinstance(repeats.end, _ENDING)):
                 raise repeats.end
             if rounds:
-                await asyncio.sleep(repeats.seconds)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), repeats.seconds)
 
     def _fitting(self, rounds: deque[list[PartQuery]], limit: float) -> list[PartQuery]:
         """Take as many queries of the first round as the budget covers. Raises BudgetExhausted if that is none."""
@@ -140,15 +147,6 @@ class PartSource:
         if number < len(queries):
             rounds.appendleft(queries[number:])
         return queries[:number]
-
-    async def _sent(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
-        """Resolve queries. Cancelled, it still waits for what is sent and billed; cancelled once more, it does not."""
-        resolving = asyncio.create_task(self._resolve(queries, anew=anew), name="round of queries")
-        try:
-            return await asyncio.shield(resolving)
-        except asyncio.CancelledError:
-            await resolving
-            raise
 
     async def _resolve(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
         # Twice: the first operation of an application is sent alone, before others.

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from proxy.cli import shown, spending
 from proxy.kit.wording import counted
+from proxy.tools.sheet import part_numbers
 from proxy.tools.sheet.fetching import FetchEnd, Job
 from proxy.tools.sheet.headings import ROLES
-from proxy.tools.sheet.lines import NAME_MAX, PartsList, column_name
-from proxy.tools.sheet.list_job import Amount, ListJob
+from proxy.tools.sheet.lines import PartsList, column_name
+from proxy.tools.sheet.list_job import ListJob
 from proxy.tools.sheet.options import FillOptions
 from proxy.tools.sheet.parts import CostEstimate
 
@@ -19,7 +20,7 @@ def say_recognized(found: PartsList) -> None:
     """Say what was recognized of a list."""
     spending.say(f"headings: row {found.header_row}")
     roles, places = found.columns.roles, found.columns.places
-    names = [f"{column_name(at)} {text[:NAME_MAX]!r}" for at, text in enumerate(found.headings)]
+    names = [f"{column_name(at)} {text[: part_numbers.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
     counted_so = "designators are counted" if "designator" in places else "1 is taken"
     without = {"manufacturer": "any is taken", "quantity": counted_so}
     for role in ROLES.values():
@@ -41,7 +42,12 @@ def left_out(found: PartsList) -> list[str]:
     for each in found.left_out:
         reasons.setdefault(each.reason, []).append(str(each.row))
     rows = {why: ", ".join(own[:SHOWN_MAX]) + (" …" if len(own) > SHOWN_MAX else "") for why, own in reasons.items()}
-    return [f"{counted(len(reasons[why]), 'row')}, {why}: {shown}" for why, shown in rows.items()]
+    return [f"row{'s' if len(reasons[why]) > 1 else ''} {shown}: {why}" for why, shown in rows.items()]
+
+
+def outcome(job: Job) -> str:
+    """Say how the lines or cells went."""
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in job.counts().items() if number) or "nothing to fill"
 
 
 def say_some(label: str, messages: Sequence[str]) -> None:
@@ -84,27 +90,26 @@ def say_end(options: FillOptions, end: FetchEnd, output: Path, *, is_kept: bool)
 def show(
     options: FillOptions, job: Job, figures: Mapping[str, int], written: Mapping[str, Path], stopped: str | None
 ) -> None:
-    """Print the summary."""
-    files = {name: str(path) for name, path in written.items()}
+    """Print the summary: the result first, then what to check, the totals, what it cost, and the files."""
     more: dict[str, object] = {"stopped": stopped, "reasons": job.reasons, "problems": job.problems}
     if isinstance(job, ListJob):
         say_some("note", job.notes)
         say_some("changed", job.changed)
         more |= {"changed": job.changed, "rows_left_out": job.left_out, "totals": job.totals()}
     if options.json:
-        shown.print_json({name.replace(" ", "_"): number for name, number in figures.items()} | files | more)
+        files = {name: str(path) for name, path in written.items()}
+        keys = {name.replace(" ", "_"): number for name, number in figures.items()}
+        shown.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.counts().items()} | files | more)
         return
-    lines: list[shown.Line] = [f"{name:18} {number:,}" for name, number in figures.items()]
-    lines += [f"{name:18} {path}" for name, path in files.items()]
-    by_number = sorted(job.reasons.items(), key=lambda each: -each[1])
-    lines += [f"{number:,} × {reason}" for reason, number in by_number[:SHOWN_MAX]]
-    if len(by_number) > SHOWN_MAX:
-        lines.append(f"{len(by_number) - SHOWN_MAX} more reasons; --json lists all")
-    if isinstance(job, ListJob):
-        totals: dict[str, shown.Column] = {"distributor": "distributor", "lines": "lines", "total": _total}
-        lines.append(shown.table(job.totals(), totals))
+    reasons = sorted(job.reasons.items(), key=lambda each: -each[1])
+    lines: list[shown.Line] = [f"{counted(job.lines, job.unit)}: {outcome(job)}"]
+    lines += [f"  {number:,} × {reason}" for reason, number in reasons[:SHOWN_MAX]]
+    if len(reasons) > SHOWN_MAX:
+        lines.append(f"  {len(reasons) - SHOWN_MAX} more reasons; --json lists all")
+    if isinstance(job, ListJob) and any(each.total for each in job.totals()):
+        columns: dict[str, shown.Column] = {"distributor": "distributor", "lines": "lines"}
+        lines += ["", shown.table(job.totals(), columns | {f"total {job.currency}": "total"}), ""]
+    spent = counted(figures["parts spent"], "part"), counted(figures["upstream requests"], "upstream request")
+    lines.append(f"{spent[0]} spent in {spent[1]}, {figures['from cache']:,} from the cache")
+    lines += [f"{name}: {path}" for name, path in written.items()]
     shown.print_lines(lines)
-
-
-def _total(each: Amount) -> str:
-    return "" if each.total is None else f"{each.total:12,.2f}"

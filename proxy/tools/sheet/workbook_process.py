@@ -79,7 +79,7 @@ def _read(task: ReadTask) -> WorkbookContent:
             for cell in (cell for cell in filled if cell.data_type == "f"):
                 text, fills = getattr(cell.value, "text", cell.value), getattr(cell.value, "ref", "")
                 place = (sheet.title, cell.row, cell.column)
-                if isinstance(text, str) and formulas.may_contain(text):
+                if isinstance(text, str) and PREFIX in text.upper():
                     texts[place] = text if len({*fills.split(":")}) == 1 else ""
                 else:
                     others.add(place)
@@ -147,7 +147,7 @@ def _read_calls(
             parsed.append(_parse(sheet, row, column, text, names))
         except FormulaError as error:
             found.problems.append(f"{sheet}!{column_name(column - 1)}{row}: {error}")
-    wanted = {cell for call in parsed for cell in call.cells()}
+    wanted = {cell for call in parsed for area in call.areas.values() for cell in area.cells()}
     known: dict[formulas.Place, Cell] = {
         place: _cell(cell, cell)
         for sheet in values.worksheets

@@ -126,6 +126,7 @@ def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_
     totals = [row.text.split() for row in page.browser.find_elements(By.CSS_SELECTOR, "#totals tbody tr")]
     assert sum(float(row["Nexar total USD"]) for row in filled) == pytest.approx(float(totals[-1][-1]), abs=0.01)
     assert (totals[-1][:2], page.used()) == (["All", "3"], 3)
+    assert page.browser.find_element(By.CSS_SELECTOR, "#totals thead").text == "Distributor Lines Total USD"
     price = filled[0]["Nexar price USD"]
     file.write_text(file.read_text().replace(price, "99.5", 1))
     page.drop(file, "")
@@ -149,10 +150,10 @@ def test_messy_workbook_is_filled_after_its_columns_are_chosen(open_page: Callab
     assert page.shown("header") == "headings in row 3"
     page.choose("Typ", "part number")
     assert page.shown("notes").splitlines() == [
-        "left out: 1 row, above the headings: 1",
-        "left out: 1 row, not populated: 6",
-        "left out: 1 row, a number that has lost digits: format the column as text and enter it again: 7",
-        "left out: 1 row, a total: 8",
+        "left out: row 1: above the headings",
+        "left out: row 6: not populated",
+        "left out: row 7: a number that has lost digits: format the column as text and enter it again",
+        "left out: row 8: a total",
         "E5: 'a few' is not a quantity",
     ]
     assert page.roles() | {"Hersteller": "manufacturer", "Typ": "part number", "Menge": "quantity"} == page.roles()

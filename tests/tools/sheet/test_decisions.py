@@ -5,7 +5,7 @@ import pytest
 from proxy.tools.sheet import decisions
 from proxy.tools.sheet.decisions import Decision
 from proxy.tools.sheet.lines import Choice, Line
-from proxy.tools.sheet.offers import ALL_OFFERS
+from proxy.tools.sheet.offers import OfferRules
 from proxy.tools.sheet.parts import CANDIDATES, Offer, Part, PartQuery, PartResult
 
 TI, ST = "Texas Instruments", "STMicroelectronics"
@@ -26,7 +26,7 @@ class Service:
     def decided(self, *choices: Choice) -> Decision:
         """Decide a line, with the results of all queries that this needs."""
         line = Line(2, choices, (), 1)
-        while isinstance(query := decisions.decide(line, self._results.get, ALL_OFFERS, "USD"), PartQuery):
+        while isinstance(query := decisions.decide(line, self._results.get, OfferRules(), "USD"), PartQuery):
             self.asked.append(query)
             found = [each for each in self.parts if self._matches(query, each)]
             shown = () if self.error else tuple(found[: query.limit])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.tools.sheet import lines, quantities
+from proxy.tools.sheet import lines, part_numbers, quantities
 from proxy.tools.sheet.lines import PartsList, Reading
 
 
@@ -72,14 +72,51 @@ def test_utf7_is_named_and_not_queried(number: str) -> None:
     assert left_out(found) == {3: lines.UTF7}
 
 
-@pytest.mark.parametrize("number", ["9.55167E+12", "9,55E+12", "1E+15", "1.5e+20", "9.55E12"])
-def test_number_that_lost_digits_is_not_read(number: str) -> None:
-    found = read(f'Qty,MPN\n1,"{number}"\n')
-    assert (found.lines, left_out(found)) == ([], {2: lines.LOST_DIGITS})
-    assert found.left_out[0].is_line
+@pytest.mark.parametrize(
+    "reason, numbers",
+    [
+        (part_numbers.LOST_DIGITS, ["9.55167E+12", "9,55E+12", "1E+15", "1.5e+20", "9.55E12"]),
+        (part_numbers.A_DATE, ["2-Mar", "Mrz 24", "12.Mai", "1-Dez-2024", "01.05.2024", "3/4/2025"]),
+        (part_numbers.AN_ERROR, ["#REF!", "#N/A", "#NV", "#DIV/0!", "#####"]),
+        (part_numbers.SEVERAL, ["NE555P, LM358N", "NE555P; LM358N", "22-23-2021;22-23-2041"]),
+        ("an address, and no part number", ["www.example.com/NE555P", "https://example.com/?mpn=NE555P"]),
+    ],
+)
+def test_cell_without_one_certain_number_is_not_read(reason: str, numbers: list[str]) -> None:
+    for number in numbers:
+        found = read(f'Qty,MPN\n1,"{number}"\n')
+        assert (found.lines, left_out(found)) == ([], {2: reason})
+        assert found.left_out[0].is_line
 
 
-@pytest.mark.parametrize("number", ["1N4007", "2E3", "9551671234567", "MAX3232ESE+", "1E3-Z"])
+@pytest.mark.parametrize("cell", ["\u200bNE555P\u00ad", "\u00a0NE555P ", "'NE555P", '"=""NE555P"""', "\ufeffNE555P"])
+def test_what_programs_add_to_a_number_is_left_out_of_it(cell: str) -> None:
+    assert choices(read(f"Qty,MPN\n1,{cell}\n")) == [(("NE555P",),)]
+
+
+@pytest.mark.parametrize(
+    "cell, numbers",
+    [
+        ("NE555P / LM555CN", ["NE555P", "LM555CN"]),
+        ("NE555P or NE555N", ["NE555P", "NE555N"]),
+        ("NOTMADE-1|NE555P", ["NOTMADE-1", "NE555P"]),
+        *((text, [text]) for text in ("MCP2561FD-H/MF", "BC846B,215", "1k, 0603, 1%", "LT1 / x", "10uF / 25V / X7R")),
+    ],
+)
+def test_numbers_of_one_cell_are_alternatives_where_it_says_so(cell: str, numbers: list[str]) -> None:
+    assert choices(read(f'Qty,MPN,Maker\n1,"{cell}",TI\n')) == [tuple((number, "TI") for number in numbers)]
+
+
+@pytest.mark.parametrize("row", ["---,---,---", "All parts RoHS compliant.,,", "*) alternative allowed", ",=====,"])
+def test_rulers_and_remarks_are_no_lines_and_lack_no_quantity(row: str) -> None:
+    found = read(f"MPN,Qty,Maker\nNE555P,1,TI\n{row}\nCapacitors,,\n")
+    assert (choices(found), found.problems) == ([(("NE555P", "TI"),)], [])
+    assert not any(each.is_line for each in found.left_out)
+
+
+@pytest.mark.parametrize(
+    "number", ["1N4007", "2E3", "9551671234567", "MAX3232ESE+", "1E3-Z", "MAR-1000", "1.5.1-DEC", "#1234"]
+)
 def test_number_that_only_looks_so_is_read(number: str) -> None:
     assert choices(read(f"Qty,MPN\n1,{number}\n")) == [((number,),)]
 
@@ -159,8 +196,8 @@ def test_number_inside_a_heading_is_understood(headings: str) -> None:
 @pytest.mark.parametrize(
     "row, quantity, problem",
     [
-        ('"R1, R2",3', 3, "B2: 3 is stated, but there are 2 designators"),
-        ("R1-R5,4", 4, "B2: 4 is stated, but there are 5 designators"),
+        ('"R1, R2",3', 3, "B2: 3 is stated for 2 designators"),
+        ("R1-R5,4", 4, "B2: 4 is stated for 5 designators"),
         ('"R1, R2",', 2, None),
         ("R1 minus R2,2", 2, None),
         ("R1 minus R2,", None, "A2: 'minus' is not understood as designators"),

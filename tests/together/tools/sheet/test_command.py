@@ -49,7 +49,7 @@ def test_what_was_recognized_is_said_before_the_cost(fill: Run, tmp_path: Path) 
     (tmp_path / "BOM.csv").write_text("Title\nMPN;Menge;Mfr\nA1;2.500;TI\nTBD;1;\nA2;;\nA3;;\n")
     found = fill("BOM.csv", "--columns", "price", "--json")
     assert "headings: row 2\n  part number: A 'MPN'\n  manufacturer: C 'Mfr'\n  quantity: B 'Menge'\n" in found.stderr
-    assert "left out: 1 row, above the headings: 1\nleft out: 1 row, 'TBD' is not a part number: 4\n" in found.stderr
+    assert "left out: row 1: above the headings\nleft out: row 4: 'TBD' is not a part number\n" in found.stderr
     assert "not understood: B3: '2.500' is 2.5 or 2500" in found.stderr
     document = json.loads(found.stdout)
     assert document.items() >= {"lines": 3, "left_out": 1, "not_found": 3}.items()

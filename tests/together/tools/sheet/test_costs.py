@@ -238,7 +238,7 @@ async def test_terminal_asks_before_parts_are_spent_and_shows_them(
         await terminal.until("5 parts")
         found = await commands.wait(terminal.process)
     assert found.code == 0
-    assert "parts spent        5" in found.out
+    assert "5 parts spent in " in found.out
 
 
 async def test_api_key_that_no_application_has_is_a_mistake(

@@ -249,22 +249,36 @@ async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
     assert await booked(sandbox, file, time) == 800
 
 
-async def test_cancelled_run_waits_for_what_is_billed_and_keeps_it(
+async def test_stopped_run_waits_for_what_is_billed_and_sends_nothing_more(
     serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:
     async with serve(numbered) as sandbox:
         inject(sandbox, "latency ms=300")
         async with opened(sandbox, file, time) as source:
-            run = asyncio.create_task(fetched(source, *numbers(300)))
+            stop = asyncio.Event()
+            run = asyncio.create_task(fetched(source, *numbers(600), stop=stop))
             while not sandbox.request_counts.graphql:
                 await asyncio.sleep(0.01)
-            run.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await run
-            assert source.parts_spent == billed(sandbox) == 300
-        assert await booked(sandbox, file, time) == 300
+            stop.set()
+            assert len(await run) == source.parts_spent == billed(sandbox) == 400
+        assert await booked(sandbox, file, time) == 400
         async with opened(sandbox, file, time) as source:
-            assert (await source.estimate(numbers(300))).stored == 300
+            assert (await source.estimate(numbers(600))).stored == 400
+
+
+async def test_stopped_run_does_not_wait_for_its_next_attempt(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(part_source, "WAIT_SECONDS", 55.0)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        inject(sandbox, "5xx status=500 body=json")
+        stop = asyncio.Event()
+        run = asyncio.create_task(collect(source, *numbers(900), stop=stop))
+        await asyncio.wait({run}, timeout=2)
+        assert not run.done()
+        stop.set()
+        _, error = await asyncio.wait_for(run, 20)
+        assert error is None
 
 
 async def test_what_is_fetched_anew_is_never_stale(

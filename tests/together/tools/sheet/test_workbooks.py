@@ -68,12 +68,14 @@ def test_copy_has_the_columns_in_the_style_of_the_sheet(fill: Run, tmp_path: Pat
 def test_quantity_that_is_a_formula_without_a_value_is_named(fill: Run, tmp_path: Path) -> None:
     write(tmp_path / "BOM.xlsx", {**LIST, "C2": "=1+1", "A3": "=A2", "C3": 1})
     done = fill("BOM.xlsx", "--columns", "price,stock", "--offers", "none", "--json")
-    text = "C2: is a formula that was not calculated: open the file in a spreadsheet program and save it once"
+    text = (
+        "C2: the quantity is a formula that was not calculated: open the file in a spreadsheet program and save it once"
+    )
     assert f"not understood: {text}" in done.stderr
-    assert "left out: 1 row, the part number is a formula that was not calculated" in done.stderr
+    assert "left out: row 3: the part number is a formula that was not calculated" in done.stderr
     assert "note: the copy's other formulas show values when a spreadsheet program opens it" in done.stderr
     filled = sheet(tmp_path / "BOM.filled.xlsx")
-    assert filled["F2"].value == f"found, without price USD: {text}"
+    assert filled["F2"].value == f"found, not priced: {text.partition(': ')[2]}"
     assert filled["C2"].value == "=1+1"
     assert (done.returncode, json.loads(done.stdout)["not_priced"]) == (1, 1)
 
