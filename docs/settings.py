@@ -177,7 +177,7 @@ def settings(kind: type[base.Settings], prefix: str = "") -> Iterator[Setting]:
     """Yield every setting of a block and of the blocks in it."""
     for field in msgspec.structs.fields(kind):
         block, default = base.block_of(field.type), field.default
-        accepts = base.accepted(kind, (field.name,))
+        accepts = base.accepted(kind, field.name)
         if block is None or not (accepts.startswith("a block of ") or isinstance(default, base.Settings)):
             shown = default.shown if isinstance(default, config.StoreUrl) else str(default)
             ends = {"NODEFAULT": "; required", "None": "", "()": "", "False": "; default `false`"}

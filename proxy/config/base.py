@@ -5,8 +5,8 @@ Used for the configuration and for the rules of a comparison, each of which has 
 
 import difflib
 from abc import ABC, abstractmethod
-from collections import Counter
-from typing import Any, TypeVar, get_args, get_type_hints
+from collections.abc import Iterable
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -58,43 +58,52 @@ class Blocks(ABC):
         self._mistakes.append((self.located.position(at), wording.printable(text).replace("\n", "\\n")))
 
     def block(self, kind: type[S], raw: Any, at: Trail = ()) -> S | None:
-        """Convert a block; None where nothing is left of it. What is wrong is reported and left out, and the rest is
-        converted again, so that no mistake hides another."""
-        content, left_out = _copied(raw), Counter[Trail]()
-        while True:
-            try:
-                return msgspec.convert(content, kind, dec_hook=self.decode)
-            except msgspec.ValidationError as error:
-                message, trail = located_yaml.explain(error)
-                written: Trail = ()
-                for depth, step in enumerate(trail):
-                    written += (step + left_out[trail[:depth]],) if isinstance(step, int) else (step,)
-                if "unknown field" in message:
-                    self._report_unknown(kind, (*at, *written), written, _value(content, trail[:-1]))
-                elif "missing required" in message:
-                    self.report((*at, *written), f"is missing; it accepts {accepted(kind, written)}")
-                    trail = trail[:-1]
-                elif isinstance(error.__cause__, ValueError | TypeError):  # of a type of this service
-                    self.report((*at, *written), str(error.__cause__))
-                else:
-                    shown = _shown((*at, *trail), _value(content, trail))
-                    self.report((*at, *written), f"{shown} is not accepted; it accepts {accepted(kind, written)}")
-                if not trail:
-                    return None
-                del _value(content, trail[:-1])[trail[-1]]
-                left_out[trail[:-1]] += isinstance(trail[-1], int)
+        """Convert a block; None where something in it is wrong, all of which is reported."""
+        return None if self._is_wrong(kind, raw, at) else msgspec.convert(raw, kind, dec_hook=self.decode)
 
-    def _report_unknown(self, kind: type[Settings], at: Trail, within: Trail, given: dict[str, Any]) -> None:
+    def _is_wrong(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> bool:
+        """Report what is wrong in a value of a type, or within it; return whether anything is."""
+        accepts, (kind, content) = _description(hint) or accepts, _content(hint)
+        if isinstance(raw, dict) and content is None and kind is not None:
+            return self._is_wrong_block(kind, raw, at)
+        elements: Iterable[tuple[Any, Any]] = enumerate(raw) if kind is tuple and isinstance(raw, list) else ()
+        if kind is dict and isinstance(raw, dict):
+            elements = raw.items()
+        if any([self._is_wrong(content, each, (*at, step), accepts) for step, each in elements]):
+            return True
+        try:
+            msgspec.convert(raw, hint, dec_hook=self.decode)
+        except msgspec.ValidationError as error:
+            is_own = isinstance(error.__cause__, ValueError | TypeError)  # of a type of this service
+            accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
+            self.report(
+                at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; it accepts {accepts}"
+            )
+            return True
+        return False
+
+    def _is_wrong_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
+        fields = {field.name: field for field in msgspec.structs.fields(kind)}
+        is_wrong = False
+        for name, value in raw.items():
+            if name in fields:
+                is_wrong |= self._is_wrong(fields[name].type, value, (*at, name))
+            else:
+                self._report_unknown(kind, (*at, str(name)), raw)
+                is_wrong = True
+        for field in fields.values():
+            if field.required and field.name not in raw:
+                self.report((*at, field.name), f"is missing; it accepts {accepted(kind, field.name)}")
+                is_wrong = True
+        return is_wrong
+
+    def _report_unknown(self, kind: type[Settings], at: Trail, given: dict[Any, Any]) -> None:
         """Report a key that does not exist. Among API keys it may be one itself, and is not shown."""
-        block = kind
-        for step in within[:-1]:
-            block = block if isinstance(step, int) else block_of(_hint(block, step)) or block
-        known = block.__struct_fields__
+        known = kind.__struct_fields__
         similar = next(iter(difflib.get_close_matches(str(at[-1]), known, 1)), None)
         listed = f"did you mean {similar}? Known here" if similar else "known here"
-        message = f"unknown key; {listed}: {', '.join(known)}"
         is_safe = similar or SECRET.isdisjoint(at[:-1])
-        self.report(at, message, at if is_safe else at[:-1])
+        self.report(at, f"unknown key; {listed}: {', '.join(known)}", at if is_safe else at[:-1])
         if similar and similar not in given:
             self._wrong.add((*at[:-1], similar))  # it would else be reported as missing, too
 
@@ -104,15 +113,11 @@ def dotted(at: Trail) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
 
 
-def accepted(kind: type[Settings], at: Trail) -> str:
-    """Return what the setting at a path accepts: its description, or the settings of a block."""
-    text, block = "", kind
-    for step in at:
-        if isinstance(step, str):
-            hint = _hint(block, step)
-            text = _description(hint)
-            block = block_of(hint) or block
-    return text or f"a block of {', '.join(block.__struct_fields__)}"
+def accepted(kind: type[Settings], name: str) -> str:
+    """Return what a setting accepts: its description, or the settings of a block."""
+    hint = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
+    block = block_of(hint)
+    return _description(hint) or f"a block of {', '.join(block.__struct_fields__ if block else ())}"
 
 
 def block_of(hint: Any) -> type[Settings] | None:
@@ -127,21 +132,13 @@ def _description(hint: Any) -> str:
     return own[0] if own else next(filter(None, map(_description, get_args(hint))), "")
 
 
-def _hint(kind: type[Settings], name: str) -> Any:
-    return get_type_hints(kind, include_extras=True)[name]
-
-
-def _copied(raw: Any) -> Any:
-    """Copy dicts and lists, but not what has been converted before. A key that YAML reads as a number becomes text."""
-    if isinstance(raw, dict):
-        return {str(name): _copied(each) for name, each in raw.items()}
-    return [_copied(each) for each in raw] if isinstance(raw, list) else raw
-
-
-def _value(raw: Any, trail: Trail) -> Any:
-    for step in trail:
-        raw = raw[step]
-    return raw
+def _content(hint: Any) -> tuple[Any, Any]:
+    """Return the block that a type is or may be, and None; or `tuple` or `dict` and the type of what that contains."""
+    if isinstance(hint, type) and not get_args(hint):
+        return (hint, None) if issubclass(hint, Settings) else (None, None)
+    if get_origin(hint) in (tuple, dict):
+        return get_origin(hint), get_args(hint)[0 if get_origin(hint) is tuple else 1]
+    return next((found for found in map(_content, get_args(hint)) if found[0]), (None, None))
 
 
 def _shown(at: Trail, value: Any) -> str:

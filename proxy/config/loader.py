@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from proxy import config, errors
 from proxy.config import base, secret
@@ -67,17 +66,11 @@ class _Reader(base.Blocks):
             if isinstance(applications := raw.get("applications"), dict):
                 in_sandbox = raw["upstream"] == "sandbox"
                 raw["applications"] = {
-                    name: self._application(each, ("applications", name), in_sandbox)
+                    str(name): self._application(each, ("applications", name), in_sandbox)
                     for name, each in applications.items()
                 }
             raw.setdefault("store", "sqlite")
-        read = self.block(config.Config, raw)
-        address = urlsplit("" if read is None or read.store_without_tls else read.store.reveal())
-        if address.scheme == "redis" and not secret.is_loopback(address.hostname or "localhost"):
-            shown = secret.without_credentials(address.geturl())
-            message = f"{shown} is reached without TLS; use rediss://, or set store_without_tls: true"
-            self.report(("store",), message)
-        return self.checked(read)
+        return self.checked(self.block(config.Config, raw))
 
     def _upstream_of(self, raw: Any) -> Any:
         if raw == "nexar":
@@ -87,7 +80,7 @@ class _Reader(base.Blocks):
         for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
             # Else tokens or credentials of one service would be sent to another.
             if given in raw and other not in raw:
-                accepted = base.accepted(config.UpstreamSettings, (other,))
+                accepted = base.accepted(config.UpstreamSettings, other)
                 self.report(("upstream", other), f"is missing; it accepts {accepted}")
         return self.block(config.UpstreamSettings, raw, ("upstream",)) or config.UpstreamSettings()
 
@@ -104,7 +97,7 @@ class _Reader(base.Blocks):
             is_complete = in_sandbox and raw.get("client_id") is None and raw.get("client_secret") is None
             for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
                 if not raw.get(name):
-                    accepted = base.accepted(config.ApplicationSettings, (name,))
+                    accepted = base.accepted(config.ApplicationSettings, name)
                     self.report((*at, name), f"is missing; it accepts {accepted}")
             for index, key in enumerate(keys):
                 self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
@@ -147,7 +140,10 @@ class _Reader(base.Blocks):
             if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
                 raise
             text = ABSENT
-        return secret.StoreUrl.parse(text, self._file, self._environ) if kind is secret.StoreUrl else kind(text)
+        if kind is not secret.StoreUrl:
+            return kind(text)
+        without_tls = (self.located.data or {}).get("store_without_tls") is True
+        return secret.StoreUrl.parse(text, self._file, self._environ, without_tls)
 
     def _note_secret(self, kind: type[Any], raw: str) -> None:
         """Note the file in which a secret is; an address is one only with a password."""

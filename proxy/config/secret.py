@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from proxy import errors
 
@@ -67,9 +68,13 @@ class StoreUrl(Secret):
     __slots__ = ()
 
     @classmethod
-    def parse(cls, text: str, config_file: Path, environ: Mapping[str, str]) -> "StoreUrl":
-        """Parse the setting `store`. A relative path is relative to the configuration file; without a path, the file is
-        in systemd's state directory, else beside the configuration file, and has its name. Raises ValueError."""
+    def parse(cls, text: str, config_file: Path, environ: Mapping[str, str], without_tls: bool = False) -> "StoreUrl":
+        """Parse the setting `store`, an address on another machine only if it may be reached `without_tls` or has it. A
+        relative path is relative to the configuration file; without a path, the file is in systemd's state directory,
+        else beside the configuration file, and has its name. Raises ValueError."""
+        shown = without_credentials(text)
+        if shown.startswith("redis://") and not (without_tls or is_loopback(urlsplit(shown).hostname or "localhost")):
+            raise ValueError(f"{shown} is reached without TLS; use rediss://, or set store_without_tls: true")
         if text == "memory:" or _REDIS.match(text):
             return cls(text)
         scheme, separator, path = text.partition(":")
