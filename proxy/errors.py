@@ -43,9 +43,7 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, ClassVar, Literal, Self
-
-V3Class = Literal["ClientErrorResponse", "ServerErrorResponse"]
+from typing import Any, Self
 
 
 def seconds_to_next_month(now: float) -> int:
@@ -57,14 +55,10 @@ def seconds_to_next_month(now: float) -> int:
 
 
 class BridgeError(Exception):
-    """Base class. `status`: HTTP status; `v3_class`: `__class__` of the v3 response (contract v3-rest.md §5).
-
-    `retry_after`: whole seconds, for the Retry-After header.
-    """
+    """Base class. `status`: HTTP status; `retry_after`: whole seconds, for the Retry-After header."""
 
     status = 500
     default = ""  # message where none is given
-    v3_class: ClassVar[V3Class] = "ServerErrorResponse"
     _origin: TracebackType | None = None
 
     def __init_subclass__(cls, status: int | None = None) -> None:
@@ -88,11 +82,14 @@ class BridgeError(Exception):
         """Text of the error response."""
         return str(self)
 
+    @property
+    def v3_class(self) -> str:
+        """`__class__` of the v3 response (contract v3-rest.md §5)."""
+        return "ClientErrorResponse" if self.status < 500 else "ServerErrorResponse"
+
 
 class ClientError(BridgeError, status=400):
     """Error in the request: 4xx."""
-
-    v3_class = "ClientErrorResponse"
 
 
 class BadRequest(ClientError):

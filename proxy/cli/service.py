@@ -178,7 +178,7 @@ def _run_sandbox(place: worker.Place, _: config.Config, pipe: Connection) -> Non
 
     with nexar_sandbox.running(opened=place.opened.public[0]):
         pipe.send("")
-        with suppress(EOFError):
+        with suppress(EOFError, OSError):
             pipe.recv()
 
 
