@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import msgspec
 import yaml
 
 Trail = tuple[str | int, ...]
-
-_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 
 
 class Position(NamedTuple):
@@ -117,20 +114,6 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
     for position, message in () if all_mistakes else loader.duplicates:
         raise mistake(f"{_at(name, position)}: {message}")
     return LocatedYaml(data, name, root, tuple(loader.duplicates))
-
-
-def explain(error: msgspec.ValidationError, at: Trail = ()) -> tuple[str, Trail]:
-    """Return msgspec's message about a value converted from the path `at`, and the path of the invalid value.
-
-    msgspec writes a key of a mapping with arbitrary keys as `[...]`; the path ends before it.
-    """
-    message, _, tail = str(error).rpartition(" - at `")
-    if not message:
-        message, tail = str(error), "$`"
-    known = tail.split("`")[0].partition("[...]")[0]
-    steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(known))
-    field = re.search(r"(?:unknown|required) field `(.*)`", message, re.DOTALL) if "[...]" not in tail else None
-    return message, (*at, *steps, field[1]) if field else (*at, *steps)
 
 
 def _position(mark: yaml.Mark | None) -> Position | None:

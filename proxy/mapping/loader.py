@@ -1,5 +1,6 @@
 """Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line."""
 
+import re
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import msgspec
 
 from proxy import errors
 from proxy.kit import located_yaml, shipped
+from proxy.kit.located_yaml import Trail
 from proxy.mapping import specs, tables, transforms, uids
 from proxy.mapping.rules import FieldRule, ObjectRules
 from proxy.mapping.selection import Schema
@@ -18,6 +20,7 @@ TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
 ROOTS = ("Part", "Brand", "Seller", "Category")  # objects that have endpoints of their own
 # Folders of a mappings folder with what other dialects make of a part, and the object that is the part.
 VIEWS = {"v4": "WrapperPart", "sheet": "SheetPart"}
+_STEP = re.compile(r"\.(\w+)|\[(\d+)\]")  # of a path of msgspec
 SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 
@@ -188,12 +191,16 @@ def _object(raw: Any, located: located_yaml.LocatedYaml, name: str) -> ObjectRul
     return rules
 
 
-def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: tuple[str | int, ...]) -> Any:
+def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: Trail) -> Any:
     try:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
-        message, path = located_yaml.explain(error, at)
-        raise errors.MappingError(f"{located.place(path)}: {message}") from error
+        message, _, tail = str(error).rpartition(" - at `")
+        # A key of a mapping with arbitrary keys is written as `[...]`: the path ends before it.
+        steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(tail.partition("[...]")[0]))
+        field = re.search("unknown field `(.*)`", str(error)) if "[...]" not in tail else None
+        place = located.place((*at, *steps, field[1]) if field else (*at, *steps))
+        raise errors.MappingError(f"{place}: {message or error}") from error
 
 
 def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from support import cases
 
@@ -67,20 +66,3 @@ def test_empty_file_is_none() -> None:
     empty = located_yaml.loads("# prose\n", "f.yaml")
     assert empty.data is None
     assert empty.place(("a",)) == "f.yaml"
-
-
-class Inner(msgspec.Struct, forbid_unknown_fields=True):
-    n: int
-    words: list[str] = []
-
-
-class Outer(msgspec.Struct, forbid_unknown_fields=True):
-    inner: Inner
-    open: dict[str, Inner] = {}
-
-
-@cases.parametrize("raw, path, message")
-def test_msgspec_error_becomes_a_path(raw: dict[str, Any], path: Any, message: str) -> None:
-    with pytest.raises(msgspec.ValidationError) as found:
-        msgspec.convert(raw, Outer)
-    assert located_yaml.explain(found.value, ("at",)) == (message, tuple(path))
