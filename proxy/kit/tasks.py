@@ -58,12 +58,8 @@ class SingleFlight(Generic[K, V]):
 
         Raises TimeoutError after `seconds`. Neither that nor cancelling a caller ends the execution.
         """
-        task = self.start(key, work)
-        # Not `await task`, which would cancel it together with this caller.
-        done, _ = await asyncio.wait((task,), timeout=seconds)
-        if not done:
-            raise TimeoutError
-        return task.result()
+        async with asyncio.timeout(seconds):
+            return await asyncio.shield(self.start(key, work))
 
     def start(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """Return the task for `key`, started if there is none, for a caller that does not wait."""
