@@ -73,23 +73,3 @@ def test_renewal_with_a_failing_case_changes_nothing(cases: Path, run: Run) -> N
     (cases / "no_such_endpoint/reply.json").write_text(json.dumps({"status": 299}), "utf-8")
     assert run("tests/service/cases", "--renew-responses").returncode == 1
     assert (cases / "responses.txt").read_text("utf-8").splitlines() == wrong
-
-
-def test_printed_renewal_forgets_requests_that_are_gone(cases: Path, run: Run) -> None:
-    recording = cases / "responses.txt"
-    right = recording.read_text("utf-8")
-    shutil.rmtree(cases / "head")
-    failed = run("tests/service/cases")
-    printed = re.search("renew it with: pytest (.+)", failed.stdout)
-    assert printed
-    assert run(*shlex.split(printed[1])).returncode == 0
-    left = [line for line in right.splitlines() if " head" not in line]
-    assert recording.read_text("utf-8").splitlines() == left
-
-
-def test_renewal_in_several_processes_is_refused(cases: Path, run: Run) -> None:
-    wrong = change_all(cases / "responses.txt")
-    refused = run("tests/service/cases", "--renew-responses", "-n", "2")
-    assert refused.returncode == 4
-    assert "leave out -n" in refused.stderr
-    assert (cases / "responses.txt").read_text("utf-8").splitlines() == wrong

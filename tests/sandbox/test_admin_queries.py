@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sandbox.design_client import APPLICATION, DesignClient, StartDesignSandbox
-from support.sandbox_client import JsonResponse, SandboxClient, StartSandbox
+from support.sandbox_client import JsonResponse, SandboxClient
 
 from nexar_sandbox import applications, user_directory
 
@@ -137,10 +137,3 @@ async def test_an_application_of_another_organization_is_null(member: DesignClie
     }
     await log_in(member, applications.DEFAULT_APPLICATION)
     assert (await member.get(BY_ID, id=THEIRS.application_id))["admApplicationById"] is None
-
-
-async def test_no_auth_requests_show_the_first_users_organization(start: StartSandbox) -> None:
-    async with start(no_auth=True) as caller:
-        response = await caller.ask("{ admOrganizations { id users { userName } } }", headers={})
-    (found,) = response.data["admOrganizations"]
-    assert (found["id"], len(found["users"])) == (user_directory.DEFAULT_ORGANIZATION.id, 2)

@@ -13,14 +13,6 @@ def catalog(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return small_catalog.opened(tmp_path_factory.mktemp("data"))
 
 
-def test_a_part_is_found_by_id_uid_and_redirected_uid(catalog: Any) -> None:
-    part = catalog.part("102")
-    assert part.v3uid == "bd4d768f82c5628a"
-    assert part.redirected_uids == ("103cdb613d20cffb",)
-    assert catalog.part_by_uid("BD4D768F82C5628A") is part
-    assert catalog.part_by_uid("103cdb613d20cffb") is part
-
-
 @pytest.mark.parametrize("id_", ["", "0", "abc", "99", "١٠١", "1" * 40, "-101", "101.0", "\ud800"])
 def test_an_unknown_id_or_uid_is_no_part(catalog: Any, id_: str) -> None:
     assert catalog.part(id_) is None

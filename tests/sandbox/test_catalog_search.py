@@ -65,18 +65,6 @@ def test_an_alternate_number_leads_to_the_part_and_is_named(catalog: Any) -> Non
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka_of("104") is None
 
 
-def test_an_empty_match_is_rejected(catalog: Any) -> None:
-    with pytest.raises(ValueError, match="Missing search filters"):
-        catalog.match(records.MatchQuery(), ANY)
-
-
-def test_match_options_filter_parts_not_sellers(catalog: Any) -> None:
-    query = records.MatchQuery(manufacturer="MPD")
-    assert set(catalog.match(query, ANY).ids) == {"111", "112", "113"}
-    assert set(catalog.match(query, records.SearchConditions(authorized_only=True)).ids) == {"113"}
-    assert set(catalog.match(query, records.SearchConditions(in_stock_only=True)).ids) == {"113"}
-
-
 def test_a_number_search_finds_substrings_and_lists_equal_ones_first(catalog: Any) -> None:
     assert catalog.search_mpn("SN74S74N", ANY).ids[2:] == ("103",)
     assert set(catalog.search_mpn("74s7", ANY).ids) == {"101", "102", "103"}
@@ -145,11 +133,6 @@ def test_filters_accept_ids_names_ranges_and_values(catalog: Any, filters: Any, 
 def test_an_invalid_filter_is_named(catalog: Any, filters: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         catalog.search("", _only(**filters))
-
-
-def test_an_unknown_sort_key_is_named(catalog: Any) -> None:
-    with pytest.raises(ValueError, match="sort: there is no key 'price'"):
-        catalog.search("", ANY, "price")
 
 
 def test_suggestions_complete_numbers_makers_and_categories(catalog: Any) -> None:

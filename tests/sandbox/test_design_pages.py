@@ -107,10 +107,3 @@ async def test_workspaces_variants_and_sheets_can_be_filtered(designer: DesignCl
     assert design["workInProgress"]["variants"][0]["schematics"] == [{"documentName": "Power.SchDoc"}]
     assert "Base" in {one["name"] for one in design["variants"]}
     assert design["releases"]["nodes"] == [{"variants": []}]
-
-
-async def test_an_invalid_cursor_is_a_field_error(designer: DesignClient) -> None:
-    query = 'query($url: String!) { desProjects(workspaceUrl: $url, after: "?") { totalCount } }'
-    response = await designer.ask(query, {"url": AURORA})
-    assert response.messages == ["the cursor '?' is not valid"]
-    assert response.body["data"] == {"desProjects": None}

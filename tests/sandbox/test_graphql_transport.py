@@ -4,7 +4,7 @@ import re
 
 import jwt
 import pytest
-from support.sandbox_client import SandboxClient, StartSandbox
+from support.sandbox_client import SandboxClient
 
 from proxy.kit import clock
 
@@ -71,13 +71,6 @@ async def test_a_token_of_another_key_or_audience_is_invalid(
 async def test_a_token_error_precedes_a_document_error(caller: SandboxClient) -> None:
     for query in ("{ nonsense }", "{", "{ __schema { nonsense } supSellers { id } }"):
         assert (await caller.ask(query, headers={})).status == 401
-
-
-async def test_no_auth_requests_use_the_first_application(start: StartSandbox) -> None:
-    async with start(no_auth=True) as caller:
-        query = '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { id } } }'
-        assert (await caller.ask(query, headers={})).status == 200
-        assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
 
 
 @pytest.mark.parametrize(

@@ -96,11 +96,6 @@ def test_repr_of_the_configuration_shows_no_secret(load: Any) -> None:
     assert hashlib.sha256(b"plain-key").hexdigest() not in shown
 
 
-def test_settings_are_immutable(load: Any) -> None:
-    with pytest.raises(AttributeError):
-        load(SANDBOX).listen.port = 1
-
-
 BLOCKS = [
     name
     for name, default in msgspec.structs.asdict(config.Config(applications={})).items()
