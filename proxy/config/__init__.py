@@ -42,7 +42,6 @@ UPSTREAM_CONNECTIONS = 256  # open at once
 CONNECT_SECONDS = 5.0  # to open one: name lookup, TCP and TLS, with an outgoing proxy
 STOP_SECONDS = 10.0  # for requests under way when the service stops
 RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
-WORKBOOK_LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 
 
 def number(unit: str, least: float, most: float, zero: str = "") -> Meta:

@@ -38,6 +38,7 @@ REFUSALS_MAX = 7  # of whole rounds in a row that are split to find the line tha
 # 100 parts that are given up are paid for all the same; the service itself ends a request after 30 s.
 TOTAL_SECONDS = 120.0
 
+LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
 NOT_KEPT = "store: results are kept in memory only: a second run costs the same parts again"
 
 T = TypeVar("T")
@@ -313,12 +314,12 @@ def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[confi
     """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
     whose quota then applies."""
     own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
-    name, entry = config.WORKBOOK_LOGIN, own
+    name, entry = LOGIN, own
     for each, other in settings.applications.items():
         if (other.client_id, other.client_secret) == (login.client_id, login.client_secret):
             name, entry = each, other
     # No client has this key, and no server runs: usage is counted by application and key.
-    key = config.ApiKeySettings(config.digest(config.WORKBOOK_LOGIN), name=config.WORKBOOK_LOGIN)
+    key = config.ApiKeySettings(config.digest(LOGIN), name=LOGIN)
     entry = replace(entry, apikeys=(key,))
     return key.key, replace(settings, applications={name: entry})
 
