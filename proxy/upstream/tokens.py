@@ -109,16 +109,17 @@ class Tokens:
     ) -> None:
         """Remove a token that the upstream refused, in this and all other processes. A newer one stays.
 
-        With `refusal`, the error of a new token that is refused, too, start a back-off. Not if the upstream accepted it
-        before: then it was revoked early, and the next one will be accepted.
+        With `refusal`, the error of a new token that is refused, too, start a back-off.
         """
         known = self._known[credentials.name]
+        if known.accepted == token:  # it was revoked early, and the next one will be accepted
+            refusal = None
+        known.refusal = refusal or known.refusal
         with contextlib.suppress(errors.StoreUnavailable):
             if known.token is not None and known.token.token == token:
                 known.token, known.unwanted = None, token
                 await known.stored.drop(token)
-            if refusal is not None and known.accepted != token:
-                known.refusal = refusal
+            if refusal is not None:
                 await known.stored.back_off(refusal)
 
     async def forget(self, credentials: Credentials) -> None:

@@ -208,8 +208,9 @@ async def test_refused_token_is_not_read_from_the_store_again(worker: Any, servi
     service.grant(times=2)
     old = await worker.get(CREDENTIALS)
     shared_store.away = True
-    await worker.invalidate(CREDENTIALS, old)
+    await worker.invalidate(CREDENTIALS, old, TAKES_NONE)
     shared_store.away = False
+    assert worker.refusal(CREDENTIALS) is TAKES_NONE
     assert await worker.get(CREDENTIALS) != old
 
 
@@ -221,13 +222,10 @@ async def test_failure_is_shared_by_workers_and_the_back_off_grows_until_success
             service.grant()
             await workers[0].invalidate(CREDENTIALS, await workers[0].get(CREDENTIALS))
         service.refuse(500)
-        found: list[Any] = await asyncio.gather(
-            *(worker.get(CREDENTIALS) for worker in workers), return_exceptions=True
-        )
-        assert {type(error) for error in found} == {errors.UpstreamFault}
-        assert {(error.message, error.status) for error in found} == {
-            ("the identity service answered with HTTP 500", 502)
-        }
+        callers = (worker.get(CREDENTIALS) for worker in workers)
+        found: list[Any] = await asyncio.gather(*callers, return_exceptions=True)
+        message = "the identity service answered with HTTP 500"
+        assert {(type(error), str(error), error.status) for error in found} == {(errors.UpstreamFault, message, 502)}
         waits.append({error.retry_after for error in found})
         workers.append(workers.pop(0))
         service.clock.advance(max(waits[-1]))
