@@ -59,17 +59,21 @@ class Blocks(ABC):
 
     def block(self, kind: type[S], raw: Any, at: Trail = ()) -> S | None:
         """Convert a block; None where something in it is wrong, all of which is reported."""
-        return None if self._is_wrong(kind, raw, at) else msgspec.convert(raw, kind, dec_hook=self.decode)
+        try:
+            return msgspec.convert(raw, kind, dec_hook=self.decode)
+        except msgspec.ValidationError:  # the first mistake only, without its place in the file
+            self._search(kind, raw, at)
+            return None
 
-    def _is_wrong(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> bool:
-        """Report what is wrong in a value of a type, or within it; return whether anything is."""
+    def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> bool:
+        """Report all mistakes in a value of a type, or within it; return whether there is one."""
         accepts, (kind, content) = _description(hint) or accepts, _content(hint)
         if isinstance(raw, dict) and content is None and kind is not None:
-            return self._is_wrong_block(kind, raw, at)
+            return self._search_block(kind, raw, at)
         elements: Iterable[tuple[Any, Any]] = enumerate(raw) if kind is tuple and isinstance(raw, list) else ()
         if kind is dict and isinstance(raw, dict):
             elements = raw.items()
-        if any([self._is_wrong(content, each, (*at, step), accepts) for step, each in elements]):
+        if any([self._search(content, each, (*at, step), accepts) for step, each in elements]):
             return True
         try:
             msgspec.convert(raw, hint, dec_hook=self.decode)
@@ -82,12 +86,12 @@ class Blocks(ABC):
             return True
         return False
 
-    def _is_wrong_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
+    def _search_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
         is_wrong = False
         for name, value in raw.items():
             if name in fields:
-                is_wrong |= self._is_wrong(fields[name].type, value, (*at, name))
+                is_wrong |= self._search(fields[name].type, value, (*at, name))
             else:
                 self._report_unknown(kind, (*at, str(name)), raw)
                 is_wrong = True
