@@ -34,7 +34,7 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 EVICTED = 8  # parts and results that are deleted at a time
 ROW_BYTES = 2**10  # about what a row writes beside its texts
 
-_INDEXES = ("part_id ON part (scope, id)", "part_fetched ON part (fetched)", "result_fetched ON result (fetched)")
+_INDEXES = ("part_id ON part (id)", "part_fetched ON part (fetched)", "result_fetched ON result (fetched)")
 _NAMES = {kind: name for kind, (name, _) in TABLES.items()}
 _KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
 _GET = {kind: f"SELECT * FROM {name} WHERE {_KEY[kind]}" for kind, name in _NAMES.items()}

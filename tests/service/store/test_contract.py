@@ -114,10 +114,14 @@ async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothi
     assert await client.counts() == (3, 0, 0)
 
 
-async def test_finish_that_is_sent_again_changes_nothing(client: Client) -> None:
+async def test_finish_that_is_sent_again_changes_nothing(client: Client, time: ManualClock) -> None:
     await client.begin("x", Want("a", 3))
     for _ in range(2):
         await client.finish("x", result("a", "u"), used=2, uncertain=1)
+    assert await client.counts() == (2, 1, 0)
+    time.advance(DAY)
+    await client.store.sweep()
+    await client.finish("x", result("a", "u"), used=2, uncertain=1, is_repeated=True)
     assert await client.counts() == (2, 1, 0)
 
 
@@ -161,12 +165,13 @@ async def test_reservation_past_its_deadline_is_uncertain_until_its_late_finish(
     await client.begin("z", "c")
     for _ in range(2):
         await client.finish("x a", result("a", "u"), result("c", "w"), used=2)
-        await client.finish("x b", result("b", "v"), used=0)
+        await client.finish("x b", result("b", "v"), result("d", "v"), used=0)
         await client.store.sweep()
     assert await client.counts() == (2, 0, 2)
     # Only the keys that nobody has reserved since are stored.
     assert await client.quote("a") == await client.quote("c") == Busy()
     assert await client.stored("b")
+    assert await client.stored("d") is None
     await client.finish("y", result("a", "newer"))
     assert await client.counts() == (3, 0, 1)
 
@@ -201,16 +206,20 @@ async def test_uncertain_parts_fall_to_what_comes_when_their_key_is_fetched_agai
     assert await client.counts() == (5, 0, 0)
 
 
-@pytest.mark.parametrize("end, hits, uncertain", [(5, 9, 2), (6, 9, 2), (4, 9, 5), (4, 3, 2)])
-async def test_uncertain_parts_fall_only_if_no_less_is_fetched(
-    client: Client, end: int, hits: int, uncertain: int
+@pytest.mark.parametrize(
+    "end, hits, seconds, used, uncertain",
+    [(5, 9, 0, 2, 2), (6, 9, 0, 2, 2), (4, 9, 0, 2, 5), (4, 3, 0, 2, 2), (9, 9, 0, 7, 5), (5, 9, DAY, 2, 5)],
+)
+async def test_uncertain_parts_fall_only_if_no_less_is_fetched_in_a_day(
+    client: Client, time: ManualClock, end: int, hits: int, seconds: float, used: int, uncertain: int
 ) -> None:
     """Less is enough if it has the end of the list."""
     await client.begin("killed", Want("a", 5))
     await client.store.end_worker(None)
+    time.advance(SECONDS + seconds)
     await client.begin("fetched", Want("a", end))
-    await client.finish("fetched", result("a", "u", "v", asked=end, hits=hits), used=2)
-    assert await client.counts() == (2, uncertain, 0)
+    await client.finish("fetched", result("a", "u", "v", asked=end, hits=hits), used=used)
+    assert await client.counts() == (used, uncertain, 0)
 
 
 async def test_uncertain_parts_stay_where_only_the_rest_of_their_list_is_fetched(client: Client) -> None:
@@ -376,7 +385,9 @@ async def test_result_is_found_only_with_all_its_parts(client: Client, time: Man
 
 async def test_results_are_found_while_fresh(client: Client, time: ManualClock) -> None:
     await client.fetch(result("part", "u"), result("empty"), result("document", details=b"{}"))
-    time.advance(EMPTY_SECONDS + 1)
+    time.advance(-1)
+    assert await client.stored("part") is None
+    time.advance(EMPTY_SECONDS + 2)
     assert await client.stored("part")
     assert await client.stored("document")
     assert await client.stored("empty") is None
@@ -488,6 +499,7 @@ async def test_clock_that_jumps_loses_no_booking(client: Client, time: ManualClo
     await client.finish("x", result("b", "v"))
     assert await client.counts() == (2, 0, 0)
     assert await client.stored("a") is None  # too old, or from the future
+    assert await client.store.parts() == 1
     await client.fetch(result("a", "w"))
     assert await client.stored("a")
     await client.store.sweep()

@@ -198,6 +198,14 @@ async def test_a_new_file_is_begun_beside_a_process_whose_own_was_deleted(
     await new.store.aclose()
 
 
+async def test_values_that_have_ended_are_deleted(client: Client, file: Path, time: ManualClock) -> None:
+    await client.store.put_value("a", "1", 10)
+    time.advance(10)
+    await client.store.sweep()
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        assert other.execute("SELECT * FROM value WHERE key = 'a'").fetchall() == []
+
+
 async def test_file_is_used_again_once_its_second_name_is_gone(client: Client, file: Path) -> None:
     link = file.with_name("link")
     link.hardlink_to(file)
@@ -273,6 +281,8 @@ async def test_file_of_another_version_keeps_usage_and_what_was_reserved(file: P
     with pytest.raises(errors.StoreUnavailable, match="is used by another version of v3bridge; stop that first"):
         await SqliteStore.open(file, time, "two", CACHE_BYTES)
     await first.aclose()
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("UPDATE usage SET reserved = 1, uncertain = 0")  # as of a process that was killed
     second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
     assert await second.counts() == (1, 1, 0)
     assert await second.begin("y", "a", "b") == [Reserved(None)] * 2
