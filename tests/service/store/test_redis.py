@@ -161,16 +161,20 @@ async def test_a_process_that_starts_after_a_loss_knows_of_it(
 
 class Cut:
     """A way to Redis that is cut as soon as Redis has run a script, before its reply comes back: `times` times, after
-    `whole` scripts whose replies came back. The replies of the next scripts are `late` until those events."""
+    `whole` scripts whose replies came back. The next scripts are `held` until those events, if any, and the replies of
+    the next ones are `late` until those."""
 
     def __init__(self, redis: str) -> None:
         self._redis = redis
         self.times = self.whole = 0
+        self.held: list[asyncio.Event | None] = []
         self.late: list[asyncio.Event] = []
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         from_redis, to_redis = await asyncio.open_unix_connection(self._redis)
         while request := await reader.read(2**16):
+            if b"EVALSHA" in request and self.held and (held := self.held.pop(0)):
+                await held.wait()
             to_redis.write(request)
             reply = await from_redis.read(2**16)
             if self.late and b"EVALSHA" in request:
@@ -316,32 +320,20 @@ async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, time: M
 
 
 async def test_begin_that_redis_has_after_its_finish_reserves_nothing(
-    redis_server: RedisServer, tmp_path: Path, time: ManualClock
+    cut: Cut, tmp_path: Path, time: ManualClock
 ) -> None:
+    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
     late = asyncio.Event()
-    scripts = itertools.count(-1)  # the first opens the store
-
-    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        from_redis, to_redis = await asyncio.open_unix_connection(redis_server.url.removeprefix("unix://"))
-        while request := await reader.read(2**16):
-            if b"EVALSHA" in request and next(scripts) == 2:
-                await late.wait()  # the one that writes what is reserved
-            to_redis.write(request)
-            writer.write(await from_redis.read(2**16))
-        to_redis.close()
-        writer.close()
-
-    server = await asyncio.start_unix_server(connect, tmp_path / "late.sock")
-    store = await RedisStore.open(f"unix://{tmp_path}/late.sock", time, "worker", CACHE_BYTES, now=time.now)
+    cut.held = [None, late]  # one reads, the other writes what is reserved
     beginning = asyncio.create_task(store.begin([begin("a", Want("k", 3), time=time)]))
-    await asyncio.sleep(0.5)
-    assert not beginning.done()
+    async with asyncio.timeout(30):
+        while cut.held:
+            await asyncio.sleep(0)
     await store.finish([finish("a", key="k", used=0)])
     late.set()
     outcome = await beginning
     assert (outcome, await counts(store)) == ([Busy()], (0, 0, 0))
     await store.aclose()
-    server.close()
 
 
 async def test_a_limit_holds_over_processes_beside_begins_without_one(open_store: Opens, time: Any) -> None:
