@@ -15,7 +15,7 @@ from together.environment import ProxyEnvironment, target
 
 import nexar_sandbox
 from nexar_sandbox import faults
-from proxy import app, server
+from proxy import app, errors, server
 from proxy.config import loader
 from proxy.kit import clock
 
@@ -173,6 +173,23 @@ async def test_upstream_moves_to_another_address(start: Start, start_sandbox: St
         await service.reload()
         assert await service.match() == (200, "miss")
         assert (service.billed_parts, other.billed_parts) == (PARTS, PARTS)
+
+
+async def test_own_uids_are_read_again(start: Start, tmp_path: Path) -> None:
+    table = tmp_path / "uids.yaml"
+    table.write_text('Category:\n  - {uid: "fedcba9876543210", name: "Resistors"}\n')
+
+    def with_uids(content: dict[str, Any]) -> None:
+        content["uids"] = "uids.yaml"
+
+    async with start(with_uids) as service:
+        table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')
+        await service.reload()
+        paths = [f"/v3/categories/{uid}?apikey={KEY}" for uid in ("fedcba9876543210", "0123456789abcdef")]
+        assert [(await service.get(path)).status for path in paths] == [404, 200]
+        table.write_text("Category: 7\n")
+        with pytest.raises(errors.StartError, match=r"uids\.yaml:1"):
+            await service.reload()
 
 
 async def test_nothing_of_replaced_configurations_is_left(start: Start) -> None:

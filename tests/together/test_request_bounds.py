@@ -121,6 +121,24 @@ async def test_reference_may_be_deeply_nested(client: running_proxy.ProxyClient)
         assert (response.status, (await response.text()).count("[") > 2 * depth) == (200, True)
 
 
+async def test_query_of_which_a_filter_would_be_lost_is_refused_for_nothing(environment: ProxyEnvironment) -> None:
+    queries = ({"sku": "67K1122", "q": "flip-flop"}, {"mpn": "SN74*", "q": "flip-flop"}, {"mpn": "SN7*", "sku": "1"})
+    found = await environment.results(*queries)
+    assert [result["error"] for result in found] == [
+        "q and sku cannot be combined",
+        "q and mpn cannot be combined",
+        "mpn and sku cannot be combined with wildcards",
+    ]
+    assert (environment.billed_parts, environment.sandbox.request_counts.graphql) == (0, 0)
+
+
+async def test_lone_surrogate_fails_only_its_query(environment: ProxyEnvironment) -> None:
+    queries = '[{"mpn":"SN74S74N","reference":"\\ud83d"},{"mpn":"\\ud800"},{"mpn":"X\\udfff1"}]'
+    first, second, third = (await environment.proxy.match(queries))["results"]
+    assert (len(first["items"]), first["reference"]) == (3, "?")
+    assert (second["error"], third["error"]) == ("mpn has no letters or digits", None)
+
+
 async def test_client_input_is_never_part_of_a_document(environment: ProxyEnvironment) -> None:
     odd = "zz} evil { __typename"
     more = f"&show[]={quote(odd)}&include[]={quote(odd)}&slice[{quote(odd)}]=0:1"

@@ -18,7 +18,8 @@ from together.environment import target
 from proxy import config
 from proxy.gateway.recording import FAILURES_MAX
 from proxy.kit import clock
-from proxy.store.protocol import Account
+from proxy.model import Seen
+from proxy.store.protocol import UNKNOWN_KEY, Account
 
 TOKEN = config.Secret(running_admin.TOKEN)
 BEARER = {"Authorization": f"Bearer {running_admin.TOKEN}"}
@@ -92,6 +93,13 @@ async def test_page_says_that_nothing_is_known_while_the_store_cannot_be_read(se
     assert f"{file} or its write-ahead log was truncated" in page
     assert page.count("Unknown while the store cannot be read.") == 4
     assert "Nobody" not in page
+
+
+async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
+    row = Seen(UNKNOWN_KEY, 19_675, "", config.digest("A_NEW_KEY").reveal(), "::1", "", "", 1, 0.0)
+    async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
+        await admin.gateway.process.store.add_seen("1", [row, row._replace(key="other")], 0)
+        assert [each["fingerprint"] for each in (await admin.status())["unknown_keys"]] == ["othe"]
 
 
 async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) -> None:

@@ -68,6 +68,11 @@ def test_probes_are_selected_within_the_budget_cheap_ones_first(service: Service
     assert chosen.left_out[PAID] == f"needs {NO_PARTS}"
 
 
+async def test_a_plan_without_a_feature_of_a_selection_leaves_it_out(service: Service) -> None:
+    found = await outcome(service, Probe("{ specs }", features=("TECH_SPECS",)))
+    assert found.reason == "the application's plan lacks TECH_SPECS (`features`)"
+
+
 async def test_each_probe_is_sent_once(service: Service, upstream: Upstream) -> None:
     assumptions = [assumption(CHEAP), assumption(CHEAP, DEAR)]
     result = await run.run(assumptions, run.select(assumptions, 20, service), service, lambda _: None)

@@ -143,6 +143,12 @@ def test_alternative_is_tried_if_the_first_is_not_found_or_has_no_stock() -> Non
     assert third.text == f"found: alternative C3 of {TI}, as A1 is not found, B2 is not found"
 
 
+def test_first_is_taken_where_no_alternative_has_stock() -> None:
+    assert Service(part("A1", stock=0), part("B2", ST, stock=0)).decided(FIRST, SECOND).text == "found"
+    decision = Service(part("B2", ST, stock=0)).decided(FIRST, SECOND)
+    assert decision.text == f"found: alternative B2 of {ST}, as A1 is not found"
+
+
 def test_error_of_the_service_is_that_of_the_line() -> None:
     decision = Service(error="too many requests").decided(Choice("A1"), SECOND)
     assert decision[:2] == ("failed", "failed: too many requests")

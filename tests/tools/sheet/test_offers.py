@@ -32,6 +32,10 @@ def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
     assert _bought(offers.purchase(reel, 1000, "USD")) == (reel, 1000, Decimal("0.10"))
 
 
+def test_first_price_break_is_a_minimum_quantity() -> None:
+    assert offers.orderable(offer("A", (10, "1")), 3) == 10
+
+
 def test_line_total_decides_and_not_the_unit_price() -> None:
     reel = offer("Reel", (1, "0.10"), moq=5000)
     cut = offer("Cut", (1, "0.30"))
@@ -84,6 +88,13 @@ def test_reel_with_a_fee_is_best_only_if_it_is_cheaper_in_total(packaging: str) 
     }
     assert best[141] is not None
     assert best[141].total == Decimal("7") + Decimal("0.05") * 141
+
+
+def test_fee_is_in_the_currency_of_the_query() -> None:
+    wound = offer("B", prices=(Price(1, Decimal(2), "USD", Decimal(1)),), packaging="Custom Reel")
+    bought = offers.purchase(wound, 10, "EUR")
+    assert bought is not None
+    assert (bought.fee, bought.total) == (Decimal("3.5"), Decimal("13.5"))
 
 
 @pytest.mark.parametrize("other", ["1.5smc68ca", "15SMC68CA", "1.5 SMC-68/CA", "1.5SMC6.8CA", "1.5_SMC\u201368CA"])

@@ -237,6 +237,17 @@ async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_aga
     assert await booked(sandbox, file, time) == 2
 
 
+async def test_line_that_the_service_refuses_does_not_fail_the_others(
+    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
+) -> None:
+    # The service refuses requests whose variables it cannot read.
+    hostile = PartQuery("\x00" * 3)
+    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
+        results = await fetched(source, *numbers(60), hostile, *numbers(60, 60))
+        assert sum(len(result.parts) for result in results.values()) == 120
+        assert not results[hostile].parts
+
+
 async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
     serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
 ) -> None:

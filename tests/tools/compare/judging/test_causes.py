@@ -49,6 +49,20 @@ def test_difference_has_its_cause(causes: Any, difference: Any, cause: str) -> N
     assert cause in CAUSES
 
 
+@pytest.mark.parametrize(
+    "endpoint, path, cause",
+    [
+        (SEARCH, "results[*]", "extra part"),
+        (SEARCH, "results[*].item", "extra part"),
+        (SEVERAL, "[*]", "extra part"),
+        ("/brands/get_multi", "[*]", "unexplained"),
+        (MATCH, "results[*]", "unexplained"),
+    ],
+)
+def test_part_paths_are_recognized_in_every_endpoint(causes: Any, endpoint: Any, path: str, cause: str) -> None:
+    assert causes.of(endpoint, Difference("extra", path, path, candidate={})) == cause
+
+
 def test_difference_between_two_errors_is_the_shape_of_errors(causes: Any) -> None:
     assert causes.of(MATCH, Difference("value", "message", "message", "a", "b"), refused=True) == "error shape"
     assert causes.of(MATCH, Difference("status", "(status)", "(status)", 403, 400), refused=True) == "status"
