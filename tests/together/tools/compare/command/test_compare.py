@@ -57,6 +57,7 @@ async def test_no_output_holds_an_api_key(
     files = [(tmp_path / name).read_text() for name in ("rec.jsonl", "r.html", "r.json")]
     assert all(files)
     assert [text for text in (found.out, found.err, *files) if "c4n4ry" in text] == []
+    assert {group["path"] for group in json.loads(files[2])["groups"]} == {r'results[*]["\u2026"]'}  # the price
     assert "erp" in found.out
 
 
