@@ -96,6 +96,33 @@ def broken(good: Any, changes: Changes) -> Any:
     return whole.get("", "")
 
 
+OFFERED: Path = ("sellers", 0, "offers", 0, "updated")
+UNREADABLE_VALUES: list[tuple[Any, Path]] = [
+    ("an id", ("manufacturer", "id")),
+    ("9" * 30, ("sellers", 0, "company", "id")),
+    ("yesterday", OFFERED),
+    ("", OFFERED),
+    ("0001-01-01T00:00:00+14:00", OFFERED),
+    ("2023-02-30T00:00:00.1Z", ("documentCollections", 0, "documents", 0, "createdAt")),
+    ("x", ("category", "ancestors", 0, "id")),
+    (7, ("mpn",)),
+]
+
+
+async def test_part_that_cannot_be_read_fails_alone() -> None:
+    neighbor, none = PART | {"v3uid": "5ec397c9af088105"}, {"hits": 0, "error": None, "parts": []}
+    async with scripted_upstream.running() as upstream:
+        chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
+        for value, path in UNREADABLE_VALUES:
+            found = {**MATCH, "hits": 2, "parts": [broken(PART, [(path, value)]), neighbor]}
+            upstream.respond_with({"data": {"supMultiMatch": [found, none]}})
+            async with running_proxy.running(chosen) as proxy:
+                first, second = (await proxy.match('[{"mpn":"SN74S74N"},{"mpn":"none such"}]', MORE))["results"]
+            assert "part 5ec397c9af088104 in a form that cannot be read" in first["error"], value
+            assert [part["uid"] for part in first["items"]] == [neighbor["v3uid"]]
+            assert second["error"] is None
+
+
 @pytest.mark.parametrize("name", ENDPOINTS)
 async def test_any_value_at_any_path_gives_a_v3_response(name: str) -> None:
     asked, good, outcomes = ENDPOINTS[name]
@@ -111,7 +138,6 @@ async def test_any_value_at_any_path_gives_a_v3_response(name: str) -> None:
             @example([((), None)])
             @example([(("data", "supMultiMatch", 0, "hits"), -5)])
             @example([(("data", "supSearch", "hits"), -5)])
-            @example([(("data", "supMultiMatch", 0), MATCH | {"hits": 2, "parts": [{**PART, "v3uid": 7}, PART]})])
             def asks(changes: Changes) -> None:
                 upstream.respond_with(broken(good, changes))
                 sent = raw(port, f"GET {asked} HTTP/1.1".encode())
