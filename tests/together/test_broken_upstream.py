@@ -110,7 +110,8 @@ UNREADABLE_VALUES: list[tuple[Any, Path]] = [
 
 
 async def test_part_that_cannot_be_read_fails_alone() -> None:
-    neighbor, none = PART | {"v3uid": "5ec397c9af088105"}, {"hits": 0, "error": None, "parts": []}
+    neighbor = PART | {"v3uid": "5ec397c9af088105"}
+    none: dict[str, Any] = {"hits": 0, "error": None, "parts": []}
     async with scripted_upstream.running() as upstream:
         chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url, application={"features": "all"})
         for value, path in UNREADABLE_VALUES:
