@@ -1,12 +1,13 @@
 """World of the core in tests: virtual time, the real store, and an upstream that bills what it is asked for."""
 
 import asyncio
-import contextlib
 import dataclasses
+import functools
+import math
 import random
 import selectors
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -39,66 +40,52 @@ FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the 
 REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
 CACHE_BYTES = 50_000_000
-STORE_SECONDS = 60.0  # that an operation of a store may take in real time
 
 
-class _Selector(selectors.DefaultSelector):
-    """Selector that lets time pass instead of waiting, but waits for operations of stores, while which none passes."""
-
-    now = 0.0
-    operations = 0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is not None and timeout <= 0:
-            return []  # what can run does so first, however fast the store is
-        ready = super().select(STORE_SECONDS) if self.operations else []
-        if not ready and timeout is not None and not self.operations:
-            self.now += timeout
-        elif not ready:
-            raise RuntimeError("everything waits, and nothing will happen")
-        return ready
-
-
-class _Loop(asyncio.SelectorEventLoop):
-    """Event loop in virtual time, in which a run is the same every time."""
-
-    def __init__(self) -> None:
-        self._time = _Selector()
-        self.turn = asyncio.Lock()  # of commands to Redis
-        super().__init__(self._time)
-
-    def time(self) -> float:
-        return self._time.now
-
-    @contextlib.contextmanager
-    def operating(self) -> Iterator[None]:
-        """Wait in real time for what a store does."""
-        self._time.operations += 1
-        try:
-            yield
-        finally:
-            self._time.operations -= 1
-
-
-class _Redis(redis.asyncio.Redis):
-    """Client whose commands are carried out in the order in which they are given, on whatever connections."""
-
-    async def execute_command(self, *args: Any, **options: Any) -> Any:
-        async with _loop().turn:
-            return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-
-
-class LoopClock:
-    """Clock of the event loop, which begins at `start`."""
+class LoopClock(selectors.DefaultSelector):
+    """Clock of an event loop in virtual time, which begins at `start`, and its selector: time passes where nothing can
+    run, and stands still while Redis works, whose reply is read when nothing else can run. So a run is the same every
+    time."""
 
     def __init__(self, start: float) -> None:
-        self._start = start
+        super().__init__()
+        self._start, self._passed = start, 0.0
+        self.redis = asyncio.Lock()  # of the command that Redis carries out
 
     def now(self) -> float:
-        return self._start + self.monotonic()
+        return self._start + self._passed
 
     def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
+        return self._passed
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        if self.redis.locked() and (timeout is None or timeout > 0):
+            return super().select()
+        if timeout is None:
+            raise RuntimeError("everything waits, and nothing will happen")
+        self._passed += max(0.0, timeout)
+        return []
+
+
+class Sent(NamedTuple):
+    """Part that was asked for: when the operation was sent and returned it, inf where it did not, or not without
+    errors; its scope and uid, what it was asked for by, and its place in that list. "" as uid: there is none."""
+
+    sent: float
+    returned: float
+    scope: str
+    uid: str
+    key: str
+    place: int
+
+
+class Page(NamedTuple):
+    """Part of a list that an operation asks for by a key, from its element `start` on."""
+
+    key: str
+    start: int
+    uids: list[str]
+    hits: int
 
 
 @dataclasses.dataclass
@@ -119,164 +106,115 @@ class Upstream:
     failures: list[tuple[errors.BridgeError, bool] | None] = dataclasses.field(default_factory=list)
     billed: Counter[str] = dataclasses.field(default_factory=Counter)  # by client id
     billed_in: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)  # by client id and period
-    returned: list["Returned"] = dataclasses.field(default_factory=list)
+    sent: list[Sent] = dataclasses.field(default_factory=list)
     used: Counter[str] = dataclasses.field(default_factory=Counter)  # parts that were returned, by client id
     operations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    makers: dict[str, str] = dataclasses.field(default_factory=dict)
     clock: "LoopClock | None" = None
-    shows: bool = False  # whether a part has when and with which fields it was fetched
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
         """Send an operation as the client of the service does."""
         request = msgspec.json.decode(operation.payload)
         self.operations.append(request)
-        failure = self.failures.pop(0) if self.failures else None
-        sent, is_late = asyncio.get_running_loop().time(), self.seconds >= seconds
-        body, found = self._response(request, credentials)
-        shown = [each for each in found if each[0] not in self.null]
-        spoiled = {key for uid, key, _ in found if uid in self.faulty | self.null}
+        failure, is_late = self.failures.pop(0) if self.failures else None, self.seconds >= seconds
+        body, pages = self._response(request, credentials)
+        uids = [uid for page in pages for uid in page.uids]
+        returned = sum(uid not in self.null for uid in uids)
         is_returned = failure is None and not is_late and body.get("data") is not None
-        scope, client_id = f"{credentials.client_id} {request['variables']['country']}", str(credentials.client_id)
+        client_id, scope = str(credentials.client_id), f"{credentials.client_id} {request['variables']['country']}"
         if is_returned or (failure[1] if failure else is_late or self.bills_refused):
-            self.billed[client_id] += len(found)
+            self.billed[client_id] += len(uids)
             day = datetime.fromtimestamp(self.now(), UTC).date().isoformat()
-            self.billed_in.update({(client_id, period): len(found) for period in (day, day[:7], "lifetime")})
+            self.billed_in.update({(client_id, period): len(uids) for period in (day, day[:7], "lifetime")})
+        now = asyncio.get_running_loop().time()
+        for key, start, listed, _ in pages:
+            is_whole = is_returned and not (self.faulty | self.null).intersection(listed)
+            end = now + self.seconds if is_whole else math.inf
+            self.sent += [Sent(now, end, scope, uid, key, start + n) for n, uid in enumerate(listed or [""])]
         await asyncio.sleep(min(self.seconds, seconds))
-        if is_returned:
-            now = asyncio.get_running_loop().time()
-            self.returned += [Returned(sent, now, scope, *each) for each in shown if each[1] not in spoiled]
-            self.used[client_id] += len(shown)
         if is_late:
             raise errors.UpstreamUnreachable("did not answer in time", may_be_billed=True)
         if failure:
             raise failure[0]
+        self.used[client_id] += returned if is_returned else 0
         reply = http_post.HttpResponse(200, msgspec.json.encode(body))
         return classify.data(reply, classify.decode(operation, reply), START)
 
-    def _response(
-        self, request: dict[str, Any], credentials: Credentials
-    ) -> tuple[dict[str, Any], list[tuple[str, str, int]]]:
-        """Return the response, and the uid of each part with what it was asked for by and its place in that list."""
-        variables, name = request["variables"], request["operationName"]
-        pages: list[tuple[list[str], int]]
-        if name == "supMultiMatch":
-            pages = [self._page(query) for query in variables["queries"]]
-        elif name == "supParts":
-            known = {uid for uids in self.lists.values() for uid in uids}
-            asked = [text.removeprefix("id of ") for text in variables["ids"]]
-            pages = [([uid] if uid in known else [], 1) for uid in asked]
-        else:
-            pages = [self._page({**variables, "mpn": variables["q"]})]
-        kind = name if " slug" in request["query"] else f"{name} passed on"  # a selection of the client's own
-        keys = [f"{kind} {asked}" for asked in _asked(variables)]
-        starts = [query.get("start", 0) for query in variables.get("queries") or [variables] * len(pages)]
-        uids = [
-            (uid, key, start + place)
-            for key, start, (page, _) in zip(keys, starts, pages, strict=True)
-            for place, uid in enumerate(page)
-        ]
-        if any(REFUSED in key for key in keys):
+    def _response(self, request: dict[str, Any], credentials: Credentials) -> tuple[dict[str, Any], list[Page]]:
+        """Return the response, and the pages that are billed."""
+        variables, name, document = request["variables"], request["operationName"], request["query"]
+        queries = variables.get("queries") or [{"id": each} for each in variables.get("ids", ())] or [variables]
+        kind = name if " slug" in document else f"{name} passed on"  # a selection of the client's own
+        pages = [Page(_key(kind, query), query.get("start", 0), *self._page(query)) for query in queries]
+        scope = f"{credentials.client_id} {variables['country']}"
+        if any(REFUSED in page.key for page in pages):
             return {"errors": [{"message": "not valid"}]}, []
         if len(pages) >= self.complex_from:
-            return {"errors": [{"message": "too complex", "extensions": {"code": classify.TOO_COMPLEX}}]}, uids
-        scope = f"{credentials.client_id} {variables['country']}"
-        query = request["query"]
-        refused = [field for feature, field in FIELDS.items() if feature in self.lacking and f" {field}" in query]
-        reported = [
-            {"message": f"{field} is not in your plan", "path": [name, place, "parts", 0, field]}
-            for field in refused
-            for place, (page, _) in enumerate(pages)
-            if page
-        ]
-        if reported and not self.nullable and not self.has_path:
-            return {"errors": [{"message": "not in your plan"}]}, []
+            return {"errors": [{"message": "too complex", "extensions": {"code": classify.TOO_COMPLEX}}]}, pages
+        refused = [field for feature, field in FIELDS.items() if feature in self.lacking and f" {field}" in document]
+        fields = [field for field in FIELDS.values() if f" {field}" in document and field not in refused]
+        full = [place for place, page in enumerate(pages) if page.uids]
+        reported = [_error(f"{field} is not in your plan", name, place, field) for field in refused for place in full]
         if reported and not self.nullable:
-            return {"data": None, "errors": reported}, uids
-        reported += [
-            {"message": "no prices", "path": [name, place, "parts", 0, "sellers"]}
-            for place, (page, _) in enumerate(pages)
-            if (self.faulty | self.null).intersection(page)
-        ]
-        shown: dict[str, list[Any]] = {
-            "fields": [each for each in FIELDS.values() if f" {each}" in query and each not in refused]
-        }
-        shown["at"] = [self.now()]
-        parts = [[None if uid in self.null else self._part(uid, scope) for uid in page] for page, _ in pages]
-        if self.shows:
-            parts = [[each and each | shown for each in page] for page in parts]
-        data: Any = [{"hits": hits, "parts": page} for page, (_, hits) in zip(parts, pages, strict=True)]
+            errors_ = reported if self.has_path else [{"message": "not in your plan"}]
+            return {"data": None, "errors": errors_}, pages if self.has_path else []
+        spoiled = [place for place, page in enumerate(pages) if (self.faulty | self.null).intersection(page.uids)]
+        reported += [_error("no prices", name, place, "sellers") for place in spoiled]
+        shown = {"fields": fields, "at": self.now()}
+        parts = [[None if uid in self.null else self._part(uid, scope) | shown for uid in page.uids] for page in pages]
+        data: Any = [{"hits": page.hits, "parts": each} for page, each in zip(pages, parts, strict=True)]
         if name == "supParts":
-            data = [page[0] if page else None for page in parts]
+            data = [each[0] if each else None for each in parts]
         elif name != "supMultiMatch":
-            found = [{"part": part, "akaMpn": None, "description": "a part"} for part in parts[0]]
-            data = {"hits": pages[0][1], "results": found}
-        return {"data": {name: data}} | ({"errors": reported} if reported else {}), uids
+            results = [{"part": part, "akaMpn": None, "description": "a part"} for part in parts[0]]
+            data = {"hits": pages[0].hits, "results": results}
+        return {"data": {name: data}} | ({"errors": reported} if reported else {}), pages
 
     def _page(self, query: dict[str, Any]) -> tuple[list[str], int]:
-        uids = self.lists.get(query.get("mpn") or query.get("mpnOrSku") or query.get("sku") or "", [])
-        if maker := query.get("manufacturer"):
-            uids = [uid for uid in uids if self.makers.get(uid, "Maker") == maker]
+        """Return a page of a list, or the part of an id, and all hits."""
+        if "id" in query:
+            uid = query["id"].removeprefix("id of ")
+            return [uid] if any(uid in uids for uids in self.lists.values()) else [], 1
+        uids = self.lists.get(next((query[name] for name in _NUMBERS if query.get(name)), ""), [])
+        if query.get("manufacturer") not in (None, "Maker"):
+            uids = []
         return uids[query["start"] : query["start"] + query["limit"]], len(uids)
 
     def _part(self, uid: str, scope: str) -> dict[str, Any]:
-        maker = {"name": self.makers.get(uid, "Maker")}
-        return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": maker, "slug": scope}
+        return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": {"name": "Maker"}, "slug": scope}
 
     def now(self) -> float:
         return self.clock.now() if self.clock else START
 
 
-class Returned(NamedTuple):
-    """Part that was returned without errors: when the operation was sent and returned, its scope and uid, what it was
-    asked for by, and its place in that list."""
+_NUMBERS = ("mpn", "mpnOrSku", "q")
 
-    sent: float
-    returned: float
-    scope: str
-    uid: str
-    key: str
-    place: int
+
+def _key(kind: str, query: dict[str, Any]) -> str:
+    """Return what a query asks for, as one text."""
+    return " ".join([kind, *(f"{name}={query[name]}" for name in (*_NUMBERS, "manufacturer", "id") if query.get(name))])
+
+
+def _error(message: str, root: str, place: int, field: str) -> dict[str, Any]:
+    return {"message": message, "path": [root, place, "parts", 0, field]}
 
 
 class BrokenStore:
-    """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set. It is
-    that of one process: after its death no operation returns. `fault` says how the next operation fails: it `fails`,
-    `loses` its reply, or the process `dies` before or `dies after` it; "" where it does not."""
+    """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
         self.broken: set[str] = set()
-        self.loses = self.is_dead = self.is_over = False
-        self.fault: Callable[[str, tuple[Any, ...]], Awaitable[str]] = lambda name, arguments: asyncio.sleep(0, "")
-        self.after: Callable[[str, tuple[Any, ...], Any], Awaitable[None]] = lambda *call: asyncio.sleep(0)
+        self.loses = False
 
     def __getattr__(self, name: str) -> Any:
-        async def call(*args: Any, **kwargs: Any) -> Any:
-            fault = await self.fault(name, args)
-            if name in self.broken:
-                fault, self.loses = "loses" if self.loses else "fails", False
-            self.is_dead |= fault == "dies"
-            if not self.is_over:
-                await self.alive()
-            elif self.is_dead:
-                return None  # so that what the end of the test cancels comes to its own
-            reply = None
-            if fault != "fails":
-                with operating():
-                    reply = await getattr(self.store, name)(*args, **kwargs)
-                await self.after(name, args, reply)
-                self.is_dead |= fault == "dies after"
-                await self.alive()
-            if fault in ("fails", "loses"):
-                raise errors.StoreUnavailable("broken")
-            return reply
+        return functools.partial(self.operate, name)
 
-        return call
-
-    async def alive(self) -> None:
-        """Return only if the process lives."""
-        if self.is_dead:
-            await asyncio.Future()
+    async def operate(self, name: str, *args: Any) -> Any:
+        reply = await getattr(self.store, name)(*args) if self.loses or name not in self.broken else None
+        if name in self.broken:
+            self.loses = False
+            raise errors.StoreUnavailable("broken")
+        return reply
 
 
 @dataclasses.dataclass
@@ -286,8 +224,8 @@ class World:
     projections: ProjectionCache
     upstream: Upstream
     clock: LoopClock
-    store: Any
-    open: Callable[[str], Awaitable[Any]]
+    open: Callable[[str], Awaitable[Store]]
+    store: Any = None
     seed: int = 0
 
     def state(self, store: Any = None) -> ProcessState:
@@ -300,14 +238,9 @@ class World:
     ) -> Pipeline:
         """Start a process, or another configuration of one."""
         state = state or self.state(store)
-        return Pipeline(
-            state,
-            send or self.upstream.send,
-            Features(self.projections, state.store, self.clock),
-            address="http://upstream",
-            seconds=SECONDS,
-            connections=connections,
-        )
+        features = Features(self.projections, state.store, self.clock)
+        limits: dict[str, Any] = {"seconds": SECONDS, "connections": connections}
+        return Pipeline(state, send or self.upstream.send, features, address="http://upstream", **limits)
 
     async def resolve(
         self, process: Pipeline, client: Client, queries: Iterable[Query], seconds: float = SECONDS
@@ -316,16 +249,7 @@ class World:
 
     async def counted(self, client_id: str) -> int:
         """Return the parts of an application that are used, uncertain or reserved."""
-        rows = await self.store.usage()
-        own = [row for row in rows if (row.account, row.period) == (digest(client_id), "lifetime")]
-        return sum(row.used + row.uncertain + row.reserved for row in own)
-
-
-def _asked(variables: dict[str, Any]) -> list[str]:
-    """Return what an operation asks for, each as one text."""
-    names = ("mpn", "mpnOrSku", "sku", "q", "manufacturer")
-    queries = variables.get("queries") or [{"mpn": each} for each in variables.get("ids", ())] or [variables]
-    return [" ".join(f"{name}={query[name]}" for name in names if query.get(name)) for query in queries]
+        return sum(sum(row[2:]) for row in await self.store.usage([(digest(client_id), "lifetime")]))
 
 
 def uids(answer: Answer) -> list[str]:
@@ -337,18 +261,12 @@ def uids(answer: Answer) -> list[str]:
 
 
 def client(
-    key: str = "key",
-    limit: int | None = None,
-    *,
-    client_id: str = "erp",
-    features: Iterable[str] | None = ALL,
-    **market: str,
+    key: str = "key", limit: int | None = None, *, client_id: str = "erp", features: Any = ALL, **market: str
 ) -> Client:
     """Make a client; `limit` is that of its API key."""
     chosen = None if features is None else frozenset(features)
-    credentials = Credentials("app", client_id, None)
     context = MappingContext(market.get("country", "US"), market.get("currency", "USD"))
-    application = Application(credentials, context, chosen)
+    application = Application(Credentials("app", client_id, None), context, chosen)
     charged = ChargedAccount(application.account, "app"), ChargedAccount(digest(key), f"app/{key}", limit)
     return Client(application, charged)
 
@@ -367,42 +285,37 @@ def uid(number: int) -> str:
     return f"{number:016x}"
 
 
-def operating() -> contextlib.AbstractContextManager[None]:
-    return _loop().operating()
-
-
-def _loop() -> _Loop:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, _Loop)
-    return loop
-
-
 def run(main: Main, projections: ProjectionCache, upstream: Upstream, start: float, address: str) -> None:
     """Run a test in virtual time."""
+    clock = upstream.clock = LoopClock(start)
+
+    class Loop(asyncio.SelectorEventLoop):
+        time = staticmethod(clock.monotonic)
+
+    class Redis(redis.asyncio.Redis):
+        """Client whose commands are carried out in the order in which they are given, on whatever connections."""
+
+        async def execute_command(self, *args: Any, **options: Any) -> Any:
+            async with clock.redis:
+                return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     async def within() -> None:
-        clock = upstream.clock = LoopClock(start)
         opened: list[Store] = []
-        broken: list[BrokenStore] = []
 
-        async def open_(worker: str) -> BrokenStore:
-            with operating():
-                if address.startswith("unix:"):
-                    opened.append(await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now))
-                elif address or not opened:
-                    path = Path(address) if address else None
-                    opened.append(await SqliteStore.open(path, clock, worker, CACHE_BYTES))
-            broken.append(BrokenStore(opened[-1]))
-            return broken[-1]
+        async def open_(worker: str) -> Store:
+            if address.startswith("unix:"):
+                opened.append(await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now))
+            elif address or not opened:
+                opened.append(await SqliteStore.open(Path(address) if address else None, clock, worker, CACHE_BYTES))
+            return opened[-1]
 
+        world = World(projections, upstream, clock, open_)
+        world.store = await open_("observer")
         try:
-            await main(World(projections, upstream, clock, await open_("observer"), open_))
+            await main(world)
         finally:
-            for each in broken:
-                each.is_over = True
             for store in opened:
-                with operating():
-                    await store.aclose()
+                await store.aclose()
 
-    with mock.patch("redis.asyncio.Redis", _Redis), asyncio.Runner(loop_factory=_Loop) as runner:
+    with mock.patch("redis.asyncio.Redis", Redis), asyncio.Runner(loop_factory=lambda: Loop(clock)) as runner:
         runner.run(within())
