@@ -7,8 +7,7 @@ response, is read directly, and lists of objects are completed directly; each ha
 
 import functools
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import graphql
 from graphql.execution.collect_fields import FieldDetailsList, GroupedFieldSet, collect_fields
@@ -22,13 +21,15 @@ LEAF = "leaf"
 EXACT = {"String": str, "ID": str, "Time": str, "DateTime": str, "Int": int, "Float": float, "Boolean": bool}
 
 
-@dataclass(frozen=True, slots=True)
-class LeafReader:
+class LeafReader(NamedTuple):
     """Reader of a scalar field without resolver: the attribute, and the Python type that needs no serialization."""
 
     read: Callable[[Any], Any]
     exact: type
     nullable: bool
+
+
+NOTHING = LeafReader(lambda _: None, type(None), nullable=True)  # of an object that is selected without sub-fields
 
 
 def set_leaf_reader(field: graphql.GraphQLField, read: Callable[[Any], Any]) -> None:
@@ -38,8 +39,7 @@ def set_leaf_reader(field: graphql.GraphQLField, read: Callable[[Any], Any]) -> 
         field.extensions[LEAF] = LeafReader(read, exact, not isinstance(field.type, graphql.GraphQLNonNull))
 
 
-@dataclass(frozen=True, slots=True)
-class RootField:
+class RootField(NamedTuple):
     """A root field of the operation with its arguments (defaults filled in). `key` is its name in the response."""
 
     name: str
@@ -48,7 +48,7 @@ class RootField:
     node: graphql.FieldNode
 
 
-FieldReader = tuple[str, FieldDetailsList, LeafReader | None]  # by its name in the response
+FieldReader = tuple[str, FieldDetailsList, Callable[[Any], Any] | None, type | None, bool]
 
 
 class SupplyExecutor(graphql.Executor[context.ResolverContext]):
@@ -88,15 +88,16 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
         if self.is_awaitable is not assume_not_awaitable:
             return super().execute_fields(parent_type, source_value, path, grouped_field_set, position_context)
         values: dict[str, Any] = {}
-        for key, details, reader in self._readers(parent_type, grouped_field_set):
-            if reader is not None:
-                value = reader.read(source_value)
+        execute_field = super().execute_field  # without a look at the selection, which is the same for all items
+        for key, details, read, exact, is_nullable in self._readers(parent_type, grouped_field_set):
+            if read is not None:
+                value = read(source_value)
                 # No isinstance(): bool is an int, and a subclass may be serialized otherwise.
-                if type(value) is reader.exact or (value is None and reader.nullable):
-                    values[key] = _whole_as_int(value) if reader.exact is float else value
+                if type(value) is exact or (value is None and is_nullable):
+                    values[key] = _whole_as_int(value) if exact is float else value
                     continue
             field_path = Path(path, key, parent_type.name)
-            value = self.execute_field(parent_type, source_value, details, field_path, position_context)
+            value = execute_field(parent_type, source_value, details, field_path, position_context)
             if value is not graphql.Undefined:
                 values[key] = value
         return values
@@ -108,7 +109,9 @@ class SupplyExecutor(graphql.Executor[context.ResolverContext]):
             readers: list[FieldReader] = []
             for key, details in fields.items():
                 field = self.schema.get_field(parent_type, details[0].node.name.value)
-                readers.append((key, details, None if field is None else field.extensions.get(LEAF)))
+                is_empty = field is not None and _is_empty_selection(field, details)
+                reader = NOTHING if is_empty else field and field.extensions.get(LEAF)
+                readers.append((key, details, *(reader or (None, None, False))))
             kept = self._kept_readers[id(fields)] = (fields, readers)  # with the fields, so that no others get their id
         return kept[1]
 

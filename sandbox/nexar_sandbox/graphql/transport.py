@@ -120,9 +120,8 @@ class HttpTransport:
         token = forms.access_token(request.headers)
         try:
             if media_type is None:
-                message = (
-                    f"No media type in `Accept: {', '.join(accept)}` is one that can be sent: application/json is."
-                )
+                accepted = ", ".join(accept)
+                message = f"No media type in `Accept: {accepted}` is one that can be sent: application/json is."
                 raise errors.bad_request(message, "HC0063", status=406)
             graphql_request = await self._read(request)
         except errors.RequestError as error:
