@@ -79,10 +79,11 @@ def test_deleted_store_is_refused_until_a_restart(service: running.Service, sand
     assert statuses(service, FIRST) == [200, 200]
 
 
-def test_truncated_log_of_the_store_is_refused_by_the_service_and_by_commands(
-    service: running.Service, sandbox: running.Sandbox
+@pytest.mark.parametrize("name", ["store", "store-wal"])
+def test_truncated_store_is_refused_by_the_service_and_by_commands(
+    service: running.Service, sandbox: running.Sandbox, name: str
 ) -> None:
-    os.truncate(service.folder / "store-wal", 0)
+    os.truncate(service.folder / name, 0)
     assert "was truncated; stop the service, restore the file" in check_refused(service, sandbox)
     done = running.command("usage", "--config", service.file, folder=service.folder)
     assert (done.returncode, done.stdout) == (2, "")

@@ -109,6 +109,17 @@ async def test_request_waits_for_reservations_that_may_be_released() -> None:
     assert not await budget.reserve(8)
 
 
+async def test_changed_stock_is_no_difference(run: Any) -> None:
+    stocks = iter([5, 7])
+
+    def part(stock: int) -> Any:
+        return {"results": [{"item": {"mpn": "X1", "offers": [{"sku": "S", "in_stock_quantity": stock}]}}]}
+
+    ran = await run(Side(lambda _: part(next(stocks))), Side(lambda _: part(7)), requests=REQUESTS[:1])
+    assert [key[3] for key in ran.groups] == ["moved"]
+    assert ran.rows["/parts/search"].equivalent == 1
+
+
 async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
     candidate = Side()
     baseline = Side(lambda _: SideResponse(200, b"<html>"))
