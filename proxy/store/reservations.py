@@ -42,9 +42,9 @@ def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[Outco
 def _begin(rows: Transaction, begin: Begin, worker: str) -> Outcome:
     want, others, stored = begin.want, _of_key(rows, begin.scope, begin.want.key), _stored(rows, begin)
     own, is_busy = others.get(begin.id), _open(others) is not None
-    if own and own.state == "open":  # sent again: nothing more is reserved
-        return Reserved(stored)
     start = stored.asked if stored else 0
+    if own and own.state == "open":  # sent again: nothing more is reserved, perhaps too little for what is stored now
+        return Reserved(stored) if own.start <= start else Busy()
     if stored and (want.end <= start or stored.hits <= start):
         return Found(stored)
     if own or is_busy:  # own: sent again, and ended meanwhile

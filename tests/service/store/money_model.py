@@ -75,11 +75,13 @@ class Model:
         return [self._begin(begin) for begin in begins]
 
     def _begin(self, begin: Begin) -> Outcome:
-        """Reserve, unless it is sent again and has the key already."""
+        """Reserve, unless it is sent again and has the key already, perhaps for a shorter rest than is missing now."""
         outcome, want, key = self._look_up(begin), begin.want, (begin.scope, begin.want.key)
-        if not isinstance(outcome, Reserved) or self._holder(key) == begin.id:
+        if not isinstance(outcome, Reserved):
             return outcome
         start = outcome.stored.asked if outcome.stored else 0
+        if self._holder(key) == begin.id:
+            return Busy() if start < self.reservations[begin.id].start else outcome
         parts = want.parts * (want.end - start)
         if begin.id in self.reservations:
             return Busy()

@@ -114,6 +114,14 @@ async def test_begin_that_is_sent_again_has_the_same_outcomes_and_reserves_nothi
     assert await client.counts() == (3, 0, 0)
 
 
+async def test_begin_that_is_sent_again_has_nothing_fetched_beyond_what_it_reserves(client: Client) -> None:
+    await client.fetch(result("a", "u", asked=1, hits=9))
+    assert isinstance(await client.begin("x", Want("a", 4)), Reserved)
+    await client.store.forget()
+    assert await client.begin("x", Want("a", 4)) == Busy()  # all of 4 are missing now
+    assert await client.counts() == (1, 0, 3)
+
+
 async def test_finish_that_is_sent_again_changes_nothing(client: Client, time: ManualClock) -> None:
     await client.begin("x", Want("a", 3))
     for _ in range(2):

@@ -195,7 +195,9 @@ class MoneyMachine(RuleBasedStateMachine):
         """Begin what has begun once more, later; nobody does when its end was known long ago."""
         request = self.chosen(draw)
         if request and (request.finish is None or self.now < request.deadline):
-            self.step(request.process, "begin", [request.begin])
+            [outcome] = self.step(request.process, "begin", [request.begin])
+            if isinstance(outcome, Reserved):
+                assert dataclasses.replace(request, stored=outcome.stored).parts <= request.parts
 
     def send(self, number: int, draw: Draw) -> None:
         if request := self.chosen(draw):
