@@ -4,8 +4,8 @@
 -- were read, additions to usage, rows to write, bytes of parts and results at most, and in tests the time.
 --
 -- Tables are hashes, but each value is a key of its own that ends by itself. `ages` are the names of parts and results
--- by the times they were fetched; `state` has the epoch, the counter of writes, the bytes of parts and results, and the
--- version.
+-- by the times they were fetched, `ends` those of reservations by when they end; `state` has the epoch, the counter of
+-- writes, the bytes of parts and results, and the version.
 local epoch_seen, counter_seen, reads, expected, additions, writes, bytes_most, now = unpack(cmsgpack.unpack(ARGV[1]))
 if not now then
   local time = redis.call('TIME')
@@ -20,8 +20,8 @@ local function get(table, field)
   return run('HGET', table, field)
 end
 
-local function read(table, field, last)
-  if table == 'ages' then return run('ZRANGEBYSCORE', table, field, last) end
+local function read(table, field, last, most)
+  if last then return run('ZRANGEBYSCORE', table, field, last, 'LIMIT', 0, most) end
   if field then return get(table, field) end
   return run('HGETALL', table)
 end
@@ -31,6 +31,8 @@ local function drop(table, field)
   if table == 'part' or table == 'result' then
     run('HINCRBY', 'state', 'bytes', 0 - run('HSTRLEN', table, field)) -- Redis takes no -0
     run('ZREM', 'ages', table .. ' ' .. field)
+  elseif table == 'reservation' then
+    run('ZREM', 'ends', field)
   end
   run('HDEL', table, field)
 end
@@ -43,10 +45,12 @@ local function drop_oldest(bytes)
   end
 end
 
--- `order`: when a part or result was fetched, or the milliseconds of a value.
+-- `order`: when a part or result was fetched, when a reservation ends, or the milliseconds of a value.
 local function put(table, field, row, order)
   if table == 'value' then return run('SET', 'value:' .. field, row, 'PX', order) end
-  if order then
+  if table == 'reservation' then
+    run('ZADD', 'ends', order, field)
+  elseif order then
     drop(table, field)
     run('HINCRBY', 'state', 'bytes', #row)
     run('ZADD', 'ages', order, table .. ' ' .. field)
@@ -78,6 +82,7 @@ if epoch < epoch_seen or epoch == epoch_seen and counter < counter_seen then
   for _, field in ipairs(run('HKEYS', 'usage')) do add(field, 0, 0, -math.huge) end
   put_usage()
   run('DEL', 'reservation')
+  run('DEL', 'ends')
 end
 
 local function is_as_expected()

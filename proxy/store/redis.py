@@ -27,10 +27,12 @@ from proxy.store.store import Store
 
 R = TypeVar("R")
 
-Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or `ages` and two times
-VERSION = b"2"
+Name = tuple[
+    Any, ...
+]  # of a row: its table and field; of rows: the table, or what has their order, two times and how many
+VERSION = b"3"
 PREFIX = "{v3bridge}:"
-DROPPED = [f"{PREFIX}{key}" for key in ("reservation", "part", "result", "ages", "seen")]  # of another version
+DROPPED = [f"{PREFIX}{key}" for key in ("reservation", "ends", "part", "result", "ages", "seen")]  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
@@ -130,20 +132,26 @@ class _RedisTransaction(Transaction):
         text = self._text(TABLES[kind][0], json_text(key))
         return None if text is None else kind(*msgspec.msgpack.decode(text))
 
-    def all(self, kind: type[Row], until: float = math.inf) -> Iterable[Row]:
+    def all(self, kind: type[Row]) -> Iterable[Row]:
         table = TABLES[kind][0]
         found = self._text(table) or []
         for field, text in zip(found[::2], found[1::2], strict=True):
             self._texts[table, field.decode()] = text
-            row = kind(*msgspec.msgpack.decode(text))
-            if getattr(row, "until", -math.inf) <= until:
-                yield row
+            yield kind(*msgspec.msgpack.decode(text))
 
-    def fetched(self, first: float, last: float) -> list[tuple[Kind, Key]]:
+    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
+        if kind is not Value:  # which ends by itself
+            for field in self._between("ends", -math.inf, until, most):
+                if (row := self.get(kind, *msgspec.json.decode(field))) is not None:
+                    yield row
+
+    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
         kinds = {name.encode(): kind for kind, (name, _) in TABLES.items()}
-        found = self._text("ages", first, last) if self.now else None  # the times are not known before
-        names = (name.split(b" ", 1) for name in found or ())
+        names = (name.split(b" ", 1) for name in self._between("ages", first, last, most))
         return [(kinds[table], tuple(msgspec.json.decode(field))) for table, field in names]
+
+    def _between(self, *name: Any) -> Iterable[bytes]:
+        return self._text(*name) or () if self.now else ()  # the times are not known before
 
     def part(self, scope: str, name: str) -> PartRow | None:
         uid = self.text(f"part {scope} {name}")
@@ -160,8 +168,8 @@ class _RedisTransaction(Transaction):
         self.additions.append((json_text(pair[:2]), used, uncertain, reserved, limit))
 
     def writes(self) -> list[tuple[Any, ...]]:
-        """Return the rows to write: tables and fields, texts, and when they were fetched or the milliseconds until they
-        end. Usage is added to."""
+        """Return the rows to write: tables and fields, texts, and when they were fetched, when they end, or the
+        milliseconds until they do. Usage is added to."""
         return [
             (TABLES[kind][0], json_text(key), *self._written(row))
             for kind, rows in self.changed.items()
@@ -172,7 +180,7 @@ class _RedisTransaction(Transaction):
     def _written(self, row: Any) -> tuple[Any, ...]:
         if row is None:
             return (False,)
-        order = getattr(row, "fetched", None)
+        order = getattr(row, "fetched", getattr(row, "until", None))
         if isinstance(row, Value):
             order = max(1, round((row.until - self.now) * 1000))
         text = msgspec.msgpack.encode(row)

@@ -28,6 +28,7 @@ Reservations = dict[str, Reservation]  # of a query key, by id
 
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
+SWEPT = 1_000  # rows of a kind that are looked at in one transaction: others wait for it
 MOVED = -1  # start of an expired reservation whose list may be another one since
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 _reservations = msgspec.json.Decoder(tuple[Reservation, ...])
@@ -225,15 +226,19 @@ def set_usage(rows: Transaction, pair: Pair, used: int) -> None:
             _put(rows, row.scope, row.key, reservations)
 
 
-def sweep(rows: Transaction) -> None:
-    for row in rows.all(ReservationsRow, rows.now):
+def sweep(rows: Transaction) -> bool:
+    """End what is out of date, a part of it; return whether there may be more."""
+    now, day = rows.now, protocol.STORED_SECONDS
+    ended = [*rows.ended(ReservationsRow, now, SWEPT)]
+    for row in ended:
         if not expire(rows, row):
             rows.drop(ReservationsRow, row.scope, row.key)
     # A time of tomorrow was written before the clock was set back.
-    now, day = rows.now, protocol.STORED_SECONDS
-    for kind, key in rows.fetched(-math.inf, now - day) + rows.fetched(now + day, math.inf):
+    old = rows.fetched(-math.inf, now - day, SWEPT) + rows.fetched(now + day, math.inf, SWEPT)
+    for kind, key in old:
         rows.drop(kind, *key)
-    for value in rows.all(Value, rows.now):
+    values = [*rows.ended(Value, now, SWEPT)]
+    for value in values:
         rows.drop(Value, value.key)
     first_day = (datetime.fromtimestamp(now, UTC).date() - timedelta(protocol.DAYS_KEPT)).isoformat()
     if rows.text("first day") != first_day:  # once a day: there may be many
@@ -241,3 +246,4 @@ def sweep(rows: Transaction) -> None:
         for usage in rows.all(Usage):
             if len(usage.period) == len(first_day) and usage.period < first_day:
                 rows.drop(Usage, *usage[:2])
+    return max(len(ended), len(old), len(values)) >= SWEPT

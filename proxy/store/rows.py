@@ -1,6 +1,5 @@
 """Rows that the store keeps, and a transaction over them: what SQLite and Redis have in common."""
 
-import math
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
@@ -99,12 +98,16 @@ class Transaction(ABC):
         """Read a stored row."""
 
     @abstractmethod
-    def all(self, kind: type[Row], until: float = math.inf) -> Iterable[Row]:
-        """Return the stored rows of a kind; with `until`, a field of theirs, those that have ended then."""
+    def all(self, kind: type[Row]) -> Iterable[Row]:
+        """Return the stored rows of a kind."""
 
     @abstractmethod
-    def fetched(self, first: float, last: float) -> list[tuple[Kind, Key]]:
-        """Return the stored results and parts that were fetched between two times."""
+    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
+        """Return stored rows whose `until` is no later, so many at most."""
+
+    @abstractmethod
+    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
+        """Return the stored results and parts that were fetched between two times, about so many at most."""
 
     @abstractmethod
     def part(self, scope: str, name: str) -> PartRow | None:

@@ -7,7 +7,6 @@ for the disk, have a thread.
 
 import asyncio
 import contextlib
-import math
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -216,16 +215,19 @@ class _SqliteTransaction(Transaction):
         values = self._execute(_GET[kind], key).fetchone()
         return values and kind._make(values)
 
-    def all(self, kind: type[Row], until: float = math.inf) -> Iterable[Row]:
-        chosen, times = ("", ()) if until == math.inf else (" WHERE until <= ?", (until,))
-        return map(kind._make, self._execute(f"SELECT * FROM {_NAMES[kind]}{chosen}", times).fetchall())
+    def all(self, kind: type[Row]) -> Iterable[Row]:
+        return map(kind._make, self._execute(f"SELECT * FROM {_NAMES[kind]}").fetchall())
 
-    def fetched(self, first: float, last: float) -> list[tuple[Kind, Key]]:
+    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
+        chosen = f"SELECT * FROM {_NAMES[kind]} WHERE until <= ? LIMIT ?"
+        return map(kind._make, self._execute(chosen, (until, most)).fetchall())
+
+    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
         found: list[tuple[Kind, Key]] = []
         for kind in FETCHED:
             columns = ", ".join(kind._fields[:2])
-            chosen = f"SELECT {columns} FROM {_NAMES[kind]} WHERE fetched BETWEEN ? AND ?"
-            found += [(kind, key) for key in self._execute(chosen, (first, last))]
+            chosen = f"SELECT {columns} FROM {_NAMES[kind]} WHERE fetched BETWEEN ? AND ? LIMIT ?"
+            found += [(kind, key) for key in self._execute(chosen, (first, last, most))]
         return found
 
     def part(self, scope: str, name: str) -> PartRow | None:

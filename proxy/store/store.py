@@ -5,6 +5,7 @@ here and in reservations.py. It raises errors.StoreUnavailable where the store c
 changed, or all of it.
 """
 
+import asyncio
 import contextlib
 import math
 import secrets
@@ -73,7 +74,10 @@ class Store(ABC):
 
     async def sweep(self) -> None:
         """Move open reservations past their deadline to uncertain usage; delete what is out of date. Once a minute."""
-        await self._run(reservations.sweep)
+        is_behind = True
+        while is_behind:
+            is_behind = await self._run(reservations.sweep)
+            await asyncio.sleep(0)  # for what else the event loop has to do
 
     @_transaction
     def end_worker(self, rows: Transaction, worker: str | None) -> None:

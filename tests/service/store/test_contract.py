@@ -9,6 +9,7 @@ from service.store.conftest import CACHE_BYTES
 from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, finish, result
 
 from proxy.kit.clock import ManualClock
+from proxy.store import reservations
 from proxy.store.protocol import (
     DAYS_KEPT,
     EMPTY_SECONDS,
@@ -496,6 +497,28 @@ async def test_days_end_and_months_and_lifetimes_do_not(client: Client, time: Ma
     time.advance(DAY)
     await client.store.sweep()
     assert {row.period for row in await client.store.usage()} == {"2023-11", LIFETIME}
+
+
+async def test_sweep_is_many_short_transactions(
+    client: Client, time: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What there is to sweep grows with requests, and others wait for a transaction."""
+    monkeypatch.setattr(reservations, "SWEPT", 2)
+    keys = "abcdefghij"
+    await client.fetch(*(result(key, key) for key in keys))
+    time.advance(STORED_SECONDS)
+    await client.begin("x", *keys)
+    for key in keys[:5]:
+        await client.finish(f"x {key}")
+    time.advance(60)
+    sweeping, steps = asyncio.create_task(client.store.sweep()), 0
+    while not sweeping.done():
+        await asyncio.sleep(0)
+        steps += 1
+    assert steps > len(keys) // 2
+    assert await client.counts() == (15, 5, 0)
+    assert await client.store.parts() == 0
+    assert await client.begin("x", *keys[:5]) == [Reserved(None)] * 5  # nothing of them is known
 
 
 @pytest.mark.parametrize("seconds", [-7 * DAY, 7 * DAY])
