@@ -198,6 +198,7 @@ class Run:
         self.is_exact = True  # nobody died
         self.is_set = False  # usage was set after a loss of data
         self.is_over = False
+        self.swept = 0.0
         self.snapshot: dict[bytes, tuple[int, bytes]] = {}
         self.exceeded: list[Account] = []
         events: dict[Callable[[], Awaitable[None]], float] = {self.leave: 5, self.fail: 10, self.slow: 3, self.kill: 1}
@@ -240,7 +241,8 @@ class Run:
                     await self.world.store.end_worker(process.name)
         for process in self.processes:
             process.spawn(process.refresh(process.pipeline))
-        if self.draw.random() < 0.3:
+        if self.now - self.swept > 60.0:
+            self.swept = self.now
             await self.world.store.sweep()
 
     async def call(self) -> None:
@@ -387,7 +389,7 @@ class Run:
             await self.tick()
         else:
             raise AssertionError("does not end")
-        assert all(process.pipeline.is_ready for process in self.processes)
+        assert all(process.pipeline.is_ready or process.is_dead for process in self.processes)
         await self.world.store.sweep()
         await self.check()
         usage = await self.world.store.usage()
