@@ -4,6 +4,7 @@ Used for the configuration and for the rules of a comparison, each of which has 
 """
 
 import difflib
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, TypeVar, get_args, get_origin
@@ -20,6 +21,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 S = TypeVar("S", bound=Settings)
+GROUPED = re.compile(r"[0-9]{1,3}([,.' _])[0-9]{3}(?:\1[0-9]{3})*")  # a number such as 1,000
 SECRET = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "keys"}  # their values are not shown
 
 
@@ -80,21 +82,26 @@ class Blocks(ABC):
         except msgspec.ValidationError as error:
             is_own = isinstance(error.__cause__, ValueError | TypeError)  # of a type of this service
             accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
-            self.report(
-                at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; it accepts {accepts}"
-            )
+            is_grouped, number = GROUPED.fullmatch(str(raw)), re.sub("[,.' _]", "", str(raw))
+            accepts = f"did you mean {number}? It accepts {accepts}" if is_grouped else f"it accepts {accepts}"
+            self.report(at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; {accepts}")
             return True
         return False
 
     def _search_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
-        is_wrong = False
+        is_wrong, before, number = False, "", None
         for name, value in raw.items():
             if name in fields:
                 is_wrong |= self._search(fields[name].type, value, (*at, name))
+            elif value is None and type(number) is int and re.fullmatch("[0-9]{3}", str(name)):
+                text = f"a comma ends a value in braces: write {number}{name}, not {number},{name}"
+                self.report((*at, before), text)
+                is_wrong = True
             else:
                 self._report_unknown(kind, (*at, str(name)), raw)
                 is_wrong = True
+            before, number = name, value
         for field in fields.values():
             if field.required and field.name not in raw:
                 self.report((*at, field.name), f"is missing; it accepts {accepted(kind, field.name)}")

@@ -3,7 +3,6 @@
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
-import os
 import re
 import stat
 from collections.abc import Mapping
@@ -126,8 +125,11 @@ class _Reader(base.Blocks):
             raise TypeError("is not text; put it in quotes")
         folder = self._file.parent
         if kind is secret.File:
-            if self._upstream and not os.access(folder / raw, os.R_OK):
-                raise ValueError(f"the file {folder / raw} cannot be read")
+            try:
+                if self._upstream:
+                    (folder / raw).open().close()
+            except OSError as error:
+                raise ValueError(f"the file {folder / raw} cannot be read: {error.strerror}") from error
             return secret.File(folder / raw)
         if kind in SECRETS:
             self._note_secret(kind, raw)

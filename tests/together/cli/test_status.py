@@ -173,7 +173,7 @@ def respond_with_nonsense(listening: socket.socket) -> None:
     "broken, says",
     [
         (CONFIG + "  - x", "own.yaml:6:3: did not find expected key"),
-        (CONFIG.replace("1000", "1,000"), "own.yaml:5:72: applications.shop.000: unknown key"),
+        (CONFIG.replace("1000", "1,000"), "own.yaml:5:63: applications.shop.parts: a comma ends a value in braces"),
         (CONFIG + "a: &a [*a]\n", "own.yaml:6:4: found unconstructable recursive node"),
     ],
 )
