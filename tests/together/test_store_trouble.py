@@ -79,6 +79,14 @@ def test_deleted_store_is_refused_until_a_restart(service: running.Service, sand
     assert statuses(service, FIRST) == [200, 200]
 
 
+def test_store_emptied_while_nothing_used_it_is_refused(service: running.Service) -> None:
+    assert service.stop() == 0
+    os.truncate(service.folder / "store", 0)
+    done = running.command("usage", "--config", service.file, folder=service.folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"v3bridge: store: {service.folder / 'store'} was truncated; stop the service" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["store", "store-wal"])
 def test_truncated_store_is_refused_by_the_service_and_by_commands(
     service: running.Service, sandbox: running.Sandbox, name: str
