@@ -56,11 +56,10 @@ async def _measure(file: Path, parts: int) -> tuple[list[float], list[float]]:
 
 
 async def _request(store: SqliteStore, id: str, uids: list[str], bodies: tuple[bytes, ...]) -> None:
-    now = time.time()
-    begin = Begin(id, "scope", FEATURES, Want(id, len(uids)), ACCOUNTS, now - 84_600, 35)
+    begin = Begin(id, "scope", FEATURES, Want(id, len(uids)), ACCOUNTS, time.time() - 84_600, 35)
     await store.begin([begin])
     items = tuple(Hit(uid, "SN74S74N", "Dual D-type flip-flop") for uid in uids)
-    result = Result(id, len(uids), len(uids), items, bodies, tuple(uids), b"{}", now)
+    result = Result(id, len(uids), len(uids), items, bodies, tuple(uids), b"{}")
     await store.finish([Finish(begin, FEATURES, [result], ACCOUNTS, len(uids), 0)])
 
 
