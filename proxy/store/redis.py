@@ -65,8 +65,9 @@ class RedisStore(Store):
             _check(await _response(store._redis.info()))
             if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
                 await _response(store._redis.delete(*DROPPED))
-                await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
                 await store._run(_expire_all)
+                # Last: a process that dies before is followed by one that does all of it.
+                await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
             await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
         except BaseException:
             await store._redis.aclose()
@@ -169,12 +170,13 @@ class _RedisTransaction(Transaction):
 
     def writes(self) -> list[tuple[Any, ...]]:
         """Return the rows to write: tables and fields, texts, and when they were fetched, when they end, or the
-        milliseconds until they do. Usage is added to."""
+        milliseconds until they do. Usage that was added to is none of them."""
+        added = {addition[0] for addition in self.additions}
         return [
             (TABLES[kind][0], json_text(key), *self._written(row))
             for kind, rows in self.changed.items()
             for key, row in rows.items()
-            if row is None or kind is not Usage
+            if kind is not Usage or json_text(key) not in added
         ]
 
     def _written(self, row: Any) -> tuple[Any, ...]:
@@ -200,7 +202,7 @@ class _RedisTransaction(Transaction):
 def _expire_all(rows: Transaction) -> None:
     """Move what is reserved to uncertain usage."""
     for usage in rows.all(Usage):
-        rows.add(usage[:2], 0, usage.reserved, -usage.reserved)
+        rows.put(usage._replace(uncertain=usage.uncertain + usage.reserved, reserved=0))
 
 
 def _client(url: str) -> Any:
@@ -218,7 +220,7 @@ def _client(url: str) -> Any:
 def _check(info: dict[str, Any]) -> None:
     """Raise ConfigError if Redis does not keep what it confirms. A managed one may not say so."""
     policy, needed = info.get("maxmemory_policy", "noeviction"), ""
-    if not info.get("aof_enabled", 1):
+    if not (info.get("aof_enabled", 1) or info.get("loading")):  # it is off while Redis loads what it has kept
         needed = "appendonly yes"
     elif policy != "noeviction":
         needed = "maxmemory-policy noeviction"

@@ -215,8 +215,7 @@ def expire(rows: Transaction, row: ReservationsRow, worker: str | None = None) -
 
 def set_usage(rows: Transaction, pair: Pair, used: int) -> None:
     """Replace usage. A late finish takes nothing off again that is uncertain no more."""
-    old = rows.usage(pair)
-    rows.add(pair, used - old.used, -old.uncertain, 0)
+    rows.put(rows.usage(pair)._replace(used=used, uncertain=0))
     for row in rows.all(ReservationsRow):
         reservations = _decoded(row)
         if late := [each for each in reservations.values() if _is_uncertain(each) and pair in each.accounts]:

@@ -285,6 +285,28 @@ async def test_data_of_another_version_keep_usage_and_what_was_reserved(
     assert await later.begin([begin("c", key, time=time) for key in ("k", "l")]) == [Reserved(None)] * 2
 
 
+async def test_what_was_reserved_is_counted_whenever_the_change_of_a_version_was_broken_off(
+    store: Any, cut: Cut, inside: Any, tmp_path: Path, time: ManualClock
+) -> None:
+    await store.begin([begin("a", "k", time=time)])
+    inside.hset("{v3bridge}:state", "version", 0)
+    for times in (2, 1):  # the library sends once more by itself
+        cut.times, cut.whole = times, 2 - times
+        with pytest.raises(errors.StoreUnavailable) if times == 2 else contextlib.nullcontext():
+            later = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "later", CACHE_BYTES, now=time.now)
+    assert await counts(later) == (0, 1, 0)
+    await later.aclose()
+
+
+async def test_usage_is_set_once_where_a_reply_is_lost(cut: Cut, tmp_path: Path, time: ManualClock) -> None:
+    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
+    await store.set_usage(NOVEMBER, 60)
+    cut.times = cut.whole = 1
+    await store.set_usage(NOVEMBER, 40)
+    assert (cut.times, await counts(store)) == (0, (40, 0, 0))
+    await store.aclose()
+
+
 async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClock) -> None:
     await store.begin([begin("a", "k", time=time)])
     await store.finish([finish("a", result("k", "u"))])
@@ -304,6 +326,27 @@ async def test_a_redis_that_would_lose_usage_is_refused(
     with pytest.raises(errors.ConfigError, match=advice):
         await RedisStore.open(server.url, time, "worker", CACHE_BYTES)
     server.stop()
+
+
+async def test_a_redis_that_still_loads_its_data_is_unavailable(tmp_path: Path, time: ManualClock) -> None:
+    """Its log is not enabled meanwhile."""
+    info = b"# Persistence\r\nloading:1\r\naof_enabled:0\r\n"
+
+    async def connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while request := await reader.read(2**16):
+            if b"HELLO" in request:
+                writer.write(b"%1\r\n$5\r\nproto\r\n:3\r\n")
+            elif b"CLIENT" in request:
+                writer.write(b"+OK\r\n" * request.count(b"CLIENT"))
+            elif b"INFO" in request:
+                writer.write(b"$%d\r\n%s\r\n" % (len(info), info))
+            else:
+                writer.write(b"-LOADING Redis is loading the dataset in memory\r\n")
+        writer.close()
+
+    async with await asyncio.start_unix_server(connect, tmp_path / "loading.sock"):
+        with pytest.raises(errors.StoreUnavailable, match="BusyLoading"):
+            await RedisStore.open(f"unix://{tmp_path}/loading.sock", time, "worker", CACHE_BYTES)
 
 
 async def test_errors_do_not_show_the_password(tmp_path: Path, time: ManualClock) -> None:
