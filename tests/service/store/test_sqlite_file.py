@@ -178,6 +178,7 @@ def _retarget(file: Path) -> None:
         (_retarget, r"store\.sqlite was replaced; restart"),
         (lambda file: file.with_name("link").hardlink_to(file), "second name.*delete that name"),
         (lambda file: os.truncate(file, 0), r"was truncated; stop the service, restore the file from a backup"),
+        (lambda file: os.truncate(file.with_name("store.sqlite-wal"), 0), r"was truncated; stop the service"),
     ],
 )
 async def test_file_that_was_changed_is_not_used(client: Client, file: Path, change: Any, said: str) -> None:
