@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import resource
 import sqlite3
@@ -92,6 +93,27 @@ async def test_process_that_is_alone_ends_what_a_killed_one_had_reserved(file: P
     await alone.finish("x a")
     assert await alone.counts() == (1, 1, 1)
     await alone.store.aclose()
+
+
+async def test_others_wait_until_the_process_that_is_alone_has_ended_what_was_reserved(
+    file: Path, time: ManualClock
+) -> None:
+    """Else it would end theirs, too."""
+
+    class Opening(SqliteStore):
+        async def end_worker(self, worker: str | None) -> None:
+            if worker is None:
+                with pytest.raises(BlockingIOError):
+                    share()
+            await super().end_worker(worker)
+
+    def share() -> None:
+        with file.with_name("store.sqlite.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    store = await Opening.open(file, time, "one", CACHE_BYTES)
+    share()
+    await store.aclose()
 
 
 USAGE = """
