@@ -7,7 +7,7 @@ import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any, TypeVar, get_args, get_origin
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -90,7 +90,7 @@ class Blocks(ABC):
 
     def _search_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
-        is_wrong, before, number = False, "", None
+        is_wrong, before, number = False, "", cast(Any, None)
         for name, value in raw.items():
             if name in fields:
                 is_wrong |= self._search(fields[name].type, value, (*at, name))
