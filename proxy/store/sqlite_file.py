@@ -22,6 +22,8 @@ class StoreFile:
         Raises OSError and StoreUnavailable."""
         self.path, self.name = path, str(path.resolve())
         is_new = not path.exists()
+        if not is_new and not path.is_file():
+            raise errors.StoreUnavailable(f"{path} is a folder or a device; name a file")
         path.touch(0o600)
         path.chmod(0o600)
         found = path.stat()

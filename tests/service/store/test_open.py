@@ -43,6 +43,9 @@ async def test_missing_folder_is_refused_with_the_command_that_makes_it(tmp_path
     assert not list(tmp_path.iterdir())
 
 
-async def test_unusable_file_is_refused_by_name(tmp_path: Path, time: ManualClock) -> None:
-    with pytest.raises(errors.ConfigError, match=f"^store: {tmp_path} cannot be opened"):
-        await open_and_close(f"sqlite:{tmp_path}", time, tmp_path / "v3bridge.yaml")
+async def test_folder_is_refused_by_name_and_stays_as_it_is(tmp_path: Path, time: ManualClock) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir(0o755)
+    with pytest.raises(errors.ConfigError, match=f"^store: {folder} is a folder or a device; name a file"):
+        await open_and_close(f"sqlite:{folder}", time, tmp_path / "v3bridge.yaml")
+    assert [(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("state", 0o755)]
