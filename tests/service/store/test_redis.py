@@ -145,6 +145,16 @@ async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_ser
     assert await counts(other) == (41, 0, 0)
 
 
+async def test_what_a_snapshot_has_reserved_is_no_more(store: Any, inside: Any, time: ManualClock) -> None:
+    await store.begin([begin("a", Want("k", 3), time=time)])
+    inside.hset("{v3bridge}:state", "counter", 0)  # as before the process saw more
+    assert isinstance(await one(store, begin("b", "l", time=time)), errors.StoreUnavailable)
+    await store.set_usage(NOVEMBER, 40)
+    assert await one(store, begin("c", "k", time=time)) == Reserved(None)
+    await store.finish([finish("a", key="k", used=3)])
+    assert await counts(store) == (40, 0, 1)
+
+
 async def test_a_process_that_starts_after_a_loss_knows_of_it(
     open_store: Opens, redis_server: RedisServer, time: Any
 ) -> None:
