@@ -249,6 +249,23 @@ async def test_nothing_is_reserved_with_what_was_read_before_a_loss(
     await store.aclose()
 
 
+async def test_a_result_that_answers_another_key_too_is_found_though_it_came_after_its_look_up(
+    store: Any, cut: Cut, tmp_path: Path, time: ManualClock
+) -> None:
+    await store.begin([begin("a", "general", time=time)])
+    other = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "other", CACHE_BYTES, now=time.now)
+    cut.late.append(late := asyncio.Event())
+    beginning = asyncio.create_task(one(other, begin("b", "exact", time=time)))
+    async with asyncio.timeout(30):
+        while cut.late:
+            await asyncio.sleep(0)
+    await store.finish([finish("a", result("general", "u"), result("exact", "u"))])
+    late.set()
+    assert isinstance(await beginning, Found)
+    assert await counts(store) == (1, 0, 0)
+    await other.aclose()
+
+
 async def test_times_are_those_of_redis(redis_server: RedisServer, time: ManualClock) -> None:
     """A result is as old for a machine whose clock is behind as for the one that stored it."""
     behind = ManualClock(NOW - 7200)
