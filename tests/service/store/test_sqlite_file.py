@@ -354,6 +354,22 @@ async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(client: Clien
     await client.store.aclose()
 
 
+async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, time: ManualClock) -> None:
+    first = Client(await SqliteStore.open(file, time, "one", CACHE_BYTES), time)
+    await first.fetch(result("a", "u"))
+    await first.store.aclose()
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'part_fetched'").fetchone()
+    client = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    content = bytearray(file.read_bytes())
+    content[(page - 1) * sqlite.PAGE_BYTES : page * sqlite.PAGE_BYTES] = b"x" * sqlite.PAGE_BYTES
+    file.write_bytes(content)
+    for work in (client.store.parts(), client.begin("x", "b"), client.store.usage()):
+        with pytest.raises(errors.StoreUnavailable, match=r"is damaged .*restore the file from a backup"):
+            await work
+    await client.store.aclose()
+
+
 async def test_a_file_that_was_truncated_meanwhile_is_not_begun_anew(file: Path, time: ManualClock) -> None:
     await (await SqliteStore.open(file, time, "one", CACHE_BYTES)).aclose()
     os.truncate(file, 0)
