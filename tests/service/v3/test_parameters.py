@@ -12,7 +12,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.v3 import parameters
 from proxy.v3.actions import parse_projection
-from proxy.v3.encoding import ResponseFormat
+from proxy.v3.encoding import ResponseFormat, encode_body
 from proxy.v3.parameters import Parameters
 
 BOOK = loader.load(shipped.path("mappings"))
@@ -178,3 +178,10 @@ def test_show_hide_and_slices_have_a_common_bound(name: str) -> None:
     message = r"^include\[\], show\[\], hide\[\], slice\[<field>\]: at most 150 values together, not 151$"
     with pytest.raises(errors.BadRequest, match=message):
         shape(f"{slices}&{fields}&{name}=specs")
+
+
+@pytest.mark.parametrize("callback", ["app.handle", "?"])  # ? is jQuery's own name for what it replaces
+def test_callback_is_called_with_the_json(callback: str) -> None:
+    encoded = encode_body('{"mpn":"A\u2028\u2029"}'.encode(), ResponseFormat.of(of(f"callback={callback}")), gzip=False)
+    assert encoded.body == callback.encode() + b'({"mpn":"A\\u2028\\u2029"})'
+    assert encoded.headers["Content-Type"] == "application/javascript; charset=utf-8"
