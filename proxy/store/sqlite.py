@@ -25,7 +25,6 @@ R = TypeVar("R")
 
 VERSION = 3
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
-PAGE_BYTES = 8192  # large parts take fewer pages than by SQLite's default of 4096
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
@@ -60,7 +59,6 @@ class SqliteStore(Store):
                     stack.callback(self._file.close)
                 self._connection = stack.enter_context(contextlib.closing(_connect(self._name)))
                 self._execute = self._connection.execute
-                self._execute(f"PRAGMA page_size = {PAGE_BYTES}")
                 (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
@@ -189,7 +187,8 @@ class SqliteStore(Store):
         self._written += written
         self._room -= written
         while self._room < 0:
-            over = PAGE_BYTES * (self._pragma("page_count") - self._pragma("freelist_count")) - self._cache_bytes
+            pages = self._pragma("page_count") - self._pragma("freelist_count")
+            over = self._pragma("page_size") * pages - self._cache_bytes
             if over <= 0:
                 self._room = min(-over, self._cache_bytes // 64)
                 break

@@ -70,6 +70,7 @@ asyncio.run(main())
     )
 
 
+PAGE_BYTES = 4096  # SQLite's default
 BEGINS_AND_STAYS = """
     client = Client(await opened(), clock)
     await client.begin("x", "a", "b")
@@ -362,7 +363,7 @@ async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, time: M
         (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'part_fetched'").fetchone()
     client = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
     content = bytearray(file.read_bytes())
-    content[(page - 1) * sqlite.PAGE_BYTES : page * sqlite.PAGE_BYTES] = b"x" * sqlite.PAGE_BYTES
+    content[(page - 1) * PAGE_BYTES : page * PAGE_BYTES] = b"x" * PAGE_BYTES
     file.write_bytes(content)
     for work in (client.store.parts(), client.begin("x", "b"), client.store.usage()):
         with pytest.raises(errors.StoreUnavailable, match=r"is damaged .*restore the file from a backup"):
