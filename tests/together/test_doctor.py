@@ -210,7 +210,7 @@ async def test_no_secret_is_in_a_result(sandbox: nexar_sandbox.Sandbox, tmp_path
         ("sqlite:other/state.sqlite", "failed", "mkdir -p"),
         ("sqlite:damaged.sqlite", "failed", "replace a damaged one by a backup"),
         ("sqlite:foreign.sqlite", "failed", "other tables than the store's"),
-        ("sqlite:.", "failed", "unable to open database file"),
+        ("sqlite:.", "failed", "is a folder or a device; name a file"),
         ("redis://me:planted@127.0.0.1:9/0", "failed", "redis-cli -u ADDRESS ping"),
     ],
 )
