@@ -126,7 +126,7 @@ class Service:
             sockets.notify(self._manager, "STOPPING=1", "STATUS=finishing requests")
         else:
             sockets.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
-            self._metrics.configuration_reloads.labels(state).inc()
+            self._metrics.reloads.inc(state)
         if state in ("started", "reloaded", "failed"):
             self._metrics.last_reload_successful.set(float(state != "failed"))
             if state != "failed":

@@ -61,6 +61,6 @@ class Batches:
 
     def close(self, batch: Batch) -> None:
         """Close a batch for other flights."""
-        self._waiting.inc(-1)
+        self._waiting.inc(by=-1)
         if self._open.get(batch.key) is batch:
             del self._open[batch.key]

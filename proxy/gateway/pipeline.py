@@ -203,7 +203,7 @@ class Pipeline:
             wanted = [flight.fetch for flight in flights]
             requests = len({id(flight.request) for flight in flights})
             if requests > 1:
-                self._metrics.batched_requests.inc(requests)
+                self._metrics.batched_requests.inc(by=requests)
             market = application.context.country, application.context.currency
             operation = passed_on.operation if passed_on else flights[0].selected.documents.operation(wanted, *market)
             fetched: Sequence[Fetched] | Received | errors.BridgeError
@@ -226,7 +226,7 @@ class Pipeline:
         reported = [error for each in fetched for error in each.reported]
         lacking = self._features.named(reported, selected) if reported else NO_FEATURES
         used = sum(each.returned for each in fetched)
-        self._metrics.parts.labels(application.name).inc(used)
+        self._metrics.parts.inc(application.name, by=used)
         if used:
             # Before others find the results: they look for parts with the features that they know of.
             without, is_guess = lacking | flights[0].without, flights[0].is_guess
@@ -261,7 +261,7 @@ class Pipeline:
         is_private = flight.query.passed_on is None or flight.query.passed_on.is_private
         is_stored = used and not (answer.is_partial or is_private)
         stored = [answer.result] if is_stored and answer.result else []
-        self._metrics.parts.labels(flight.client.application.name).inc(used)
+        self._metrics.parts.inc(flight.client.application.name, by=used)
         await self._bookings.book([Booking(flight, used, uncertain, stored, flight.wanted.bits)])
         self._flights.end([flight], answer)
 

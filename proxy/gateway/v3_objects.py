@@ -86,7 +86,7 @@ class V3Objects:
                 hits = await self._count(request, query, hits)
             if answer.source == "miss":
                 unmatched = len(page.elements) - len(matches.elements)
-                self.metrics.parts_unmatched.labels(request.client.application.name).inc(unmatched)
+                self.metrics.parts_unmatched.inc(request.client.application.name, by=unmatched)
             items = [item for _, item in await reader.mapped(matches.elements)]
             # `hits` is never less than what the client has been shown, whatever the count says.
             shown = query.start + len(matches.elements) if matches.elements else 0
@@ -172,7 +172,7 @@ class V3Objects:
         answers = await self.pipeline.resolve(request.client, asked, self._deadline(request))
         request.metadata.add(answers, self.metrics.clock, request.projection.features & self.projections.features)
         for answer in answers:
-            self.metrics.queries.labels(answer.source if answer.error is None else "miss").inc()
+            self.metrics.queries.inc(answer.source if answer.error is None else "miss")
         return answers
 
     async def _count(self, request: GatewayRequest, query: model.PartsMatchQuery, at_most: int) -> int:

@@ -38,8 +38,8 @@ class CircuitBreaker:
         self._failures_max = failures
         self._clock = clock
         self._rng = rng
-        self._openings = metrics.circuit_breaker_openings.labels(NAME)
-        self._shown = metrics.circuit_breaker_state.labels(NAME)
+        self._metrics = metrics
+        metrics.circuit_breaker_openings.inc(NAME, by=0)
         self._failures = 0
         self._open_until: float | None = None  # by the monotonic clock; None while closed
         self._set_state(CLOSED)
@@ -76,7 +76,7 @@ class CircuitBreaker:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._start_cooldown()
         self._set_state(OPEN)
-        self._openings.inc()
+        self._metrics.circuit_breaker_openings.inc(NAME)
         log.warning("circuit breaker opened", service=NAME, failures=self._failures, retry_in=round(cooldown, 1))
 
     def _start_cooldown(self) -> float:
@@ -87,4 +87,4 @@ class CircuitBreaker:
 
     def _set_state(self, state: str) -> None:
         self.state = state
-        self._shown.set(STATES.index(state))
+        self._metrics.circuit_breaker_state.set(STATES.index(state), NAME)

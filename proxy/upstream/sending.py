@@ -64,7 +64,7 @@ class Sender:
             wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
             if not policies.is_retryable(error) or self._clock.monotonic() + wait >= until:
                 raise
-            self._metrics.retries.labels(operation.name, type(error).__name__).inc()
+            self._metrics.retries.inc(operation.name, type(error).__name__)
         await self._sleep(wait)
         return await self._send(operation, credentials, until)
 
@@ -116,12 +116,12 @@ class Sender:
                 self._breaker.failed()
             raise
         finally:
-            self._metrics.upstream_in_flight.inc(-1)
-            self._metrics.upstream_seconds.labels(operation.name).observe(self._clock.monotonic() - started)
-            self._metrics.upstream_requests.labels(operation.name, outcome).inc()
+            self._metrics.upstream_in_flight.inc(by=-1)
+            self._metrics.upstream_seconds.observe(operation.name, self._clock.monotonic() - started)
+            self._metrics.upstream_requests.inc(operation.name, outcome)
         self._breaker.succeeded()
         if envelope is not None and envelope.errors:
-            self._metrics.upstream_errors.labels(operation.name).inc(len(envelope.errors))
+            self._metrics.upstream_errors.inc(operation.name, by=len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data

@@ -193,7 +193,7 @@ class Tokens:
             backoff = await stored.back_off(error)
             raise backoff.error(self._clock.now(), is_first=backoff.failures == 1) from error
         finally:
-            self._metrics.token_requests.labels(credentials.name, outcome).inc()
+            self._metrics.token_requests.inc(credentials.name, outcome)
         log.info("token refreshed", application=credentials.name, expires_in=round(token.expires - sent))
         with contextlib.suppress(errors.StoreUnavailable):
             await stored.keep(token)

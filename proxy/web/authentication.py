@@ -87,7 +87,7 @@ class Authenticator:
             raise self._throttled(wait) from None
         if not self._limit:
             return
-        self._metrics.wrong_api_keys.labels("forbidden").inc()
+        self._metrics.wrong_api_keys.inc("forbidden")
         counted = self._wrong.get(origin.group)
         if counted is None:
             counted = self._wrong[origin.group] = SlidingWindow(Window(self._limit, WINDOW_SECONDS), self._clock)
@@ -107,7 +107,7 @@ class Authenticator:
         return 0.0 if counted is None else counted.wait()
 
     def _throttled(self, wait: float) -> errors.TooManyRequests:
-        self._metrics.wrong_api_keys.labels("throttled").inc()
+        self._metrics.wrong_api_keys.inc("throttled")
         seconds = max(1, math.ceil(wait))
         message = f"too many wrong API keys from your address; try again in {seconds} s"
         return errors.TooManyRequests(message, retry_after=seconds)

@@ -102,8 +102,8 @@ class RequestMiddleware:
         """Count a request, log it, and keep it for the record. Failures without a valid API key are kept only if the
         service itself failed: anybody can send any number of them."""
         route, failure, client, metadata = request.route, request.failure, request.client, request.metadata
-        self._metrics.requests.labels(route, str(status)).inc()
-        self._metrics.request_seconds.labels(route).observe(seconds)
+        self._metrics.requests.inc(route, str(status))
+        self._metrics.request_seconds.observe(route, seconds)
         now, kind = self._clock.now(), None if failure is None else type(failure).__name__
         application, key = (None, None) if client is None else (client.application.name, client.key)
         cache = parts = None

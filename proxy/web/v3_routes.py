@@ -70,7 +70,7 @@ class V3Routes:
         if found is not None and found.metadata.until > self._clock.monotonic():
             self._authenticator.admit(request, found.client)
             request.metadata = metadata = found.metadata
-            self._gateway.metrics.queries.labels("hit").inc(metadata.results)
+            self._gateway.metrics.queries.inc("hit", by=metadata.results)
         else:
             found = await self._executed(endpoint, execute, request, gzip)
             metadata = found.metadata

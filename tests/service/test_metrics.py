@@ -20,11 +20,11 @@ counted = metrics.Metrics()
 for line in sys.stdin:
     word, number = line.split()
     if word == "count":
-        counted.parts.labels("demo").inc(int(number))
-        counted.upstream_in_flight.inc(int(number))
+        counted.parts.inc("demo", by=int(number))
+        counted.upstream_in_flight.inc(by=int(number))
         counted.store_unavailable.set(int(number) == 3)
         for seconds in (0.04, 0.05, 60.0):
-            counted.request_seconds.labels("/v3").observe(seconds)
+            counted.request_seconds.observe("/v3", seconds)
         counted.flush()
     elif word == "forget":
         metrics.forget_gauges(int(number))
