@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from proxy.tools.sheet import offers
 from proxy.tools.sheet.lines import Choice, Line
-from proxy.tools.sheet.offers import OfferRules, same_number
+from proxy.tools.sheet.offers import OfferRules
 from proxy.tools.sheet.parts import CANDIDATES, Part, PartQuery, PartResult
 from proxy.traffic.bom_columns import plain
 
@@ -129,7 +129,7 @@ def _is_merged(*makers: str) -> bool:
 
 def _is_equal(choice: Choice, part: Part) -> bool:
     if choice.mpn:
-        return same_number(choice.mpn, part.mpn)
+        return offers.bare(choice.mpn) == offers.bare(part.mpn)
     return any(offers.has_sku(offer, (choice.sku,)) for offer in part.offers)
 
 

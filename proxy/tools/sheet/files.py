@@ -19,6 +19,13 @@ from proxy import errors
 SIZE_MAX = 1 << 26  # bytes of a list
 
 
+class State(msgspec.Struct):
+    """Digests of files as they were written, by path, and times of logins, by digest of the client id."""
+
+    written: dict[str, str] = {}
+    logins: dict[str, float] = {}
+
+
 def _state_folder() -> Path:
     """Return the folder for state of programs (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_STATE_HOME", "")
@@ -26,22 +33,28 @@ def _state_folder() -> Path:
     return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "v3bridge"
 
 
-def _written() -> dict[str, str]:
-    """Return the digests of files as runs have written them, by path. A file that cannot be read is as good as none."""
+def state() -> State:
+    """Return what runs remember. A file that cannot be read is as good as none."""
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=dict[str, str])
-    return {}
+        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=State)
+    return State()
 
 
-def _note_written(file: Path, digest: str) -> None:
-    """Save what a file was written as. Where this is not possible, the next copy gets another name."""
-    written = {path: known for path, known in _written().items() if os.path.exists(path)}
+def _save(state: State) -> None:
+    """Save it. Where this is not possible, the next copy gets another name, and logins begin anew."""
     folder = _state_folder()
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         new = folder / f"sheet.json.{secrets.token_hex(4)}"
-        new.write_bytes(msgspec.json.encode(written | {str(file.resolve()): digest}))
+        new.write_bytes(msgspec.json.encode(state))
         new.replace(folder / "sheet.json")
+
+
+def note_login(client_id: str, now: float, *, anew: bool) -> None:
+    """Remember a successful login. It lasts from the first one on, unless it was renewed."""
+    known, key = state(), digest(client_id.encode())
+    known.logins[key] = now if anew else known.logins.get(key, now)
+    _save(known)
 
 
 def read(path: Path) -> bytes:
@@ -57,12 +70,12 @@ def read(path: Path) -> bytes:
     return data
 
 
-def digest(file: Path | bytes) -> str | None:
-    """Return the digest of a file or of its content; None if there is no file."""
+def digest(file: Path | bytes) -> str:
+    """Return the digest of a file or of its content; empty if there is no file."""
     try:
         return hashlib.blake2b(file if isinstance(file, bytes) else file.read_bytes()).hexdigest()
     except OSError:
-        return None
+        return ""
 
 
 def check_folder(path: Path) -> None:
@@ -75,7 +88,7 @@ def check_folder(path: Path) -> None:
 def free_copy(file: Path, kind: str, suffix: str) -> Path:
     """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
     missing, or as a run has left it: no other work is overwritten."""
-    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), _written()
+    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), state().written
     for number in itertools.count(1):
         path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
         is_own = not path.is_symlink() and path != file and written.get(str(path.resolve())) == digest(path)
@@ -102,7 +115,10 @@ def write(file: Path, save: Callable[[Path], object], choose: Callable[[], Path]
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    _note_written(target, written or "")
+    known = state()
+    known.written = {path: each for path, each in known.written.items() if os.path.exists(path)}
+    known.written[str(target.resolve())] = written
+    _save(known)
     return target
 
 

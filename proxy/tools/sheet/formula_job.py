@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
-from proxy.tools.sheet import offers
+from proxy.tools.sheet import files, offers
 from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Call
@@ -24,6 +24,8 @@ NOT_AVAILABLE, VALUE_ERROR = "#N/A", "#VALUE!"
 READY = "The Nexar Supply Add-in is ready!"
 MISSING = "Please provide your Nexar application Client Id and Secret"
 REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
+EXPIRED = "The access token has expired, please refresh login!"
+LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity service
 _LISTED = 5  # cells that an error names
 _ALL = "Datasheets: 1; LeadTime: 1"
 _TEXTS = {"LOGIN": READY, "FEATURES": _ALL, "DEV_FEATURES": _ALL, "VERSION": f"v3bridge {__version__}"}
@@ -70,14 +72,17 @@ class FormulaJob:
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 
-    def login(self) -> ApplicationLogin | None:
+    def login(self, now: float, *, refresh: bool) -> ApplicationLogin | None:
         """Return the workbook's credentials; None without a login. Raises SheetError, in the add-in's words, where they
-        are missing."""
+        are missing, or a day after the first login, unless it is renewed."""
         if self._login is None:
             return None
         client_id, secret = [*(text_of(values[0]).strip() for values in self._login.arguments if values), "", ""][:2]
         if {client_id, secret} & {"", *UNREADABLE}:
             raise errors.SheetError(f"{self._file}: {self._login.place}: {MISSING}; fill its cells, or use --api-key")
+        since = now if refresh else files.state().logins.get(files.digest(client_id.encode()), now)
+        if now - since >= LOGIN_SECONDS:
+            raise errors.SheetError(f"{self._file}: {self._login.place}: {EXPIRED} Run again with --refresh-login")
         return ApplicationLogin(ClientId(client_id), Secret(secret))
 
     def _plan(self, call: Call) -> None:
@@ -209,9 +214,8 @@ def _of_part(request: PartRequest, part: Part) -> CellValue:
         return getattr(part, _OF_PART[name]) or ""
     matching = [
         offer
-        for offer in part.offers
-        if (not request.distributors or any(offers.is_from(offer, each) for each in request.distributors))
-        and (request.authorized not in ("y", "n") or offer.authorized is (request.authorized == "y"))
+        for offer in offers.allowed(part.offers, offers.OfferRules(request.distributors))
+        if request.authorized not in ("y", "n") or offer.authorized is (request.authorized == "y")
     ]
     value = _of_offers(name, matching, request) if matching else NOT_AVAILABLE
     return float(value) if isinstance(value, Decimal) else value

@@ -4,6 +4,7 @@ A formula is one call, whose arguments are literals and references to cells. Any
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import NamedTuple
 
 import msgspec
@@ -45,10 +46,8 @@ class Area(NamedTuple):
     bottom: int
 
     def cells(self) -> Iterator[Place]:
-        """Yield the cells, row by row."""
-        for row in range(self.top, self.bottom + 1):
-            for column in range(self.left, self.right + 1):
-                yield self.sheet, row, column
+        """Return the cells, row by row."""
+        return product((self.sheet,), range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -185,8 +185,9 @@ class ListJob:
             found = parts[currency]
             if found is None or share is None:
                 return None
-            sold = [offer for offer in found[0].offers if seller is None or offers.is_from(offer, seller)]
-            return LinePart(found[0], offers.allowed(sold, rules, line.skus), share, currency, found[1], spec)
+            of_seller = OfferRules(() if seller is None else (seller,))
+            sold = offers.allowed(offers.allowed(found[0].offers, of_seller), rules, line.skus)
+            return LinePart(found[0], sold, share, currency, found[1], spec)
 
         cells: dict[int, CellValue] = {}
         for spec, place in self._places.items():

@@ -44,11 +44,6 @@ class Purchase(NamedTuple):
         return self.unit_price * self.quantity + self.fee
 
 
-def same_number(one: str, other: str) -> bool:
-    """Return whether two numbers differ in case, blanks and separators only."""
-    return bare(one) == bare(other)
-
-
 def bare(number: str) -> str:
     """Return a number without case, blanks and separators. A plus sign stays: MAX3232ESE+ is another part."""
     return number.translate(_SEPARATORS).casefold()
@@ -59,7 +54,7 @@ def allowed(offers: Iterable[Offer], rules: OfferRules, skus: Collection[str] = 
     counting = [
         offer
         for offer in offers
-        if (not rules.distributors or any(is_from(offer, name) for name in rules.distributors))
+        if (not rules.distributors or any(is_named(name, offer.seller_id, offer.seller) for name in rules.distributors))
         and (not rules.packagings or any(plain(name) in plain(offer.packaging or "") for name in rules.packagings))
     ]
     if skus and not rules.any_offer:
@@ -69,12 +64,7 @@ def allowed(offers: Iterable[Offer], rules: OfferRules, skus: Collection[str] = 
 
 def has_sku(offer: Offer, skus: Iterable[str]) -> bool:
     """Return whether an offer has one of these numbers."""
-    return offer.sku is not None and any(same_number(offer.sku, sku) for sku in skus)
-
-
-def is_from(offer: Offer, distributor: str) -> bool:
-    """Return true if a part of the seller's name, or its id, is this one."""
-    return is_named(distributor, offer.seller_id, offer.seller)
+    return offer.sku is not None and bare(offer.sku) in map(bare, skus)
 
 
 def is_named(distributor: str, seller_id: str, seller: str) -> bool:

@@ -66,6 +66,8 @@ async def _run(options: FillOptions) -> int:
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
             job.is_refused = end.refused
+            if not end.refused and (options.refresh_login or source.upstream_requests):
+                files.note_login(login.client_id, clock.now(), anew=options.refresh_login)
         written = _written(options, table, job, files.digest(data))
         summary.say_end(options, end, written["output"], is_kept=not source.notes)
         figures = {f"{job.unit}s": job.lines, "parts spent": source.parts_spent, "from cache": cost.stored}
@@ -125,7 +127,7 @@ async def _source(
         if free:
             spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
         else:
-            login = job.login()
+            login = job.login(clock.now(), refresh=options.refresh_login)
     if free:
         sandbox = embedded.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
@@ -158,7 +160,7 @@ async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetchi
         return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
 
 
-def _written(options: FillOptions, table: Table, job: Job, digest: str | None) -> dict[str, Path]:
+def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
     path, written = options.file, dict[str, Path]()
 
     def choose() -> Path:

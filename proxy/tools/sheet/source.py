@@ -286,7 +286,10 @@ async def open_source(
         if not is_kept:  # the parts of 10 000 lines would take 150 MB of memory
             folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-"))
             settings = replace(settings, store=config.StoreUrl(f"sqlite:{folder}/state.sqlite"))
-        gateway = await Gateway.open(_patient(settings), clock, resources)
+        if settings.upstream != "sandbox":  # one patient user, instead of many clients
+            seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
+            settings = replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))
+        gateway = await Gateway.open(settings, clock, resources)
         client = gateway.applications.clients[key]
         if refresh_login:
             await gateway.tokens.forget(client.application.credentials)
@@ -301,32 +304,17 @@ def _charged(
         if not any(key == each.key for entry in settings.applications.values() for each in entry.apikeys):
             raise errors.ConfigError("the API key belongs to no application of the configuration")
         return key, settings
-    if login is not None:
-        return _with_login(settings, login)
-    if len(settings.applications) > 1:
-        names = ", ".join(settings.applications)
-        raise errors.ConfigError(f"several applications ({names}): say which one pays, by one of its API keys")
-    [entry] = settings.applications.values()
-    return entry.apikeys[0].key, settings
-
-
-def _with_login(settings: config.Config, login: ApplicationLogin) -> tuple[config.Digest, config.Config]:
-    """Return the same for a login: an unlimited application of its own, unless one with its credentials is configured,
-    whose quota then applies."""
-    own = config.ApplicationSettings(apikeys=(), client_id=login.client_id, client_secret=login.client_secret)
-    name, entry = LOGIN, own
+    if login is None:
+        if len(settings.applications) > 1:
+            names = ", ".join(settings.applications)
+            raise errors.ConfigError(f"several applications ({names}): say which one pays, by one of its API keys")
+        [only] = settings.applications.values()
+        return only.apikeys[0].key, settings
+    # An unlimited application, unless one with the credentials of the login is configured, whose quota then applies.
+    name, entry = LOGIN, config.ApplicationSettings(client_id=login.client_id, client_secret=login.client_secret)
     for each, other in settings.applications.items():
         if (other.client_id, other.client_secret) == (login.client_id, login.client_secret):
             name, entry = each, other
     # No client has this key, and no server runs: usage is counted by application and key.
-    key = config.ApiKeySettings(config.digest(LOGIN), name=LOGIN)
-    entry = replace(entry, apikeys=(key,))
-    return key.key, replace(settings, applications={name: entry})
-
-
-def _patient(settings: config.Config) -> config.Config:
-    """Return the settings with the time limit of one patient user instead of many clients."""
-    if settings.upstream == "sandbox":
-        return settings
-    seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
-    return replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))
+    own = config.ApiKeySettings(config.digest(LOGIN), name=LOGIN)
+    return own.key, replace(settings, applications={name: replace(entry, apikeys=(own,))})

@@ -115,11 +115,9 @@ class WorkbookFile:
         others = [each.filename for each in members if not (each.is_dir() or each.filename.startswith(KEPT))]
         return sorted({next((LOST[start] for start in LOST if name.startswith(start)), name) for name in others})
 
-    def rows(self, reading: Reading, sheet: str | None) -> list[Row]:
+    def rows(self, reading: Reading, sheet: str | None) -> Sequence[Row]:
         """Return the rows of a sheet that are not blank. Raises SheetError."""
-        named = {role: list(names) for role, names in reading.named.items()}
-        content = self._read(ReadTask(str(self._snapshot), False, sheet, named))
-        return [*content.rows]
+        return self._read(ReadTask(str(self._snapshot), False, sheet, reading.named)).rows
 
     def calls(self) -> tuple[list[Call], list[str]]:
         """Return the calls of the add-in's functions, and which formulas cannot be filled. Raises SheetError."""

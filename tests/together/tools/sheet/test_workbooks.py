@@ -196,9 +196,7 @@ def test_mistake_is_one_line_and_writes_nothing(
     assert not list(tmp_path.glob("*filled*"))
 
 
-def test_workbook_s_login_pays_and_is_printed_nowhere(
-    fill: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox
-) -> None:
+def test_workbook_s_login_pays_and_lasts_a_day(fill: Run, tmp_path: Path, upstream: nexar_sandbox.Sandbox) -> None:
     own = {"client_id": "other-id", "client_secret": "planted-other", "apikeys": ["planted-key"]}
     settings = {
         "upstream": {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url},
@@ -212,11 +210,18 @@ def test_workbook_s_login_pays_and_is_printed_nowhere(
     assert (refused.returncode, "--yes" in refused.stderr) == (2, True), refused
     first = fill(*command)
     assert (first.returncode, upstream.request_counts.tokens) == (0, 1), first
+    file = tmp_path / "state" / "v3bridge" / "sheet.json"
+    state = json.loads(file.read_text())
+    state["logins"] = {name: time - 86_400 for name, time in state["logins"].items()}
+    file.write_text(json.dumps(state))
+    expired = fill(*command)
+    message = "BOM!A1: The access token has expired, please refresh login! Run again with --refresh-login"
+    assert (expired.returncode, message in expired.stderr) == (2, True), expired
     renewed = fill(*command, "--refresh-login")
     assert (renewed.returncode, upstream.request_counts.tokens) == (0, 1), renewed  # the store has every part
     anew = fill(*command, "--force-rerun-all")
     assert (anew.returncode, upstream.request_counts.tokens) == (0, 2), anew
-    file = tmp_path / "state" / "v3bridge" / "sheet.json"
-    assert upstream.client_secret not in "".join(map(str, (refused, first, renewed, anew, file.read_text())))
+    shown = (refused, first, expired, renewed, anew, file.read_text())
+    assert upstream.client_secret not in "".join(map(str, shown))
     key = fill(*command, "--api-key", "env:KEY", KEY="planted-key")
     assert "planted" not in key.stderr + key.stdout
