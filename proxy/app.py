@@ -48,8 +48,7 @@ class App(NamedTuple):
 
 
 def check(settings: config.Config) -> None:
-    """Find mistakes in the files that a configuration names, without building it. Raises MappingError and
-    ConfigError."""
+    """Find mistakes in the files that a configuration names, without building it. Raises ConfigError."""
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
     gateways.translate(settings, upstream)
 
@@ -76,7 +75,7 @@ class Service:
     async def build(self, settings: config.Config, previous: App | None = None) -> App:
         """Build the App of a configuration. `previous` is the one that it replaces.
 
-        `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
+        `settings.upstream` must hold addresses. Raises ConfigError.
         """
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
@@ -127,7 +126,7 @@ class Service:
 
     async def swap(self, settings: config.Config) -> None:
         """Serve another configuration from the next request on, also on connections that are open. Requests under way
-        finish in the App that they began in. Raises MappingError and ConfigError; then nothing has changed."""
+        finish in the App that they began in. Raises ConfigError; then nothing has changed."""
         replaced = self.app
         new = await self.build(settings, replaced)
         limits = _limits(settings)
@@ -167,7 +166,7 @@ async def serving(
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end; `mounts` add pages to its routes. Raises ConfigError and MappingError."""
+    has to end; `mounts` add pages to its routes. Raises ConfigError."""
     clock = clock or clocks.SystemClock()
     opened = opened or sockets.WorkerSockets(
         *sockets.open_port(settings.listen.host, settings.listen.port),

@@ -1,40 +1,12 @@
 """All exceptions that the service raises on purpose, in one tree.
 
-The web layer reads `status`, `v3_class` and `retry_after` to make the error response; the command line prints a
-StartError and exits. Messages are for people and never hold an API key, a secret or a token.
+The web layer makes error responses of `status`, `message` and `retry_after`; the command line prints a StartError and
+exits. Messages are for people and never hold an API key, a secret or a token.
 
     BridgeError
-    ├── ClientError                    the request cannot be served
-    │   ├── BadRequest             400
-    │   ├── MissingKey             400
-    │   ├── ForbiddenKey           403
-    │   │   └── ExpiredKey         403
-    │   ├── NotFound               404
-    │   ├── MethodNotAllowed       405
-    │   ├── RequestTimeout         408
-    │   ├── Gone                   410
-    │   ├── ContentTooLarge        413
-    │   ├── UnsupportedMediaType   415
-    │   ├── TooManyRequests        429
-    │   └── QuotaExhausted         429
-    ├── ServerError                    the request is valid, but there is no result
-    │   ├── UpstreamUnreachable    503
-    │   │   ├── CircuitBreakerOpen 503
-    │   │   └── DeadlineExceeded   503
-    │   ├── UpstreamUnreadable     502
-    │   │   └── OversizedOperation 502
-    │   ├── UpstreamFault          502
-    │   ├── CredentialsRefused     502
-    │   ├── TokenLimit             503
-    │   ├── QueryRefused           502
-    │   ├── StoreUnavailable       503
-    │   ├── TooManyConnections     503
-    │   └── UpstreamLoop           508
-    └── StartError                     never seen by a client: the service, or a command, cannot begin
-        ├── ConfigError
-        ├── MappingError
-        ├── SourceError
-        └── SheetError
+    ├── ClientError    the request cannot be served
+    ├── ServerError    the request is valid, but there is no result
+    └── StartError     never seen by a client: the service, or a command, cannot begin
 """
 
 # ruff: noqa: N818  (the names say what happened; a suffix Error would add nothing)
@@ -59,6 +31,7 @@ class BridgeError(Exception):
 
     status = 500
     default = ""  # message where none is given
+    retry_after: int | None = None
     _origin: TracebackType | None = None
 
     def __init_subclass__(cls, status: int | None = None) -> None:
@@ -66,7 +39,8 @@ class BridgeError(Exception):
 
     def __init__(self, message: str = "", *, retry_after: int | None = None) -> None:
         super().__init__(message or self.default)
-        self.retry_after = retry_after
+        if retry_after is not None:
+            self.retry_after = retry_after
 
     def shared(self) -> Self:
         """Return this error, to be raised in one of several requests that it fails.
@@ -81,11 +55,6 @@ class BridgeError(Exception):
     def message(self) -> str:
         """Text of the error response."""
         return str(self)
-
-    @property
-    def v3_class(self) -> str:
-        """`__class__` of the v3 response (contract v3-rest.md §5)."""
-        return "ClientErrorResponse" if self.status < 500 else "ServerErrorResponse"
 
 
 class ClientError(BridgeError, status=400):
@@ -150,8 +119,6 @@ class TooManyRequests(ClientError, status=429):
 class QuotaExhausted(ClientError, status=429):
     """The remaining parts do not cover the request; `retry_after`: until the reset."""
 
-    part_limit: int | None = None  # that the upstream has named
-
 
 class ServerError(BridgeError):
     """Error of the service or the upstream: 5xx. Of this class itself, an unexpected internal error.
@@ -187,31 +154,17 @@ class UpstreamUnreadable(ServerError, status=502):
 
 
 class OversizedOperation(UpstreamUnreadable):
-    """The operation is too complex for the upstream, or its response has more bytes than allowed.
-
-    `smaller` is how many parts one may have that may succeed, 0 if there is none."""
-
-    def __init__(self, message: str, *, may_be_billed: bool = False, smaller: int = 0) -> None:
-        super().__init__(message, may_be_billed=may_be_billed)
-        self.smaller = smaller
+    """The operation is too complex for the upstream, or its response has more bytes than allowed."""
 
 
 class UpstreamFault(ServerError, status=502):
     """5xx from upstream: 503 is passed on, everything else becomes 502."""
 
-    def __init__(
-        self, message: str, *, status: int = 502, retry_after: int | None = None, may_be_billed: bool = False
-    ) -> None:
-        super().__init__(message, retry_after=retry_after, may_be_billed=may_be_billed)
-        # Only 503 keeps its meaning for a client ("come back later"); other 5xx are about the upstream's inside.
-        self.status = status
 
-
-class CredentialsRefused(ServerError):
+class CredentialsRefused(ServerError, status=502):
     """The client credentials, or their tokens, are not accepted. The message names only the application."""
 
-    # 502: the client's API key is accepted; the operator has to change the configuration.
-    status = 502
+    # Not 4xx: the client's API key is accepted; the operator has to change the configuration.
     code = ""  # of the GraphQL service, for a token
 
 
@@ -232,8 +185,7 @@ class QueryRefused(ServerError, status=502):
 class StoreUnavailable(ServerError, status=503):
     """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, retry_after=1)
+    retry_after = 1
 
 
 class TooManyConnections(ServerError, status=503):
@@ -250,11 +202,7 @@ class StartError(BridgeError):
 
 
 class ConfigError(StartError):
-    """Mistakes in the configuration file or in a file that it refers to. The message has a line for each."""
-
-
-class MappingError(StartError):
-    """Mistake in a mapping file."""
+    """Mistakes in the configuration, in a file that it names, or in a mapping. The message has a line for each."""
 
 
 class SourceError(StartError):

@@ -72,7 +72,7 @@ class Explainer:
     are at hand."""
 
     def __init__(self, settings: config.Config, projections: ProjectionCache | None = None) -> None:
-        """Load the mappings. Raises MappingError."""
+        """Load the mappings. Raises ConfigError."""
         if projections is None:
             site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
             uids = Path(settings.uids) if settings.uids else None

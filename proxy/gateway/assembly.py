@@ -86,7 +86,7 @@ class Gateway:
 
     @classmethod
     async def open(cls, settings: config.Config, clock: Clock, resources: AsyncExitStack) -> "Gateway":
-        """Build a gateway that serves one program, which `resources` closes. Raises MappingError and ConfigError."""
+        """Build a gateway that serves one program, which `resources` closes. Raises ConfigError."""
         process = await resources.enter_async_context(opened_process(settings, clock, Metrics(clock)))
         return await build(settings, process, resources)
 
@@ -160,7 +160,7 @@ async def opened_process(
 async def build(settings: config.Config, process: ProcessState, resources: AsyncExitStack) -> Gateway:
     """Build a gateway and start its background work, in the event loop that will use it; `resources` closes it.
 
-    `settings.upstream` must hold addresses. Raises MappingError and ConfigError.
+    `settings.upstream` must hold addresses. Raises ConfigError.
     """
     upstream = settings.upstream
     if upstream == "sandbox":
@@ -176,7 +176,7 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
 
 def translate(settings: config.Config, upstream: config.UpstreamSettings) -> Translation:
     """Load the mappings, unless this process, or its parent before the fork, has loaded the same last. Raises
-    MappingError."""
+    ConfigError."""
     uids = Path(settings.uids) if settings.uids else None
     return _translation(upstream.site, uids, shipped.digest([*shipped.mapping_files(), *([uids] if uids else [])]))
 

@@ -55,7 +55,7 @@ def compile_object(
     """Compile object `name` for a projection, of which only the fields of this object itself are looked at; `needs` are
     paths to select whatever it hides.
 
-    Raises MappingError, naming file and line, where a rule does not fit the schema.
+    Raises ConfigError, naming file and line, where a rule does not fit the schema.
     """
     return _Writer(mappings, projection, name).compile(name, needs)
 
@@ -95,7 +95,7 @@ class _Writer:
                 self._paths.read(need, start)
         except LookupError as error:
             message = f"schema.graphql: {error.args[0]}; what reads the answers needs it"
-            raise errors.MappingError(message) from error
+            raise errors.ConfigError(message) from error
         node, function = start.here.node, self._source.function(self._mappings.transforms)
         text, record_type, source = node.text() or selection.NOTHING, node.record(), self._source.text()
         decode: Callable[[bytes], Any] = msgspec.json.Decoder(record_type).decode
@@ -123,12 +123,12 @@ class _Writer:
         return ObjectSource(class_name or None, {field: self._mapped(name, field, scope) for field in shown})
 
     def _mapped(self, name: str, field: str, scope: Scope) -> str:
-        """Return the expression of one field. Raises MappingError, naming the rule's file and line."""
+        """Return the expression of one field. Raises ConfigError, naming the rule's file and line."""
         try:
             return self._field(self._mappings.rules[name].rule(field), scope)
         except (paths.PathError, LookupError) as error:
             place = self._mappings.places[name, field]
-            raise errors.MappingError(f"{place}: {name}.{field}: {error.args[0]}") from error
+            raise errors.ConfigError(f"{place}: {name}.{field}: {error.args[0]}") from error
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:
         if rule.constant:

@@ -75,14 +75,14 @@ class Mappings:
 def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Mappings:
     """Read and check a mappings folder, with `{site}` filled in, and a site's own table of uids.
 
-    Raises MappingError, which names file, line and what is wrong.
+    Raises ConfigError, which names file, line and what is wrong.
     """
     rules, places = _rules(folder, site)
     hidden = _hidden(rules)
     try:
         names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))
     except ValueError as error:
-        raise errors.MappingError(f"spec_names.yaml: {error}") from error
+        raise errors.ConfigError(f"spec_names.yaml: {error}") from error
     searched, keys = _table(folder / "search.yaml", tables.SearchField), _table(folder / "spec_keys.yaml", str | None)
     v3_specs = (f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))
     v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
@@ -98,7 +98,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 
 def load_view(mappings: Mappings, folder: Path, site: str, *roots: str) -> Mappings:
     """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
-    of `mappings`. Nothing need use `roots`. Raises MappingError."""
+    of `mappings`. Nothing need use `roots`. Raises ConfigError."""
     rules, places = _rules(folder, site)
     view = replace(mappings, rules=rules, places=places, hidden=_hidden(rules))
     _check(view, roots)
@@ -113,10 +113,10 @@ def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[
     for file in sorted(folder.glob("*.yaml")):
         if file.name in TABLES:
             continue
-        located = located_yaml.loads(_read(file, site), file.name, errors.MappingError)
+        located = located_yaml.loads(_read(file, site), file.name, errors.ConfigError)
         for name, raw in located.data.items():
             if name in rules:
-                raise errors.MappingError(f"{located.place((name,))}: object {name} is described twice")
+                raise errors.ConfigError(f"{located.place((name,))}: object {name} is described twice")
             rules[name] = _object(raw, located, name)
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     return rules, places
@@ -145,40 +145,40 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
 
 
 def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, uids.Uids]:
-    """Return the uids of a mappings folder and of a site's own table, by kind. Raises MappingError."""
+    """Return the uids of a mappings folder and of a site's own table, by kind. Raises ConfigError."""
     shipped = _uids(folder / "uids.yaml")
     own = _uids(own_file) if own_file else {}
     return {kind: uids.Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in uids.KINDS}
 
 
 def known_uids(file: Path) -> set[str]:
-    """Return every uid in a site's own table. Raises MappingError."""
+    """Return every uid in a site's own table. Raises ConfigError."""
     return {entry.uid for entries in _uids(file).values() for entry in entries}
 
 
 def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
     """Read one table of uids. A uid stands for one object, except among sources, of which several are recorded with
     the same uid."""
-    located = located_yaml.load(file, errors.MappingError)
+    located = located_yaml.load(file, errors.ConfigError)
     read = _table(file, list[uids.KnownUid], located)
     for kind, entries in read.items():
         if kind not in uids.KINDS:
-            raise errors.MappingError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(uids.KINDS)}")
+            raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(uids.KINDS)}")
         first: dict[str, int] = {}
         for at, entry in enumerate(entries):
             if mistake := entry.mistake():
                 field, message = mistake
-                raise errors.MappingError(f"{located.place((kind, at, field))}: {message}")
+                raise errors.ConfigError(f"{located.place((kind, at, field))}: {message}")
             earlier = first.setdefault(entry.uid, at)
             if earlier != at and kind != "Source":
                 line = located.place((kind, earlier))
-                raise errors.MappingError(f"{located.place((kind, at))}: uid {entry.uid} is already given in {line}")
+                raise errors.ConfigError(f"{located.place((kind, at))}: uid {entry.uid} is already given in {line}")
     return read
 
 
 def _table(file: Path, kind: Any, read: located_yaml.LocatedYaml | None = None) -> dict[str, Any]:
     """Convert one table, entry by entry, so that an error names the line of its entry."""
-    located = read or located_yaml.load(file, errors.MappingError)
+    located = read or located_yaml.load(file, errors.ConfigError)
     entries = _convert(located.data, dict[str, Any], located, ())
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
@@ -200,36 +200,36 @@ def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: Trail) 
         steps: Trail = tuple(name or int(index) for name, index in _STEP.findall(tail.partition("[...]")[0]))
         field = re.search("unknown field `(.*)`", str(error)) if "[...]" not in tail else None
         place = located.place((*at, *steps, field[1]) if field else (*at, *steps))
-        raise errors.MappingError(f"{place}: {message or error}") from error
+        raise errors.ConfigError(f"{place}: {message or error}") from error
 
 
 def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
-    """Raise MappingError for a rule without exactly one source, an unknown type, or an object that nothing uses."""
+    """Raise ConfigError for a rule without exactly one source, an unknown type, or an object that nothing uses."""
     used = {*roots, "Manufacturer"}
     for name, rules in mappings.rules.items():
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
-            raise errors.MappingError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
+            raise errors.ConfigError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
         for field in rules.fields:
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
                 place = mappings.places[name, field]
-                raise errors.MappingError(f"{place}: {field!r} is not a field name: use letters, digits and _")
+                raise errors.ConfigError(f"{place}: {field!r} is not a field name: use letters, digits and _")
             rule = rules.rule(field)
             used |= {rule.target} if rule.target else set()
             _check_rule(mappings.places[name, field], f"{name}.{field}", rule)
     for name in mappings.rules:
         if name not in used:
-            raise errors.MappingError(f"{first_place(mappings, name)}: nothing uses the object {name}")
+            raise errors.ConfigError(f"{first_place(mappings, name)}: nothing uses the object {name}")
 
 
 def _check_rule(place: str, field: str, rule: FieldRule) -> None:
     sources = [rule.paths is not None, rule.always is not msgspec.UNSET, rule.none is not None]
     if sum(sources) != 1:
-        raise errors.MappingError(f"{place}: {field} needs exactly one of `from`, `always` and `none`")
+        raise errors.ConfigError(f"{place}: {field} needs exactly one of `from`, `always` and `none`")
     if rule.always is not msgspec.UNSET and not rule.why:
-        raise errors.MappingError(f"{place}: {field} is always the same; say in `why` what for")
+        raise errors.ConfigError(f"{place}: {field} is always the same; say in `why` what for")
     if bool(rule.keyed) != bool(rule.key):
-        raise errors.MappingError(f"{place}: {field}: `keyed` and `key` go together")
+        raise errors.ConfigError(f"{place}: {field}: `keyed` and `key` go together")
 
 
 def first_place(mappings: Mappings, name: str) -> str:

@@ -46,7 +46,7 @@ class ProjectionCache:
         self.part, self.count = lru_cache(SHOWN_MAX)(self._part), lru_cache(PROJECTIONS_MAX)(documents.count)
 
     def check(self, features: Iterable[str]) -> None:
-        """Compile the projection with every field and feature, which checks all rules. Raises MappingError with the
+        """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the
         file and line of a mistake."""
         everything = self._everything(frozenset(features))
         self.whole(everything.features)

@@ -109,9 +109,7 @@ def _check_part_limit(reported: Sequence[GraphQLError], now: float) -> None:
         limit = part_limit(message)
         # A plan without parts gets none with the next month either, so no date is promised.
         wait = None if limit == 0 else errors.seconds_to_next_month(now)
-        error = errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}" if limit == 0 else message), retry_after=wait)
-        error.part_limit = limit
-        raise error
+        raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}" if limit == 0 else message), retry_after=wait)
 
 
 def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:

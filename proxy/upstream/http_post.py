@@ -175,7 +175,9 @@ def server_error(
     """
     if reply.status < 500:
         return None
+    is_closed = reply.status == 503
     message = f"{service} answered with HTTP {reply.status}"
-    if reply.status != 503:
-        return errors.UpstreamFault(message, may_be_billed=may_be_billed)
-    return errors.UpstreamFault(message, status=503, retry_after=reply.retry_after(now))
+    fault = errors.UpstreamFault(message, may_be_billed=may_be_billed and not is_closed)
+    if is_closed:
+        fault.status, fault.retry_after = 503, reply.retry_after(now)
+    return fault

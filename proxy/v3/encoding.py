@@ -86,7 +86,8 @@ def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
 def error_body(error: errors.BridgeError, response_format: ResponseFormat, *, has_class: bool = True) -> bytes:
     """Return a ClientErrorResponse or ServerErrorResponse, indented by two spaces as the recorded ones; v4 has no class
     (contract v4.md)."""
-    body = {"__class__": error.v3_class, "message": error.message} if has_class else {"message": error.message}
+    kind = "ClientErrorResponse" if error.status < 500 else "ServerErrorResponse"
+    body = {"__class__": kind, "message": error.message} if has_class else {"message": error.message}
     return json.dumps(body, indent=4 if response_format.pretty_print else 2).encode()
 
 

@@ -33,6 +33,6 @@ async def test_mistake_in_the_mappings_stops_the_start(
     (tmp_path / "mappings" / file).write_text(text.replace(before, after), encoding="utf-8")
     found = shipped.path
     monkeypatch.setattr(shipped, "path", lambda name: tmp_path / name if name == "mappings" else found(name))
-    with pytest.raises(errors.MappingError, match=message):
+    with pytest.raises(errors.ConfigError, match=message):
         await start().__aenter__()
     gc.collect()  # what was left open is a warning, and so a failure

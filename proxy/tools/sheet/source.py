@@ -279,7 +279,7 @@ async def open_source(
     refresh_login: bool = False,
 ) -> AsyncIterator[PartSource]:
     """Open the source of a client: that of an API key, or of a login, or of the configuration's only application.
-    `settings.upstream` holds addresses; `refresh_login` forgets a token. Raises ConfigError and MappingError."""
+    `settings.upstream` holds addresses; `refresh_login` forgets a token. Raises ConfigError."""
     key, settings = _charged(settings, apikey, login)
     is_kept = settings.store.reveal() != "memory:"
     async with AsyncExitStack() as resources:

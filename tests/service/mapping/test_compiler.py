@@ -144,7 +144,7 @@ def test_field_has_the_same_arguments_in_all_paths(load: Callable[..., loader.Ma
     part = compiler.compile_object(load(of_new), "Part", model.Projection())
     assert part.selection == "mpn offers(onlyNew: true) { sku }"
     of_all = load(of_new.replace("\nOffer:", "\n    y: {from: offers, each: Offer}\nOffer:"))
-    with pytest.raises(errors.MappingError, match=r"part.yaml:.* Part.y: offers is offers\(onlyNew: true\) in another"):
+    with pytest.raises(errors.ConfigError, match=r"part.yaml:.* Part.y: offers is offers\(onlyNew: true\) in another"):
         compiler.compile_object(of_all, "Part", model.Projection())
 
 

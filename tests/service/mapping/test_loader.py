@@ -23,7 +23,7 @@ def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappi
 
 @cases.parametrize("rules, place, says")
 def test_mistake_is_found_on_loading(load: Callable[..., loader.Mappings], rules: str, place: str, says: str) -> None:
-    with pytest.raises(errors.MappingError) as caught:
+    with pytest.raises(errors.ConfigError) as caught:
         load(rules.replace("HEAD", HEAD).replace("OFFER", OFFER))
     assert caught.value.message.startswith(place)
     assert says in caught.value.message
@@ -36,7 +36,7 @@ def test_rule_that_contradicts_the_schema_is_found_on_compiling(
     more = "" if rule.startswith("{") and "Offer" in rule else "    used: {from: offers, each: Offer}\n"
     quoted = rule if rule.startswith("{") else f'"{rule}"'
     book = load(f"{HEAD}    x: {quoted}\n{more}{OFFER}")
-    with pytest.raises(errors.MappingError) as caught:
+    with pytest.raises(errors.ConfigError) as caught:
         compiler.compile_object(book, "Part", model.Projection())
     assert caught.value.message.startswith("part.yaml:6")
     assert "Part.x: " in caught.value.message
@@ -44,19 +44,19 @@ def test_rule_that_contradicts_the_schema_is_found_on_compiling(
 
 
 def test_object_in_two_files_is_a_mistake(load: Callable[..., loader.Mappings]) -> None:
-    with pytest.raises(errors.MappingError, match=r"^part\.yaml:1.*: object Part is described twice$"):
+    with pytest.raises(errors.ConfigError, match=r"^part\.yaml:1.*: object Part is described twice$"):
         load(HEAD, another__yaml=HEAD)
 
 
 @cases.parametrize("file, text, place")
 def test_mistake_in_a_table_is_found(load: Callable[..., loader.Mappings], file: str, text: str, place: str) -> None:
-    with pytest.raises(errors.MappingError) as caught:
+    with pytest.raises(errors.ConfigError) as caught:
         load(HEAD, **{file: text})
     assert caught.value.message.startswith(place)
 
 
 def test_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings]) -> None:
-    with pytest.raises(errors.MappingError, match=r"^uids\.yaml:\d+.*`name`$"):
+    with pytest.raises(errors.ConfigError, match=r"^uids\.yaml:\d+.*`name`$"):
         load(HEAD, uids__yaml="Seller:\n  - {uid: abc}\n")
 
 
@@ -82,7 +82,7 @@ def test_view_has_objects_of_its_own_with_the_schema_of_the_mappings(
 def test_mistake_of_a_view_is_found_on_loading(
     load: Callable[..., loader.Mappings], tmp_path: Path, rules: str, says: str
 ) -> None:
-    with pytest.raises(errors.MappingError) as caught:
+    with pytest.raises(errors.ConfigError) as caught:
         loader.load_view(load(HEAD), view_folder(tmp_path, rules), "octopart", "Line")
     assert says in caught.value.message
 

@@ -53,7 +53,7 @@ def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> N
 
 @cases.parametrize("names, reason")
 def test_contradictory_table_is_a_mistake(load: Callable[..., loader.Mappings], names: str, reason: str) -> None:
-    with pytest.raises(errors.MappingError, match=f"spec_names.yaml: {reason}"):
+    with pytest.raises(errors.ConfigError, match=f"spec_names.yaml: {reason}"):
         load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)
 
 

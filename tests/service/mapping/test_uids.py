@@ -151,5 +151,5 @@ def test_site_may_give_a_source_another_uid_than_the_seller(site_uids: Callable[
 def test_mistake_in_a_site_table_names_file_line_and_value(
     site_uids: Callable[[str], dict[str, uids.Uids]], text: str, message: str
 ) -> None:
-    with pytest.raises(errors.MappingError, match=message):
+    with pytest.raises(errors.ConfigError, match=message):
         site_uids(text)
