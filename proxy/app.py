@@ -11,7 +11,7 @@ import structlog
 
 from proxy import config, errors, redaction, sockets
 from proxy import metrics as metering
-from proxy.explain.request import shown_target
+from proxy.explain import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway import recording
 from proxy.gateway.process import ProcessState

@@ -17,7 +17,7 @@ import proxy
 from proxy import config, errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
-from proxy.explain.request import Explainer
+from proxy.explain import Explainer
 from proxy.gateway.core import Gateway, StoredState, UsageRow
 from proxy.kit.wording import rfc3339
 from proxy.model import Seen

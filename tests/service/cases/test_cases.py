@@ -27,7 +27,7 @@ import pytest
 from support import recorded_responses, running_proxy, scripted_upstream
 
 from proxy import config
-from proxy.explain.request import Explainer
+from proxy.explain import Explainer
 from proxy.kit import clock
 from proxy.traffic.v3_request import V3Request, parse_target
 
