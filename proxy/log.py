@@ -53,23 +53,17 @@ class Output:
 
     def __init__(self, stream: TextIO) -> None:
         stream.flush()  # what was printed before stays before it
-        self.at_terminal, self._stream = stream.isatty(), stream
-        self._descriptor: int | None = None
-        with suppress(OSError):  # a stream in memory has none
-            self._descriptor = stream.fileno()
+        self.isatty, self._descriptor = stream.isatty, stream.fileno()
         # Garbage collection may run a destructor that logs anywhere, also in `put`, which may be called within itself.
         self._lines: queue.SimpleQueue[str] | None = None
 
     def write(self, line: str) -> None:
-        if self._lines is not None:
-            if self._lines.qsize() < LINES_MAX:
-                self._lines.put(line)
-            else:
-                Output.dropped += 1
-        elif self._descriptor is None:
-            self._stream.write(line)
+        if self._lines is None:
+            self._write([line], CLOSE_SECONDS)
+        elif self._lines.qsize() < LINES_MAX:
+            self._lines.put(line)
         else:
-            _write(self._descriptor, line, 1, CLOSE_SECONDS)
+            Output.dropped += 1
 
     def flush(self) -> None:
         """Do nothing: all is written, or a thread writes."""
@@ -80,9 +74,7 @@ class Output:
         everything is written."""
         self._lines = queue.SimpleQueue()
         # It may be blocked when the process ends, so it has no lock that is needed then.
-        writer = threading.Thread(
-            target=self._write_queued, args=(self._lines, self._stream.fileno()), name="log", daemon=True
-        )
+        writer = threading.Thread(target=self._write_queued, args=(self._lines,), name="log", daemon=True)
         writer.start()
         try:
             yield self
@@ -90,44 +82,41 @@ class Output:
             self._lines.put("")
             writer.join(CLOSE_SECONDS)
 
-    @staticmethod
-    def _write_queued(queued: "queue.SimpleQueue[str]", descriptor: int) -> None:
+    def _write_queued(self, queued: "queue.SimpleQueue[str]") -> None:
         """Write lines, up to the end (an empty one), every BATCH_SECONDS."""
         gathered: list[str] = []
         while "" not in gathered:
             gathered = [queued.get()]
             time.sleep(BATCH_SECONDS)
             gathered += [queued.get() for _ in range(queued.qsize())]
-            _write(descriptor, "".join(gathered), len(gathered), None)
+            self._write(gathered, None)
+
+    def _write(self, lines: list[str], seconds: float | None) -> None:
+        """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
+        data = "".join(lines).encode("utf-8", "backslashreplace")
+        with suppress(OSError):
+            while data and select.select((), (self._descriptor,), (), seconds)[1]:
+                data = data[os.write(self._descriptor, data) :]
+        if data:
+            Output.dropped += len(lines)
 
 
-def _write(descriptor: int, text: str, lines: int, seconds: float | None) -> None:
-    """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
-    data = text.encode("utf-8", "backslashreplace")
-    try:
-        while data and select.select((), (descriptor,), (), seconds)[1]:
-            data = data[os.write(descriptor, data) :]
-    except OSError:
-        pass
-    if data:
-        Output.dropped += lines
-
-
-_request_log: tuple[int, Output, Processor | None] | None = None  # least level, stream, renderer of all but plain lines
+# Least level, stream, and renderer of all but plain lines.
+_request_log: tuple[int, TextIO | Output, Processor | None] | None = None
 
 
 def configure(level: str, format_: str, stream: TextIO | Output) -> None:
     """Log events from `level` up to `stream`, as `json` or `console` lines. Standard logging follows."""
     global _request_log  # noqa: PLW0603 - like structlog's configuration, which it goes with
-    output = stream if isinstance(stream, Output) else Output(stream)
-    renderer: Processor = structlog.dev.ConsoleRenderer(colors=output.at_terminal, pad_event_to=0)
+    colors = stream.isatty()
+    renderer: Processor = structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0)
     if format_ == "json":
         renderer = structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
-    _request_log = LEVELS[level], output, renderer if format_ == "json" or output.at_terminal else None
+    _request_log = LEVELS[level], stream, renderer if format_ == "json" or colors else None
     structlog.configure(
-        processors=[add_context, reduce_exception, hide_keys, renderer],
+        processors=[reduce_exception, add_context, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, output)),
+        logger_factory=structlog.WriteLoggerFactory(cast(TextIO, stream)),
         # loggers are made at import, before this is called
         cache_logger_on_first_use=False,
     )
@@ -157,14 +146,6 @@ def request_completed(level: str, time: float, values: tuple[str | float | None,
         output.write(f"{renderer(None, level, event)!s}\n")
 
 
-def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add level and time, and `request`, the id of the current request, if there is one."""
-    event.update(level=method, timestamp=_iso(time.time()))
-    if request := REQUEST_ID.get():
-        event["request"] = request
-    return event
-
-
 def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
     """Replace the exception `exc_info` by `error`, its type and those of its causes (of this service's own also the
     message), and `at`, file and line of the innermost frames: `graphql.py:40 > http_post.py:22`."""
@@ -181,8 +162,9 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
     return event
 
 
-def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Hide API keys in warnings and errors of the current request. Other events have no text of clients."""
+def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Add level, time, and the id of the current request, if there is one; hide API keys in its warnings and errors.
+    Other events have no text of clients."""
     hiding = REDACTION.get()
     if hiding is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
         for name, value in event.items():
@@ -190,6 +172,9 @@ def hide_keys(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa:
                 event[name] = hiding.text(value)
             elif isinstance(value, list):
                 event[name] = [hiding.text(str(each)) for each in value]
+    event.update(level=method, timestamp=_iso(time.time()))
+    if request := REQUEST_ID.get():
+        event["request"] = request
     return event
 
 

@@ -116,7 +116,7 @@ class Server:
             self._announce("failed")
             return
         self._settings = settings
-        logging.configure(settings.log.level, settings.log.format, sys.stderr)
+        logging.configure(settings.log.level, settings.log.format, logging.Output(sys.stderr))
         for child in self._children:
             if child.pid and child.place.number:
                 child.deadline = time.monotonic() + REPORT_SECONDS

@@ -61,7 +61,7 @@ class Service:
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code."""
         settings = self._settings
-        log.configure(settings.log.level, settings.log.format, sys.stderr)
+        log.configure(settings.log.level, settings.log.format, log.Output(sys.stderr))
         if self._admin_failure:
             logger.warning("admin port unavailable", reason=self._admin_failure)
         for file in loader.exposed(self._file):
