@@ -118,7 +118,7 @@ class Server:
         self._settings = settings
         logging.configure(settings.log.level, settings.log.format, logging.Output(sys.stderr))
         for child in self._children:
-            if child.pid and child.place.number:
+            if child.pid and child.number:
                 child.deadline = time.monotonic() + REPORT_SECONDS
                 with suppress(OSError):  # who does not read it does not report, either
                     child.pipe.send(resolved)
@@ -135,7 +135,7 @@ class Server:
         """Wait for something to happen; successors take the places of children that have ended."""
         for child in self._wait():
             successor = child.successor()
-            log.error(f"{child.kind} exited", worker=child.place.number, exit=child.exit, retry_in=successor.retry_in)
+            log.error(f"{child.kind} exited", worker=child.number, exit=child.exit, retry_in=successor.retry_in)
             self._children.append(successor)
 
     def _wait(self) -> list[worker.Child]:
@@ -148,7 +148,7 @@ class Server:
             key.data()
         for child in self._children:
             if child.pid and child.deadline <= time.monotonic():
-                log.error("worker killed", worker=child.place.number, reason="it did not start, reload or stop in time")
+                log.error("worker killed", worker=child.number, reason="it did not start, reload or stop in time")
                 child.deadline = math.inf
                 os.kill(child.pid, signal.SIGKILL)
         ended = [child for child in self._children if child.exit]
@@ -156,7 +156,7 @@ class Server:
             self._selector.unregister(child.pipe)
             child.pipe.close()
             self._children.remove(child)
-            metrics.forget_gauges(child.place.number)
+            metrics.forget_gauges(child.number)
         return ended
 
     def _fork(self, child: worker.Child) -> None:
@@ -184,7 +184,7 @@ class Server:
                     other.pipe_of_child.close()
                 for each in other.sockets - child.sockets:
                     each.close()
-            child.main(child.place, self._resolve(self._settings), child.pipe_of_child)
+            child.main(child, self._resolve(self._settings))
             code = 0
         except Exception as error:
             child.pipe_of_child.send(worker.mistake(error))
@@ -198,7 +198,7 @@ class Server:
             for each in child.sockets:
                 each.close()  # so that new connections are refused, unless a service manager has the socket
         self._children = [child for child in self._children if child.pid]
-        workers = [child for child in self._children if child.place.number]
+        workers = [child for child in self._children if child.number]
         for child in workers:
             with suppress(OSError):
                 child.pipe.send(None)

@@ -15,9 +15,10 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 
@@ -31,33 +32,28 @@ KILL_AFTER = 5.0  # seconds beyond config.STOP_SECONDS after which a worker is k
 log = structlog.get_logger()
 
 
-class Place(NamedTuple):
-    """Place of a process: its number among the workers, its sockets, its name among all processes of the store,
-    those of predecessors that have died, and what adds pages to its routes."""
+@dataclass(eq=False)
+class Child:
+    """A process, forked when it is `due`; `pid` is 0 until then. `main` is what it does.
+
+    `number` is its place among the workers, 0 that of the sandbox; `name` its name among all processes of the store,
+    `ended` those of predecessors that have died; `mounts` add pages to its routes. It has to report or to end until
+    `deadline`. `exit` says how it has ended, `mistake` what it has reported.
+    """
 
     number: int
     opened: sockets.WorkerSockets
-    name: str = ""
-    ended: Sequence[str] = ()
+    main: Callable[["Child", config.Config], None]
     mounts: Sequence[app.Mount] = ()
+    retry_in: float = 0.0
+    ended: tuple[str, ...] = ()
 
-
-Main = Callable[[Place, config.Config, Connection], None]  # what a process does with its pipe
-
-
-class Child:
-    """A process in a place, forked when it is `due`; `pid` is 0 until then.
-
-    It has to report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported.
-    """
-
-    def __init__(self, place: Place, main: Main, retry_in: float = 0.0) -> None:
-        self.place, self.main, self.retry_in = place._replace(name=secrets.token_hex(8)), main, retry_in
-        self.kind = "worker" if place.number else "sandbox"
-        self.due, self.deadline = time.monotonic() + retry_in, math.inf
+    def __post_init__(self) -> None:
+        self.name, self.kind = secrets.token_hex(8), "worker" if self.number else "sandbox"
+        self.due, self.deadline = time.monotonic() + self.retry_in, math.inf
         self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
         self.pipe, self.pipe_of_child = Pipe()
-        self.sockets = {*place.opened.public, *place.opened.operators}
+        self.sockets = {*self.opened.public, *self.opened.operators}
 
     def hear(self) -> None:
         """Take a report, or the end of the process."""
@@ -71,14 +67,13 @@ class Child:
             return
         if not self.serves and not self.mistake:
             self.serves = True
-            log.info(f"{self.kind} started", worker=self.place.number, pid=self.pid)
+            log.info(f"{self.kind} started", worker=self.number, pid=self.pid)
 
     def successor(self) -> "Child":
         """Return the next process of the place. It ends the reservations of those that have died since one served."""
         is_steady = time.monotonic() - self.due >= STEADY_SECONDS
         retry_in = 0.0 if is_steady else min(BACKOFF_MAX, self.retry_in * 2.0 or BACKOFF_FIRST)
-        ended = (self.place.name,) if self.serves else (*self.place.ended, self.place.name)
-        return Child(self.place._replace(ended=ended), self.main, retry_in)
+        return replace(self, retry_in=retry_in, ended=(*(() if self.serves else self.ended), self.name))
 
 
 def mistake(error: Exception) -> str:
@@ -89,25 +84,25 @@ def mistake(error: Exception) -> str:
     return f"internal error: {type(error).__name__}; see the log"
 
 
-def run(place: Place, settings: config.Config, pipe: Connection) -> None:
+def run(child: Child, settings: config.Config) -> None:
     """Serve to the end. Raises ConfigError if the configuration cannot be served."""
-    metrics.begin_process(place.number)
+    metrics.begin_process(child.number)
     with logging.Output(sys.stderr).queued() as output:
         logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()
         try:
-            asyncio.run(_serve(place, settings, pipe, output))
+            asyncio.run(_serve(child, settings, output))
         except Exception as error:
             raise errors.ConfigError(mistake(error)) from error
 
 
-async def _serve(place: Place, settings: config.Config, pipe: Connection, output: logging.Output) -> None:
+async def _serve(child: Child, settings: config.Config, output: logging.Output) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    serving = app.serving(settings, place.opened, name=place.name, ended=place.ended, mounts=place.mounts)
+    serving = app.serving(settings, child.opened, name=child.name, ended=child.ended, mounts=child.mounts)
     async with serving as service:
         gc.freeze()  # a full collection would stop the event loop, and find nothing
-        following = asyncio.create_task(_follow(place, service, pipe, output), name="orders of the parent")
+        following = asyncio.create_task(_follow(child, service, output), name="orders of the parent")
         following.add_done_callback(lambda _: stop.set())
         await stop.wait()
         # Nobody else would end this process where the parent has been killed.
@@ -115,16 +110,15 @@ async def _serve(place: Place, settings: config.Config, pipe: Connection, output
         following.cancel()
 
 
-async def _follow(place: Place, service: app.Service, pipe: Connection, output: logging.Output) -> None:
+async def _follow(child: Child, service: app.Service, output: logging.Output) -> None:
     """Report, and serve one configuration after the other, until the parent sends none."""
+    loop, pipe, refused = asyncio.get_running_loop(), child.pipe_of_child, ""
     orders: asyncio.Queue[config.Config | None] = asyncio.Queue()
-    asyncio.get_running_loop().add_reader(pipe.fileno(), lambda: orders.put_nowait(_received(pipe)))
-    refused = ""
+    loop.add_reader(pipe.fileno(), lambda: orders.put_nowait(_received(pipe)))
     while True:
         with suppress(OSError):  # the parent is gone
             pipe.send(refused)
-        settings = await orders.get()
-        if settings is None:
+        if (settings := await orders.get()) is None:
             break
         refused = ""
         try:
@@ -132,8 +126,8 @@ async def _follow(place: Place, service: app.Service, pipe: Connection, output: 
             logging.configure(settings.log.level, settings.log.format, output)
         except Exception as error:  # the configuration before is served
             refused = mistake(error)
-            log.error("configuration refused", worker=place.number, mistakes=refused.splitlines())
-    asyncio.get_running_loop().remove_reader(pipe.fileno())
+            log.error("configuration refused", worker=child.number, mistakes=refused.splitlines())
+    loop.remove_reader(pipe.fileno())
 
 
 def _received(pipe: Connection) -> Any:

@@ -12,7 +12,6 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +67,9 @@ class Service:
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
         mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
-        places = [worker.Place(number, each, mounts=mounts) for number, each in enumerate(self._workers, 1)]
-        children = [worker.Child(place, run_worker) for place in places]
+        children = [worker.Child(number, each, run_worker, mounts) for number, each in enumerate(self._workers, 1)]
         if self._sandbox is not None:
-            children.append(worker.Child(worker.Place(0, self._sandbox), _run_sandbox))
+            children.append(worker.Child(0, self._sandbox, _run_sandbox))
         return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
 
     def _read(self) -> config.Config:
@@ -165,21 +163,21 @@ class Service:
             logger.warning("service manager unreachable")
 
 
-def _run_worker(parent: int, folder: Path, place: worker.Place, settings: config.Config, pipe: Connection) -> None:
+def _run_worker(parent: int, folder: Path, child: worker.Child, settings: config.Config) -> None:
     """Serve; then remove the folder where the parent has been killed, which does it otherwise."""
-    worker.run(place, settings, pipe)
+    worker.run(child, settings)
     if os.getppid() != parent:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run_sandbox(place: worker.Place, _: config.Config, pipe: Connection) -> None:
+def _run_sandbox(child: worker.Child, _: config.Config) -> None:
     """Serve the sandbox until the pipe ends."""
     import nexar_sandbox
 
-    with nexar_sandbox.running(opened=place.opened.public[0]):
-        pipe.send("")
+    with nexar_sandbox.running(opened=child.opened.public[0]):
+        child.pipe_of_child.send("")
         with suppress(EOFError, OSError):
-            pipe.recv()
+            child.pipe_of_child.recv()
 
 
 def _url(host: str, opened: sockets.Sockets) -> str:

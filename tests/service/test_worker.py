@@ -13,19 +13,19 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
             stack.enter_context(child.pipe_of_child)
             return child
 
-        children = [entered(worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run))]
+        children = [entered(worker.Child(1, sockets.WorkerSockets(()), worker.run))]
         for _ in range(9):
             children.append(entered(children[-1].successor()))
         delays = [child.retry_in for child in children]
         assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[worker.BACKOFF_MAX] * 3]
-        *dead, last = (child.place for child in children)
-        assert last.ended == tuple(place.name for place in dead)
+        *dead, last = children
+        assert last.ended == tuple(child.name for child in dead)
         children[-1].serves = True
-        assert entered(children[-1].successor()).place.ended == (last.name,)
+        assert entered(children[-1].successor()).ended == (last.name,)
 
 
 def test_reports_are_read_one_by_one() -> None:
-    child = worker.Child(worker.Place(1, sockets.WorkerSockets(())), worker.run)
+    child = worker.Child(1, sockets.WorkerSockets(()), worker.run)
     with child.pipe, child.pipe_of_child:
         for report in ("", "upstream: is missing"):
             child.pipe_of_child.send(report)
