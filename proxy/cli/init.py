@@ -77,7 +77,7 @@ def init(
         f"    apikeys: [{json.dumps(apikey)}]",
     ]
     _write(output, "\n".join(lines), secret_file, "" if secret.startswith(REFERENCES) else secret)
-    code = doctor.exit_code(asyncio.run(doctor.examine(output)))
+    code = asyncio.run(doctor.examine(output))
     if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
         asyncio.run(_learn_features(output))
     query = f'[{{"mpn":"{NUMBER}","limit":1}}]'

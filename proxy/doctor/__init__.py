@@ -1,19 +1,206 @@
-"""Twelve checks of an installation, from the configuration to the plan of each application. They cost no parts."""
+"""Checks of an installation: what a check is, how they run, and those of this machine. None costs a part."""
 
-from proxy.doctor import machine, upstream
-from proxy.doctor.check import Check
+import errno
+import os
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
 
-CHECKS = {
-    "configuration": Check("", machine.configuration),
-    "dns": Check("configuration", upstream.dns),
-    "tls": Check("dns", upstream.tls),
-    "token": Check("tls", upstream.token, each=True),
-    "scope": Check("token", upstream.scope, each=True),
-    "plan": Check("scope", upstream.plan, each=True),
-    "schema": Check("scope", upstream.schema, each=True),
-    "order": Check("scope", upstream.order, each=True),
-    "store": Check("configuration", machine.store),
-    "clock": Check("tls", upstream.clock),
-    "ports": Check("configuration", machine.listening),
-    "disk": Check("configuration", machine.disk),
+import aiohttp
+import msgspec
+
+from proxy import config, errors, sockets
+from proxy.config import loader
+from proxy.gateway.core import Gateway
+from proxy.kit import clock as clocks
+from proxy.kit.wording import counted
+from proxy.web import status
+
+STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
+SECONDS = aiohttp.ClientTimeout(5.0)  # that a service may take to give its state
+Outcome = Literal["passed", "warning", "failed", "skipped"]  # in this order
+
+ADVICE: dict[type[errors.BridgeError], str] = {
+    errors.CredentialsRefused: "compare client id, secret (no quotes or blanks around them) and the Supply domain with "
+    "Nexar's portal, and check both addresses and the clock",
+    errors.TokenLimit: "wait as long as it says; find programs that request a token for each call",
+    errors.TooManyRequests: "wait as long as it says; set `rate` of the application lower if it comes back",
+    errors.UpstreamFault: "wait: nothing here is wrong; look at the status page of the service",
+    errors.UpstreamUnreadable: "check the addresses under upstream, the clock, and any proxy or firewall on the way",
 }
+OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the way"
+
+
+class Problem(Exception):  # noqa: N818 - what a check has found is no error of the program
+    """What a check has found wrong, and what to do. A warning ends no start of the service."""
+
+    def __init__(self, text: str, advice: str, *, is_warning: bool = False) -> None:
+        super().__init__(text)
+        self.advice, self.is_warning = advice, is_warning
+
+
+class CheckResult(msgspec.Struct, frozen=True):
+    """Result of one check: what it found, and what to do if it has not passed."""
+
+    name: str
+    outcome: Outcome
+    text: str
+    advice: str = ""
+
+
+@dataclass(slots=True)
+class Subject:
+    """What is checked, and what checks leave for later ones. `start_sandbox` starts the embedded sandbox, and returns
+    the settings with its addresses first; `resources` closes what checks open."""
+
+    file: Path
+    clock: clocks.Clock
+    start_sandbox: Callable[[config.Config, AsyncExitStack], Awaitable[tuple[config.Config, object]]]
+    resources: AsyncExitStack
+    settings: config.Config = field(init=False)  # by configuration: as the service would use it
+    gateway: Gateway = field(init=False)  # by configuration: on the store, or on one in memory if it cannot be used
+    store_failure: str = ""  # by configuration: why the store cannot be used
+    dates: dict[str, str] = field(default_factory=dict)  # by tls: the Date header of each host
+
+
+class Check(NamedTuple):
+    """A check, and the one that it needs, or "". One of `each` application runs for those for which the other has not
+    failed."""
+
+    needs: str
+    run: Callable[[Subject, str], Awaitable[str]]
+    each: bool = False
+
+
+async def run(subject: Subject, checks: Mapping[str, Check], only: str = "") -> AsyncIterator[CheckResult]:
+    """Run the checks, or `only` one and those that it needs; yields each result when it is there: of several
+    applications, what is wrong, if anything is."""
+    wanted = set() if only else {*checks}
+    while only:
+        wanted.add(only)
+        only = checks[only].needs
+    passed: dict[str, list[str]] = {"": [""]}  # by check: the applications for which it has not failed
+    for name, check in checks.items():
+        if name in wanted:
+            applications = passed[check.needs]
+            if check.each and applications == [""]:
+                applications = [*subject.settings.applications]
+            found = {each: await _result(subject, name, check, each) for each in applications}
+            passed[name] = [each for each, result in found.items() if result.outcome != "failed"]
+            outcomes: list[Outcome] = [each.outcome for each in found.values()] or ["skipped"]
+            outcome = max(outcomes, key=get_args(Outcome).index)
+            told = [each for each in found.values() if outcome == "passed" or each.outcome != "passed"]
+            advice = "; ".join(dict.fromkeys(each.advice for each in told if each.advice))
+            text = "; ".join(each.text for each in told) or f"needs {check.needs}"
+            yield CheckResult(name, outcome, text, advice)
+
+
+async def _result(subject: Subject, name: str, check: Check, application: str) -> CheckResult:
+    shown = f"{application}: " if check.each else ""
+    try:
+        return CheckResult(name, "passed", f"{shown}{await check.run(subject, application)}")
+    except errors.BridgeError as error:
+        return CheckResult(name, "failed", f"{shown}{error.message}", ADVICE.get(type(error), OTHER_ADVICE))
+    except Problem as problem:
+        return CheckResult(name, "warning" if problem.is_warning else "failed", f"{shown}{problem}", problem.advice)
+
+
+async def configuration(subject: Subject, _: str) -> str:
+    """Read everything that `serve` reads at its start, and start the embedded sandbox where it is the upstream. A store
+    that does not exist is not made: it would belong to whoever runs the check."""
+    try:
+        subject.settings = settings = loader.load(subject.file, os.environ)
+        if settings.upstream == "sandbox":
+            subject.settings = settings = (await subject.start_sandbox(settings, subject.resources))[0]
+        in_memory = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
+        try:
+            file = settings.store.usable_file()
+            opened = settings if file is None or file.exists() else in_memory
+            subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
+        except (errors.ConfigError, errors.StoreUnavailable) as error:  # of anything else it is raised again
+            subject.store_failure = error.message
+            subject.gateway = await Gateway.open(in_memory, subject.clock, subject.resources)
+    except errors.StartError as error:
+        raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error
+    if exposed := " ".join(map(str, loader.exposed(subject.file))):
+        raise Problem(f"other users can read {exposed}, which has secrets", f"chmod 600 {exposed}", is_warning=True)
+    keys = sum(len(application.apikeys) for application in settings.applications.values())
+    return f"{subject.file}: {counted(len(settings.applications), 'application')}, {counted(keys, 'API key')}"
+
+
+async def store(subject: Subject, _: str) -> str:
+    """Try the store out, and say which client ids have their usage in it, by the ends of them: applications with one id
+    share a limit."""
+    url, file, names = subject.settings.store, subject.settings.store.file, defaultdict[str, list[str]](list)
+    for name, application in subject.settings.applications.items():
+        names[application.client_id or name].append(name)
+    clients = ", ".join(f"{' and '.join(each)} (client id …{id[-4:]})" for id, each in names.items())
+    if url.reveal() == "memory:":
+        text = "in memory: usage and tokens are lost when the service stops"
+        raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
+    if subject.store_failure:
+        advice = "check user, password and number in the address, that it is the primary: redis-cli -u ADDRESS ping"
+        if file is not None:
+            advice = "look at its owner, its disk and who uses it (ls -l, df, fuser); replace a damaged one by a backup"
+        raise Problem(subject.store_failure, advice)
+    if subject.gateway.settings.store != url:
+        if file and not os.access(file.parent, os.W_OK | os.X_OK):
+            raise Problem(f"{file} cannot be made", "let the user that runs v3bridge write to its folder (chown)")
+        return f"{file} does not exist yet, the service will make it; usage of {clients}"
+    began = time.monotonic()
+    await subject.gateway.check_store()
+    return (
+        f"{file or url.shown}, writable, {1000 * (time.monotonic() - began):.1f} ms a transaction; usage of {clients}"
+    )
+
+
+async def listening(subject: Subject, _: str) -> str:
+    """Bind the ports of clients and operators; they are free again at once."""
+    settings = subject.settings
+    places = {"listen": (settings.listen.host, settings.listen.port)}
+    if settings.admin:
+        places["admin"] = settings.admin.host, settings.admin.port
+        await _check_operators(subject, settings.admin)
+    for block, (host, port) in places.items():
+        try:
+            sockets.check(host, port)
+        except OSError as error:
+            text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
+            advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
+            raise Problem(text, advice, is_warning=error.errno == errno.EADDRINUSE) from error
+    return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
+
+
+async def _check_operators(subject: Subject, admin: config.AdminSettings) -> None:
+    """Warn if another v3bridge is on the operators' port."""
+    headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
+    url = f"http://{sockets.shown(admin.host, admin.port)}/status"
+    with suppress(aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
+        # In a session of its own: `upstream.proxy` must not see the token.
+        async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
+            other = "a v3bridge with another admin.token, perhaps another one"
+            if "v3bridge" not in response.headers.get("WWW-Authenticate", ""):
+                other = status.another(await response.json(), subject.settings)
+        if other:
+            advice = f"give one of them another: {sockets.OPERATORS_OPTIONS}"
+            raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
+
+
+async def disk(subject: Subject, _: str) -> str:
+    """Compare the free space with what the store may grow by."""
+    file = subject.settings.store.file
+    if file is None:
+        return "the store is not on this disk"
+    folder = next(folder for folder in file.parents if os.access(folder, os.F_OK))  # False, too, where it is forbidden
+    used = file.stat().st_size if os.access(file, os.F_OK) else 0
+    free, needed = shutil.disk_usage(folder).free, max(0, STORE_BYTES + subject.settings.cache.bytes - used)
+    text = f"{free / 1e6:,.0f} MB free in {folder}, the store may grow by {needed / 1e6:,.0f} MB"
+    if free < needed:
+        advice = "free space (df FOLDER), lower cache.bytes, or put it on another disk with store: sqlite:PATH"
+        raise Problem(text, advice, is_warning=True)
+    return text

@@ -1,16 +1,14 @@
-"""Checks of the upstream: the way to it (names, TLS, clock), then access tokens, their scope, the plan, the fields that
-are read, the order of results.
+"""Checks of the upstream. Each address gets a HEAD request without credentials. Then the service's own tokens are used,
+with their limits, for operations that return no part.
 
-Each address gets a HEAD request without credentials. Then the service's own tokens are used, with their limits, for
-operations that return no part. An exhausted limit shows in the error of a search for a part that nobody has; only the
-portal shows what is left of another.
+An exhausted limit shows in the error of a search for a part that nobody has; only the portal shows what is left.
 """
 
 import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Sequence
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -18,11 +16,10 @@ import aiohttp
 import yarl
 
 from proxy import config, errors, model
-from proxy.doctor.check import Problem, Subject
+from proxy.doctor import Problem, Subject
 from proxy.kit.wording import counted, duration
-from proxy.planning import documents, fetches, queries
+from proxy.planning import documents, fetches, projection_cache, queries
 from proxy.planning.documents import Document, PartialData
-from proxy.planning.projection_cache import ProjectionCache
 
 TOLERANCE = 60.0  # seconds that clocks may differ
 CLOCK_WRONG_SECONDS = 300.0  # from which a clock is wrong; less than that, but more than the tolerance, is a warning
@@ -64,16 +61,14 @@ async def dns(subject: Subject, _: str) -> str:
 
 async def tls(subject: Subject, _: str) -> str:
     """Reach the upstream's services, with TLS. Leaves their Date headers."""
-    gateway, reached = subject.gateway, []
+    gateway = subject.gateway
     urls = {yarl.URL(url).origin(): url for url in (gateway.upstream.token_url, gateway.upstream.graphql_url)}
     for origin, url in urls.items():
-        reached.append(f"{origin.host}:{origin.port} {'with' if origin.scheme == 'https' else 'without'} TLS")
         try:
             async with gateway.http.head(url, timeout=HEAD_SECONDS, allow_redirects=False) as response:
                 status, date = response.status, response.headers.get("Date")
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
-            if problem := _of_route(subject, origin, error):
-                raise problem from error
+            _check_route(subject, origin, error)
             continue  # a server without a response to HEAD can be reached all the same
         if status == errors.UpstreamLoop.status:
             text = f"{origin.host} is a v3bridge, perhaps this one: its requests would never end"
@@ -81,39 +76,36 @@ async def tls(subject: Subject, _: str) -> str:
             raise Problem(text, advice)
         if date:
             subject.dates[origin.host or ""] = date
-    return ", ".join(reached)
+    return ", ".join(f"{each.host}:{each.port} {'with' if each.scheme == 'https' else 'without'} TLS" for each in urls)
 
 
-def _of_route(subject: Subject, origin: yarl.URL, error: Exception) -> Problem | None:
-    """Return the problem of the step at which a request has failed; None if it was sent."""
+def _check_route(subject: Subject, origin: yarl.URL, error: Exception) -> None:
+    """Raise the problem of the step at which a request has failed, unless it was sent."""
     host, proxy = origin.host, subject.gateway.upstream.proxy
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         reason = getattr(error.certificate_error, "verify_message", "it is refused")
         advice = "where a device inspects TLS, name its root certificate in SSL_CERT_FILE; else check the clock"
-        return Problem(f"the certificate of {host} is refused: {reason}", advice)
+        raise Problem(f"the certificate of {host} is refused: {reason}", advice)
     if isinstance(error, aiohttp.ClientHttpProxyError) or (proxy and origin.scheme == "https"):
         status = getattr(error, "status", "no response")  # its text may have the password
         advice = "check its rules, and upstream.proxy: http://NAME:PASSWORD@HOST:PORT, best as env:NAME"
-        return Problem(f"the proxy makes no connection to {host}: {status}", advice)
+        raise Problem(f"the proxy makes no connection to {host}: {status}", advice)
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
         is_tls = isinstance(getattr(error, "os_error", None), ssl.SSLError)
         advice = "check http:// or https://, and the port" if is_tls else f"check port and firewall; {PROXY_ADVICE}"
-        return Problem(f"no connection{' with TLS' if is_tls else ''} to {host}:{origin.port}: {error}", advice)
-    return None
+        raise Problem(f"no connection{' with TLS' if is_tls else ''} to {host}:{origin.port}: {error}", advice)
 
 
 async def clock(subject: Subject, _: str) -> str:
     """Compare this machine's clock with the Date header of each host, whose unit is a second."""
     for host, date in subject.dates.items():
-        try:
+        with suppress(ValueError, OverflowError):  # of a date that is none
             behind = parsedate_to_datetime(date).timestamp() - subject.clock.now()
-        except (ValueError, OverflowError):
-            continue
-        if abs(behind) > TOLERANCE:
-            direction = "behind" if behind > 0 else "ahead of"
-            text = f"it is {duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
-            advice = "synchronize it (chrony, systemd-timesyncd or ntpd): usage is booked on wrong days and months"
-            raise Problem(text, advice, is_warning=abs(behind) < CLOCK_WRONG_SECONDS)
+            if abs(behind) > TOLERANCE:
+                direction = "behind" if behind > 0 else "ahead of"
+                text = f"it is {duration(round(abs(behind) / 60) * 60)} {direction} that of {host}"
+                advice = "synchronize it (chrony, systemd-timesyncd or ntpd): usage is booked on wrong days and months"
+                raise Problem(text, advice, is_warning=abs(behind) < CLOCK_WRONG_SECONDS)
     return f"agrees with that of {' and '.join(subject.dates) or 'nobody: no host says what time it is'}"
 
 
@@ -129,27 +121,24 @@ async def scope(subject: Subject, name: str) -> str:
     return "the GraphQL service accepts the token for supply data"
 
 
-async def _sent(
-    subject: Subject, name: str, operation: model.EncodedOperation
-) -> tuple[Any, errors.BridgeError | None, Sequence[model.GraphQLError]]:
-    """Send an operation that returns no part. Return its data, or why the query or the quota is refused, and the errors
-    that are reported."""
+async def _sent(subject: Subject, name: str, operation: model.EncodedOperation) -> Any:
+    """Send an operation that returns no part. Return its data, or why the query or the quota is refused."""
     gateway = subject.gateway
     application, deadline = gateway.applications.by_name[name], gateway.clock.monotonic() + SECONDS
     try:
-        data = await gateway.free.execute(application, operation, deadline)
+        return await gateway.free.execute(application, operation, deadline)
     except (errors.QueryRefused, errors.QuotaExhausted) as error:
-        return None, error, getattr(error, "reported", ())
-    return data, None, data.reported if isinstance(data, PartialData) else ()
+        return error
 
 
 async def plan(subject: Subject, name: str) -> str:
     """Compare part limit and features of a plan with what is configured and used."""
-    _, refusal, reported = await _sent(subject, name, PLAN)
-    if isinstance(refusal, errors.QuotaExhausted):
-        raise Problem(refusal.message, "upgrade the plan, or wait for the 1st of the month; an evaluation has no reset")
+    found = await _sent(subject, name, PLAN)
+    if isinstance(found, errors.QuotaExhausted):
+        raise Problem(found.message, "upgrade the plan, or wait for the 1st of the month; an evaluation has no reset")
     application = subject.settings.applications[name]
     # The error's text and path are not documented (contract graphql.md §11).
+    reported = found.reported if isinstance(found, PartialData | errors.QueryRefused) else ()
     lacks = any("specAggs" in (each.path or "") or FEATURE.search(each.message) for each in reported)
     if lacks == (TECH_SPECS in application.allowed_features) and application.features != "unknown":
         text = f"the plan {'lacks' if lacks else 'has'} {TECH_SPECS}, and `features` say otherwise"
@@ -170,13 +159,13 @@ async def plan(subject: Subject, name: str) -> str:
 
 async def schema(subject: Subject, name: str) -> str:
     """Have the upstream validate the documents by which parts are fetched, for parts that nobody has."""
-    projections = ProjectionCache(subject.gateway.mappings)
+    projections = projection_cache.ProjectionCache(subject.gateway.mappings)
     whole = fetches.Documents(projections.whole(projections.features).selection)
     sought = [queries.matching(0, 1, mpn=NOBODYS), queries.part("0" * 16)]
     sought += [queries.search(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
     operations = [whole.operation([fetches.Fetch(query, None)], **MARKET) for query in sought]
-    refusals = [(await _sent(subject, name, operation))[1] for operation in operations]
-    if refused := dict.fromkeys(each.message for each in refusals if isinstance(each, errors.QueryRefused)):
+    found = [await _sent(subject, name, operation) for operation in operations]
+    if refused := dict.fromkeys(each.message for each in found if isinstance(each, errors.QueryRefused)):
         advice = "correct upstream.site, if the field has its name; else update v3bridge, or report this text"
         raise Problem("; ".join(refused), advice)
     return f"the upstream knows all fields of {', '.join(query.root for query in sought)}"
@@ -184,10 +173,10 @@ async def schema(subject: Subject, name: str) -> str:
 
 async def order(subject: Subject, name: str) -> str:
     """Check that a supMultiMatch has its results in the order of its queries, by which they are told apart."""
-    data, refusal, _ = await _sent(subject, name, ORDER)
-    if refusal is not None:
-        return f"not checked: {refusal.message}"
-    if [each["reference"] for each in data["supMultiMatch"]] != REFERENCES:
+    found = await _sent(subject, name, ORDER)
+    if isinstance(found, errors.BridgeError):
+        return f"not checked: {found.message}"
+    if [each["reference"] for each in found["supMultiMatch"]] != REFERENCES:
         text = "results of supMultiMatch do not come in the order of its queries"
         raise Problem(text, "do not use the proxy: parts would be mixed up; report this text")
     return "results of supMultiMatch come in the order of the queries"

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import nexar_sandbox
-from proxy import config
-from proxy.doctor import CHECKS, check
+from proxy import config, doctor
+from proxy.cli.doctor import CHECKS
 from proxy.kit import clock
 
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.
@@ -20,9 +20,9 @@ SECONDS = 1.5
 class Inspected:
     """Result of a run, for tests."""
 
-    results: Mapping[str, check.CheckResult]
+    results: Mapping[str, doctor.CheckResult]
 
-    def __getitem__(self, name: str) -> check.CheckResult:
+    def __getitem__(self, name: str) -> doctor.CheckResult:
         return self.results[name]
 
     @property
@@ -53,7 +53,6 @@ async def inspect(
     *,
     upstream: Mapping[str, Any] | None = None,
     application: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] | None = None,
     time: clock.Clock | None = None,
     **blocks: Any,
 ) -> Inspected:
@@ -73,8 +72,8 @@ async def inspect(
     file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
     file.chmod(0o600)
     async with AsyncExitStack() as resources:
-        subject = check.Subject(file, environ or {}, time or clock.SystemClock(), _no_sandbox, resources)
-        return Inspected({result.name: result async for result in check.run(subject, CHECKS)})
+        subject = doctor.Subject(file, time or clock.SystemClock(), _no_sandbox, resources)
+        return Inspected({result.name: result async for result in doctor.run(subject, CHECKS)})
 
 
 async def _no_sandbox(_settings: config.Config, _resources: AsyncExitStack) -> tuple[config.Config, object]:

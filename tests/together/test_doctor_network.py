@@ -116,10 +116,15 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
 
 @pytest.mark.parametrize("url, name", [("http://service.invalid", "dns"), ("http://127.0.0.1:{port}", "tls")])
 async def test_proxy_of_the_environment_is_pointed_out(
-    sandbox: nexar_sandbox.Sandbox, unused_tcp_port: int, tmp_path: Path, url: str, name: str
+    sandbox: nexar_sandbox.Sandbox,
+    unused_tcp_port: int,
+    tmp_path: Path,
+    url: str,
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    environ = {"HTTPS_PROXY": "http://me:hidden@proxy.example:3128"}
-    result = await inspect(tmp_path, sandbox, url.format(port=unused_tcp_port), environ=environ)
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:hidden@proxy.example:3128")
+    result = await inspect(tmp_path, sandbox, url.format(port=unused_tcp_port))
     assert result.failed == [name]
     assert "set upstream.proxy: HTTPS_PROXY of the environment is not read" in result[name].advice
     assert "hidden" not in repr(result)

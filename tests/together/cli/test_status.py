@@ -141,7 +141,7 @@ def test_another_v3bridge_on_the_port_is_called_that(
         assert f"responds at http://127.0.0.1:{port}/status; the service of {file} needs" in done.stderr
     examined = run_command("doctor", "--config", str(file), "--only", "ports").stdout
     assert "ports         warning another v3bridge, with the applications shop and the upstream 127.0.0.1:" in examined
-    assert f"is on the operators' port 127.0.0.1:{port}" in examined
+    assert f"responds at http://127.0.0.1:{port}/status" in examined
     own = Path(config_file).read_text().replace("admin: {port: 0}", f"admin: {{port: {port}}}")
     file.write_text(own)
     assert "another v3bridge" not in run_command("doctor", "--config", str(file), "--only", "ports").stdout
