@@ -5,13 +5,14 @@ Used for the configuration and for the rules of a comparison, each of which has 
 
 import difflib
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
 from proxy import errors
+from proxy.config import secret
 from proxy.kit import located_yaml, wording
 from proxy.kit.located_yaml import Trail
 
@@ -25,24 +26,29 @@ GROUPED = re.compile(r"[0-9]{1,3}([,.' _])[0-9]{3}(?:\1[0-9]{3})*")  # a number 
 SECRET = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "keys"}  # their values are not shown
 
 
-class Blocks(ABC):
+class Blocks:
     """Reader of the blocks in one file. It collects mistakes and goes on, so that one run shows all of them: `checked`
-    raises them, each as `config.yaml:12:5: listen.port: …`."""
+    raises them, each as `config.yaml:12:5: listen.port: …`. `env:` values come from `environ`, `file:` ones from beside
+    the file."""
 
-    def __init__(self, located: located_yaml.LocatedYaml) -> None:
-        self.located = located
-        self._mistakes: list[tuple[located_yaml.Position | None, str]] = []
+    def __init__(self, file: Path, environ: Mapping[str, str]) -> None:
+        self.located = located_yaml.load(file, errors.ConfigError, all_mistakes=True)
+        self.file, self.environ = file, environ
+        self._mistakes: list[tuple[located_yaml.Position | None, str]] = [*self.located.duplicates]
         self._wrong: set[Trail] = set()
 
-    @abstractmethod
-    def decode(self, kind: type[Any], raw: Any) -> Any:
-        """Convert a value to a type that msgspec does not know. Raises TypeError or ValueError, whose message never
-        has the value."""
+    def decode(self, kind: type[Any], text: str) -> Any:
+        """Convert a text to a type that msgspec does not know. Raises ValueError, whose message never has the value."""
+        text = secret.resolve(text, self.file.parent, self.environ)
+        return secret.apikey(text) if kind is secret.Digest else kind(text)
+
+    def _decode(self, kind: type[Any], raw: Any) -> Any:
+        if not isinstance(raw, str):
+            raise TypeError("is not text; put it in quotes")
+        return self.decode(kind, raw)
 
     def checked(self, settings: S | None) -> S:
         """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
-        for position, message in self.located.duplicates:
-            self._mistakes.append((position, f"{self.located.name}:{position.line}:{position.column}: {message}"))
         if self._mistakes or settings is None:
             ordered = sorted(self._mistakes, key=lambda mistake: mistake[0] or (0, 0))
             raise errors.ConfigError("\n".join(text for _, text in ordered))
@@ -59,54 +65,55 @@ class Blocks(ABC):
         # A key may hold a line break, too.
         self._mistakes.append((self.located.position(at), wording.printable(text).replace("\n", "\\n")))
 
-    def block(self, kind: type[S], raw: Any, at: Trail = ()) -> S | None:
-        """Convert a block; None where something in it is wrong, all of which is reported."""
+    def report_missing(self, kind: type[Settings], at: Trail) -> None:
+        """Record that a setting of a block is missing."""
+        self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")
+
+    def block(self, kind: type[S], raw: Any) -> S | None:
+        """Convert the outermost block; None where something in it is wrong, all of which is reported."""
         try:
-            return msgspec.convert(raw, kind, dec_hook=self.decode)
+            return msgspec.convert(raw, kind, dec_hook=self._decode)
         except msgspec.ValidationError:  # the first mistake only, without its place in the file
-            self._search(kind, raw, at)
+            self._search(kind, raw, ())
             return None
 
-    def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> bool:
-        """Report all mistakes in a value of a type, or within it; return whether there is one."""
+    def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> None:
+        """Report all mistakes in a value of a type, or within it."""
         accepts, (kind, content) = _description(hint) or accepts, _content(hint)
         if isinstance(raw, dict) and content is None and kind is not None:
-            return self._search_block(kind, raw, at)
+            self._search_block(kind, raw, at)
+            return
         elements: Iterable[tuple[Any, Any]] = enumerate(raw) if kind is tuple and isinstance(raw, list) else ()
         if kind is dict and isinstance(raw, dict):
             elements = raw.items()
-        if any([self._search(content, each, (*at, step), accepts) for step, each in elements]):
-            return True
+        for step, each in elements:
+            self._search(content, each, (*at, step), accepts if kind is tuple else "")
+        if any(wrong[: len(at)] == at for wrong in self._wrong):
+            return
         try:
-            msgspec.convert(raw, hint, dec_hook=self.decode)
+            msgspec.convert(raw, hint, dec_hook=self._decode)
         except msgspec.ValidationError as error:
             is_own = isinstance(error.__cause__, ValueError | TypeError)  # of a type of this service
             accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
             is_grouped, number = GROUPED.fullmatch(str(raw)), re.sub("[,.' _]", "", str(raw))
             accepts = f"did you mean {number}? It accepts {accepts}" if is_grouped else f"it accepts {accepts}"
             self.report(at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; {accepts}")
-            return True
-        return False
 
-    def _search_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> bool:
+    def _search_block(self, kind: type[Settings], raw: dict[Any, Any], at: Trail) -> None:
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
-        is_wrong, before, number = False, "", cast(Any, None)
+        before, number = "", cast(Any, None)
         for name, value in raw.items():
             if name in fields:
-                is_wrong |= self._search(fields[name].type, value, (*at, name))
+                self._search(fields[name].type, value, (*at, name))
             elif value is None and type(number) is int and re.fullmatch("[0-9]{3}", str(name)):
                 text = f"a comma ends a value in braces: write {number}{name}, not {number},{name}"
                 self.report((*at, before), text)
-                is_wrong = True
             else:
                 self._report_unknown(kind, (*at, str(name)), raw)
-                is_wrong = True
             before, number = name, value
         for field in fields.values():
             if field.required and field.name not in raw:
-                self.report((*at, field.name), f"is missing; it accepts {accepted(kind, field.name)}")
-                is_wrong = True
-        return is_wrong
+                self.report_missing(kind, (*at, field.name))
 
     def _report_unknown(self, kind: type[Settings], at: Trail, given: dict[Any, Any]) -> None:
         """Report a key that does not exist. Among API keys it may be one itself, and is not shown."""
@@ -133,9 +140,8 @@ def accepted(kind: type[Settings], name: str) -> str:
 
 def block_of(hint: Any) -> type[Settings] | None:
     """Return the block of settings that a type is, or a list of, or may be."""
-    if isinstance(hint, type) and not get_args(hint):
-        return hint if issubclass(hint, Settings) else None
-    return next(filter(None, map(block_of, get_args(hint))), None)
+    kind, content = _content(hint)
+    return kind if content is None else block_of(content)
 
 
 def _description(hint: Any) -> str:

@@ -12,12 +12,10 @@ from typing import Any
 
 from proxy import config, errors
 from proxy.config import base, secret
-from proxy.kit import located_yaml
 from proxy.kit.located_yaml import Trail
 
 # Stands for values that are not needed where no request is sent to the upstream.
 ABSENT = "http://absent.invalid"
-SECRETS = (secret.Secret, secret.OperatorsToken, secret.ProxyAddress, secret.StoreUrl, secret.Digest)
 EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 # Names are labels of metrics, parts of ledger entries and of Redis keys: no space, no slash.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -47,63 +45,62 @@ def _is_open(file: Path) -> bool:
         return False
 
 
+def _completed(raw: Any) -> Any:
+    """Return an application with what its plan sets, and its API keys as blocks."""
+    if not isinstance(raw, dict):
+        return {} if raw is None else raw
+    raw = config.PLANS.get(str(raw.get("plan")), {}) | raw
+    if isinstance(raw.get("apikeys"), list):
+        raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
+    return raw
+
+
 class _Reader(base.Blocks):
     """Reader of a configuration file. `secret_files` are those in which it has found secrets."""
 
     def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool) -> None:
-        super().__init__(located_yaml.load(file, errors.ConfigError, all_mistakes=True))
-        self._file, self._environ, self._upstream = file, environ, upstream
+        super().__init__(file, environ)
+        self._upstream = upstream
         self._first_uses: dict[tuple[Trail, object], Trail] = {}
         self.secret_files: dict[Path, None] = {}
 
     def settings(self) -> config.Config:
         raw = {} if self.located.data is None else self.located.data
-        if isinstance(raw, dict):
-            # An empty block has its defaults; an empty upstream would silently be the sandbox.
-            raw = {name: value for name, value in raw.items() if value is not None or name == "upstream"}
-            raw["upstream"] = self._upstream_of(raw.get("upstream", "sandbox"))
-            if isinstance(applications := raw.get("applications"), dict):
-                in_sandbox = raw["upstream"] == "sandbox"
-                raw["applications"] = {
-                    str(name): self._application(each, ("applications", name), in_sandbox)
-                    for name, each in applications.items()
-                }
-            raw.setdefault("store", "sqlite")
-        return self.checked(self.block(config.Config, raw))
-
-    def _upstream_of(self, raw: Any) -> Any:
-        if raw == "nexar":
-            return config.UpstreamSettings()
         if not isinstance(raw, dict):
-            return raw
-        for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
-            # Else tokens or credentials of one service would be sent to another.
-            if given in raw and other not in raw:
-                accepted = base.accepted(config.UpstreamSettings, other)
-                self.report(("upstream", other), f"is missing; it accepts {accepted}")
-        return self.block(config.UpstreamSettings, raw, ("upstream",)) or config.UpstreamSettings()
+            return self.checked(self.block(config.Config, raw))
+        # An empty block has its defaults; an empty upstream would silently be the sandbox.
+        raw = {"store": "sqlite"} | {name: each for name, each in raw.items() if each is not None or name == "upstream"}
+        if raw.get("upstream") == "nexar":
+            raw["upstream"] = {}
+        named = raw.get("applications")
+        if isinstance(named, dict):
+            raw["applications"] = {str(name): _completed(each) for name, each in named.items()}
+        settings = self.block(config.Config, raw)
+        self._check_upstream(raw.get("upstream", "sandbox"))
+        for name in named if isinstance(named, dict) else ():
+            application = raw["applications"][str(name)]
+            if isinstance(application, dict):
+                self._check_application(application, ("applications", name), raw.get("upstream", "sandbox"))
+            # Last: it would hide mistakes below it. YAML reads an unquoted 123 as a number.
+            if not isinstance(name, str) or not _NAME.fullmatch(name):
+                self.report(("applications", name), "is not a name: letters, digits, - _ and . (a number needs quotes)")
+        return self.checked(settings)
 
-    def _application(self, raw: Any, at: Trail, in_sandbox: bool) -> config.ApplicationSettings:
-        raw = dict(raw) if isinstance(raw, dict) else {} if raw is None else raw
-        keys: list[Any] = []
-        if isinstance(raw, dict):
-            raw = config.PLANS.get(str(raw.get("plan")), {}) | raw
-            if isinstance(raw.get("apikeys"), list):
-                keys = raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
-        application = self.block(config.ApplicationSettings, raw, at)
-        if isinstance(raw, dict):
-            # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
-            is_complete = in_sandbox and raw.get("client_id") is None and raw.get("client_secret") is None
-            for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
-                if not raw.get(name):
-                    accepted = base.accepted(config.ApplicationSettings, name)
-                    self.report((*at, name), f"is missing; it accepts {accepted}")
-            for index, key in enumerate(keys):
-                self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
-        # Last: a mistake at `at` hides those below it. YAML reads an unquoted 123 as a number.
-        if not isinstance(at[1], str) or not _NAME.fullmatch(at[1]):
-            self.report(at, "is not a name: letters, digits, - _ and . (a number needs quotes)")
-        return application or config.ApplicationSettings()
+    def _check_upstream(self, raw: Any) -> None:
+        """Report one address without the other: tokens or credentials of a service would be sent to another."""
+        for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
+            if isinstance(raw, dict) and given in raw and other not in raw:
+                self.report_missing(config.UpstreamSettings, ("upstream", other))
+
+    def _check_application(self, raw: dict[str, Any], at: Trail, upstream: Any) -> None:
+        # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
+        is_complete = upstream == "sandbox" and raw.get("client_id") is None and raw.get("client_secret") is None
+        for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
+            if not raw.get(name):
+                self.report_missing(config.ApplicationSettings, (*at, name))
+        keys = raw.get("apikeys")
+        for index, key in enumerate(keys if isinstance(keys, list) else ()):
+            self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
 
     def _check_key(self, raw: dict[str, Any], at: Trail, is_limited: bool) -> None:
         """Report an API key or its name that another one has, and a share of parts that are not limited."""
@@ -120,38 +117,36 @@ class _Reader(base.Blocks):
         if earlier is not at:
             self.report(at, f"{shown} is already given in {base.dotted(earlier)} ({self.located.place(earlier)})")
 
-    def decode(self, kind: type[Any], raw: Any) -> Any:
-        if not isinstance(raw, str):
-            raise TypeError("is not text; put it in quotes")
-        folder = self._file.parent
+    def decode(self, kind: type[Any], text: str) -> Any:
+        folder = self.file.parent
         if kind is secret.File:
             try:
                 if self._upstream:
-                    (folder / raw).open().close()
+                    (folder / text).open().close()
             except OSError as error:
-                raise ValueError(f"the file {folder / raw} cannot be read: {error.strerror}") from error
-            return secret.File(folder / raw)
-        if kind in SECRETS:
-            self._note_secret(kind, raw)
+                raise ValueError(f"the file {folder / text} cannot be read: {error.strerror}") from error
+            return secret.File(folder / text)
+        if issubclass(kind, secret.Secret):
+            self._note_secret(kind, text)
         if kind is secret.Digest:
-            return secret.apikey(raw)
+            return secret.apikey(text)
         try:
-            text = secret.resolve(raw, folder, self._environ)
+            resolved = secret.resolve(text, folder, self.environ)
         except ValueError:
             # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
-            if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
+            if self._upstream or kind is secret.StoreUrl or not text.startswith(("env:", "file:")):
                 raise
-            text = ABSENT
+            resolved = ABSENT
         if kind is not secret.StoreUrl:
-            return kind(text)
+            return kind(resolved)
         without_tls = (self.located.data or {}).get("store_without_tls") is True
-        return secret.StoreUrl.parse(text, self._file, self._environ, without_tls)
+        return secret.StoreUrl.parse(resolved, self.file, self.environ, without_tls)
 
     def _note_secret(self, kind: type[Any], raw: str) -> None:
         """Note the file in which a secret is; an address is one only with a password."""
         if raw.startswith("file:"):
-            self.secret_files[self._file.parent / raw.removeprefix("file:")] = None
+            self.secret_files[self.file.parent / raw.removeprefix("file:")] = None
         elif kind in (secret.ProxyAddress, secret.StoreUrl) and "@" not in raw:
             return
         elif not raw.startswith(("env:", "sha256:")) and raw != EXAMPLE_KEY:
-            self.secret_files[self._file] = None
+            self.secret_files[self.file] = None

@@ -25,13 +25,9 @@ _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 class ClientId(str):
     """An application's client id. Not a secret, but it may be read from the same places."""
 
-    __slots__ = ()
-
 
 class Secret:
     """Text that is hidden from repr, logs and tracebacks; only `reveal` returns it."""
-
-    __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -54,8 +50,6 @@ class Secret:
 class OperatorsToken(Secret):
     """Token of the operators' port."""
 
-    __slots__ = ()
-
     def __init__(self, text: str) -> None:
         if len(text) < TOKEN_MIN:
             raise ValueError(f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24")
@@ -64,8 +58,6 @@ class OperatorsToken(Secret):
 
 class StoreUrl(Secret):
     """Address of the store: `memory:`, `sqlite:PATH` or a Redis URL, which may contain a password."""
-
-    __slots__ = ()
 
     @classmethod
     def parse(cls, text: str, config_file: Path, environ: Mapping[str, str], without_tls: bool = False) -> "StoreUrl":
@@ -114,8 +106,6 @@ class StoreUrl(Secret):
 class ProxyAddress(Secret):
     """Address of the proxy for outgoing requests. Hidden, because it may contain name and password."""
 
-    __slots__ = ()
-
     def __init__(self, text: str) -> None:
         if not _PROXY.fullmatch(text):
             raise ValueError("is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT")
@@ -124,8 +114,6 @@ class ProxyAddress(Secret):
 
 class Network(str):
     """Address or network, IPv4 or IPv6, as parsed by `ipaddress`."""
-
-    __slots__ = ()
 
     def __new__(cls, text: str) -> "Network":
         try:
@@ -137,14 +125,10 @@ class Network(str):
 class File(str):
     """Path of a file that was readable when the configuration was loaded."""
 
-    __slots__ = ()
-
 
 class Digest(Secret):
     """SHA-256 of an API key, in hexadecimal, by which it is looked up. Hidden, too: v3 keys are short enough for a
     brute-force search."""
-
-    __slots__ = ()
 
     @property
     def fingerprint(self) -> str:
@@ -191,21 +175,18 @@ def without_credentials(address: str) -> str:
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return the text itself, or the content of `env:NAME` or `file:PATH` (relative to `folder`), which is stripped.
     Raises ValueError."""
-    kind, _, name = text.partition(":")
-    if kind == "env" and name not in environ:
-        raise ValueError(f"the environment variable {name} is not set")
-    if kind == "env":
-        origin, text = f"the environment variable {name} ", environ[name].strip()
-    elif text.startswith("file:"):
-        origin = f"the file {folder / name} "
-        try:
-            text = (folder / name).read_text(encoding="utf-8").strip()
-        except UnicodeDecodeError:
-            raise ValueError(f"{origin}is not UTF-8 text") from None
-        except OSError as error:
-            raise ValueError(f"{origin}cannot be read: {error.strerror}") from None
-    else:
-        origin = ""
+    kind, separator, name = text.partition(":")
+    origins = {"env": f"the environment variable {name} ", "file": f"the file {folder / name} "}
+    origin = origins.get(kind, "") if separator else ""
+    try:
+        if origin:
+            text = (environ[name] if kind == "env" else (folder / name).read_text(encoding="utf-8")).strip()
+    except KeyError:
+        raise ValueError(f"{origin}is not set") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{origin}is not UTF-8 text") from None
+    except OSError as error:
+        raise ValueError(f"{origin}cannot be read: {error.strerror}") from None
     if not text.strip():
         raise ValueError(f"{origin}is empty")
     return text

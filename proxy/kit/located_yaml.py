@@ -6,6 +6,7 @@ values, which may be secrets.
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -63,7 +64,7 @@ class LocatedYaml:
     data: Any
     name: str
     root: yaml.Node | None
-    duplicates: tuple[tuple[Position, str], ...] = ()  # positions of duplicate keys, and messages about them
+    duplicates: Sequence[tuple[Position, str]] = ()  # positions of duplicate keys, and messages about them
 
     def place(self, path: Trail) -> str:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
@@ -111,9 +112,10 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
         raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
     except RecursionError:
         raise mistake(f"{name}: is nested too deeply") from None
-    for position, message in () if all_mistakes else loader.duplicates:
-        raise mistake(f"{_at(name, position)}: {message}")
-    return LocatedYaml(data, name, root, tuple(loader.duplicates))
+    duplicates = [(position, f"{_at(name, position)}: {message}") for position, message in loader.duplicates]
+    if duplicates and not all_mistakes:
+        raise mistake(duplicates[0][1])
+    return LocatedYaml(data, name, root, duplicates)
 
 
 def _position(mark: yaml.Mark | None) -> Position | None:

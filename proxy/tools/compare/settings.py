@@ -10,9 +10,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from proxy import errors
-from proxy.config import base, secret
-from proxy.kit import located_yaml
+from proxy.config import base
 from proxy.tools.compare.judging.findings import IgnoreRule
 from proxy.traffic.clients import ClientKeys
 
@@ -35,15 +33,10 @@ class ComparisonSettings(base.Settings, frozen=True):
 def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
     """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
     beside the file. Raises ConfigError."""
-    path = path or SHIPPED
-    return _Reader(located_yaml.load(path, errors.ConfigError, all_mistakes=True), path.parent, environ).settings()
+    return _Reader(path or SHIPPED, environ).settings()
 
 
 class _Reader(base.Blocks):
-    def __init__(self, located: located_yaml.LocatedYaml, folder: Path, environ: Mapping[str, str]) -> None:
-        super().__init__(located)
-        self._folder, self._environ = folder, environ
-
     def settings(self) -> ComparisonSettings:
         raw = {} if self.located.data is None else self.located.data
         if isinstance(raw, dict):
@@ -68,9 +61,3 @@ class _Reader(base.Blocks):
         if "expires" in entry and entry["expires"] is None:
             self.report((*trail, "expires"), "is empty; a rule that shall last says never")
         return entry | {"expires": None} if entry.get("expires") == "never" else entry
-
-    def decode(self, kind: type[Any], raw: Any) -> Any:
-        if not isinstance(raw, str):
-            raise TypeError("is not text; put it in quotes")
-        text = secret.resolve(raw, self._folder, self._environ)
-        return secret.apikey(text) if kind is secret.Digest else kind(text)
