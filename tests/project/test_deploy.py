@@ -1,6 +1,7 @@
 """deploy/: every unit and manifest starts the service as it is written; only paths and addresses are replaced."""
 
 import hashlib
+import importlib.metadata
 import json
 import re
 import shlex
@@ -30,6 +31,15 @@ NGINX = """daemon off; master_process off; pid {0}/pid; error_log {0}/errors; ev
 http {{ client_body_temp_path {0}/1; proxy_temp_path {0}/2; fastcgi_temp_path {0}/3; uwsgi_temp_path {0}/4;
 scgi_temp_path {0}/5; {1} }}"""
 Needs = Callable[[str], str]
+
+
+def _docker() -> str:
+    """Return the name of the program that builds and runs images here; "" where there is none."""
+    programs = [name for name in ("docker", "podman") if shutil.which(name)]
+    return next((name for name in programs if not subprocess.run([name, "info"], capture_output=True).returncode), "")
+
+
+DOCKER = _docker()
 
 
 def _text(file: str, **replaced: str) -> str:
@@ -110,31 +120,94 @@ def test_units_start_reload_and_check_the_service(
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The environment that the steps of the Dockerfile make of a clean folder. Only packages are not downloaded: they
+    are those that are installed here, which have the versions of the step."""
+    folder = tmp_path_factory.mktemp("image")
+    made, source = folder / "venv", folder / "src"
+    source.mkdir()
+    lines = _text("Dockerfile").replace("\\\n", "").split("\nFROM ")[1].splitlines()
+    kept = [line[1:] for line in _text("Dockerfile.dockerignore").splitlines() if line.startswith("!")]
+    for step, _, words in (line.partition(" ") for line in lines):
+        if step == "COPY":
+            *copied, to = words.split()
+            assert {*copied} <= {*kept}  # the others are not there
+            for each in copied:
+                _copy(running.ROOT / each, source / to)
+        elif step == "RUN":
+            for command in re.split(r"\s*&&\s*", words):
+                installed = re.findall(r"--require-hashes --no-deps -r (\S+)", command)
+                if installed:
+                    _link((source / installed[0]).read_text(), next(made.glob("lib/python*/site-packages")))
+                else:
+                    subprocess.run(command.replace("/venv", str(made)), shell=True, cwd=source, check=True)
+    return made
+
+
+def _copy(file: Path, to: Path) -> None:
+    if file.is_dir():
+        shutil.copytree(file, to, ignore=shutil.ignore_patterns("__pycache__"))
+    else:
+        to.mkdir(exist_ok=True)
+        shutil.copy(file, to)
+
+
+def _link(requirements: str, packages: Path) -> None:
+    """Have what is installed here in another folder of packages, too."""
+    for name, version in re.findall(r"^(\S+)==(\S+)", requirements, re.MULTILINE):
+        found = importlib.metadata.distribution(name)
+        assert found.version == version
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (packages / top).exists():
+                (packages / top).symlink_to(str(found.locate_file(top)))
+
+
 @pytest.mark.parametrize("manifest", ["config.yaml", "kubernetes.yaml"])
 def test_containers_start_and_are_healthy(
-    processes: running.Processes, sandbox: running.Sandbox, needs_program: Needs, manifest: str
+    processes: running.Processes, sandbox: running.Sandbox, needs_program: Needs, image: Path, manifest: str
 ) -> None:
     """The command line of the image with the configuration of a manifest, and the Redis of compose.yaml."""
     needs_program("redis-server")
-    redis, admin = running.free_port(), running.free_port()
+    redis, port, admin, folder = *(running.free_port() for _ in range(3)), processes.new_folder()
     command = yaml.safe_load(_text("compose.yaml"))["services"]["redis"]["command"]
     _start(processes, processes.new_folder(), [*shlex.split(command), "--port", str(redis)])
     text = _text(manifest, **{"replace-me": hashlib.sha256(KEY.encode()).hexdigest()})
     if manifest == "kubernetes.yaml":
         (text,) = (each["data"]["config.yaml"] for each in yaml.safe_load_all(text) if each["kind"] == "ConfigMap")
     text = re.sub(r"^upstream:.*\n(  .*\n)*", f"{sandbox.upstream}\n", text, flags=re.MULTILINE)
-    text = text.replace("redis://redis:6379/0", "env:V3BRIDGE_STORE")
-    image = dict(re.findall(r"^ *(ENTRYPOINT|CMD) (.*)$", _text("Dockerfile"), re.MULTILINE))
-    words = [*json.loads(image["ENTRYPOINT"]), *json.loads(image["CMD"])]
-    assert (words[:2], words[-2:]) == (["v3bridge", "serve"], ["--config", "/etc/v3bridge/config.yaml"])
+    (folder / "config.yaml").touch(0o600)
+    (folder / "config.yaml").write_text(text.replace("redis://redis:6379/0", "env:V3BRIDGE_STORE"))
     secrets = dict.fromkeys(re.findall(r"env:(V3BRIDGE_\w+)", text), "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
     secrets |= {f"NEXAR_{name.upper()}": sandbox.ways[name] for name in ("client_id", "client_secret")}
     secrets["V3BRIDGE_STORE"] = f"redis://127.0.0.1:{redis}/0"
-    service = processes.service(text, *words[2:-2], "--admin-port", str(admin), clock=None, **secrets)
-    assert (service.get(MATCH).status, _status(f"http://127.0.0.1:{admin}/readyz")) == (200, 200)
-    (check,) = re.findall(r'CMD (\["python", .*\])', _text("Dockerfile"))
-    words = json.loads(check.replace("http://127.0.0.1:8080", service.url))
-    assert running.run(words, service.folder).returncode == 0
+    program, *words = [*_words("ENTRYPOINT"), *_words("CMD")]
+    ports = "--port", str(port), "--admin-port", str(admin)
+    words = [word.replace("/etc/v3bridge", str(folder)) for word in words]
+    _start(processes, folder, [str(image / "bin" / program), *words, *ports], **secrets)
+    running.until(lambda: _status(f"http://127.0.0.1:{port}{MATCH}") == 200, "the container serves")
+    assert _status(f"http://127.0.0.1:{admin}/readyz") == 200
+    python, *check = (word.replace(":8080", f":{port}") for word in _words("    CMD"))
+    assert running.run([str(image / "bin" / python), *check], folder).returncode == 0
+
+
+def _words(instruction: str) -> list[str]:
+    (found,) = re.findall(rf"^{instruction} (.*)$", _text("Dockerfile"), re.MULTILINE)
+    return list(json.loads(found))
+
+
+@pytest.mark.skipif(not DOCKER, reason="no Docker or Podman runs here: another test has the steps of the image")
+def test_image_is_built_and_healthy(processes: running.Processes, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("applications: {shop: {client_id: i, client_secret: s, apikeys: [k]}}\n")
+
+    def docker(*words: str) -> str:
+        return subprocess.run([DOCKER, *words], capture_output=True, text=True, check=True).stdout.strip()
+
+    name = docker("build", "--quiet", "--file", str(DEPLOY / "Dockerfile"), str(running.ROOT))
+    port, file = running.free_port(), f"{tmp_path}/config.yaml:/etc/v3bridge/config.yaml:ro"
+    options = "--detach", "--rm", "--read-only", "--tmpfs=/tmp", f"--publish=127.0.0.1:{port}:8080", f"--volume={file}"
+    processes.callback(docker, "stop", docker("run", *options, name))
+    running.until(lambda: _status(f"http://127.0.0.1:{port}/healthz") == 200, "the container serves")
 
 
 @pytest.mark.parametrize("name", ["nginx", "caddy"])
