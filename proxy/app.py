@@ -15,7 +15,6 @@ from proxy.explain import shown_target
 from proxy.gateway import assembly as gateways
 from proxy.gateway import recording
 from proxy.gateway.process import ProcessState
-from proxy.gateway.readiness import Readiness
 from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
@@ -23,7 +22,6 @@ from proxy.kit import tasks
 from proxy.v4.documents import V4DocumentReader
 from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
 from proxy.web.connections import Limits
-from proxy.web.status import ServiceState
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
 MEASURE_SECONDS = 1.0  # between two measurements of the process
@@ -67,7 +65,6 @@ class Service:
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
         self._seen, self._ids = recording.SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
         self.recorder = recording.Recorder(self._seen, core.store, core.clock)
-        self._started = core.clock.now()
         self._listener: server.Listener | None = None
         self._operators_listener: server.Listener | None = None
         self._retiring: set[asyncio.Task[None]] = set()
@@ -80,22 +77,19 @@ class Service:
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
-            readiness = Readiness(gateway)
-            resources.push_async_callback(readiness.aclose)
-            state = ServiceState(gateway, readiness.checks, self._started)
             authenticator = authentication.Authenticator(gateway, self._seen)
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
-            requests = self._for_clients(state, authenticator)
-            watching = operators.create(state, settings.admin.host) if settings.admin else None
+            requests = self._for_clients(gateway, authenticator)
+            watching = operators.create(gateway, settings.admin) if settings.admin else None
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
 
     def _for_clients(
-        self, state: ServiceState, authenticator: authentication.Authenticator
+        self, gateway: gateways.Gateway, authenticator: authentication.Authenticator
     ) -> middleware.RequestMiddleware:
         """Build what handles the requests of clients."""
-        gateway, settings, site = state.gateway, state.gateway.settings, state.gateway.upstream.site
+        site = gateway.upstream.site
         paths, schema = routing.Routes(), documents.schema(site)
         v3_routes.V3Routes(gateway, authenticator).add_to(paths)
         served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
@@ -103,7 +97,7 @@ class Service:
         paths.add("/healthz", operators.health, *routing.READ)
         for mount in self._mounts:
             mount(paths, authenticator, gateway)
-        addresses = routing.ClientAddressResolver(settings.listen.trusted_proxies)
+        addresses = routing.ClientAddressResolver(gateway.settings.listen.trusted_proxies)
         return middleware.RequestMiddleware(
             paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=self._ids, seen=self._seen
         )

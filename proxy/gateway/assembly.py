@@ -29,14 +29,21 @@ from proxy.kit import shipped, tasks
 from proxy.kit.clock import Clock
 from proxy.mapping import loader
 from proxy.metrics import Metrics
+from proxy.planning.documents import Document
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store import open as opening
-from proxy.upstream import connections, policies
+from proxy.upstream import connections
+from proxy.upstream.identity import Credentials
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Tokens
 
 SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
 REFRESH_SECONDS = 1.0  # between two looks for what other processes know
+# Shows whether a token is accepted, at no parts. A load balancer sends no requests to a service that is not ready, so
+# that no other request would show that tokens are accepted again.
+PROBE = Document("probe", "query probe { supCategories { id } }", dict[str, Any]).operation({}, 0)
+PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
+CHECK_SECONDS = 5.0  # after which a check of readiness has failed
 
 log = structlog.get_logger()
 
@@ -80,6 +87,7 @@ class Gateway:
         )
         single_query = settings.translation.single_query
         self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, seconds, process.metrics)
+        self.readiness = Readiness(self)
         self.on_forgotten: Callable[[], None] = lambda: None
         self._forgotten: str | None = None
         self._failure = ""  # why the store could not be used
@@ -129,13 +137,84 @@ class Gateway:
                 ages.add_metric((name,), age)
         yield ages
 
-    def breakers(self) -> dict[str, str]:
-        """Return the state of each circuit breaker."""
-        return {policies.NAME: self.breaker.state}
-
     def deadline(self, since: float) -> float:
         """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
         return since + self.upstream.total_seconds
+
+
+class Readiness:
+    """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used.
+    Balancers check often: equal checks under way are one, which `aclose` cancels."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._flights: tasks.SingleFlight[str, str] = tasks.SingleFlight("readiness")
+        self.aclose = self._flights.close
+        self._next = 0.0  # by the monotonic clock
+        self._failure: errors.ServerError | None = None  # of the last probe
+        self._owners = [application.credentials for application in gateway.applications.by_name.values()]
+        self._checks = {"store": gateway.check_store, "graphql": self._check_graphql}
+        self._checks |= {f"token {owner.name}": functools.partial(self._check_token, owner) for owner in self._owners}
+
+    async def failures(self) -> list[dict[str, str]]:
+        """Return `check` and `reason` of each check that fails."""
+        reasons = await asyncio.gather(*map(self._reason, self._checks))
+        return [{"check": name, "reason": each} for name, each in zip(self._checks, reasons, strict=True) if each]
+
+    async def _reason(self, name: str) -> str:
+        """Return why a check fails; "" if it does not."""
+
+        async def check() -> str:
+            try:
+                await self._checks[name]()
+            except errors.BridgeError as error:
+                return error.message
+            except asyncio.CancelledError:
+                return "the configuration was replaced meanwhile"
+            return ""
+
+        try:
+            return await self._flights.run(name, check, CHECK_SECONDS)
+        except TimeoutError:
+            return f"no result after {CHECK_SECONDS:.0f} seconds"
+
+    async def _check_graphql(self) -> None:
+        """Check that a GraphQL service responds at the configured address, and that the circuit breaker is not open.
+
+        Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
+        again after a response that was not GraphQL. A token that is missing is a check of its own.
+        """
+        gateway = self._gateway
+        if refusal := gateway.breaker.refusal():
+            raise refusal
+        if gateway.sender.proven:
+            self._failure = None
+        elif gateway.clock.monotonic() >= self._next and self._owners:
+            try:
+                await gateway.tokens.get(self._owners[0])
+            except errors.ServerError:
+                return
+            if gateway.tokens.refusal(self._owners[0]):
+                return
+            self._next, self._failure = gateway.clock.monotonic() + PROBE_SECONDS, None
+            try:
+                await gateway.sender.send(PROBE, self._owners[0], PROBE_SECONDS)
+            except (errors.CredentialsRefused, errors.ClientError):  # the service is there
+                pass
+            except errors.ServerError as error:
+                self._failure = None if gateway.sender.proven else error
+        if self._failure is not None:
+            raise self._failure.shared()
+
+    async def _check_token(self, owner: Credentials) -> None:
+        """Check that there is a token, and that it works if the previous one was refused. After a refusal the token
+        cache's back-off delays the next try."""
+        await self._gateway.tokens.get(owner)
+        if refusal := self._gateway.tokens.refusal(owner):
+            try:
+                await self._gateway.sender.send(PROBE, owner, PROBE_SECONDS)
+            except errors.BridgeError:
+                raise refusal.shared() from None
 
 
 @asynccontextmanager
@@ -171,6 +250,7 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
         resources.push_async_callback(close)
     await gateway.refresh()
     await resources.enter_async_context(tasks.repeated("refresh", gateway.refresh, REFRESH_SECONDS))
+    resources.push_async_callback(gateway.readiness.aclose)
     return gateway
 
 

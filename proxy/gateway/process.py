@@ -28,6 +28,7 @@ class ProcessState:
     def __init__(self, store: Store, clock: Clock, rng: random.Random, metrics: Metrics, workers: int = 1) -> None:
         self.store = store
         self.clock = clock
+        self.started = clock.now()
         self.rng = rng
         self.breaker = CircuitBreaker(clock=clock, rng=rng, metrics=metrics)
         self.metrics = metrics

@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 import msgspec
 from aiohttp import hdrs, web
 
-from proxy import errors
+from proxy import config, errors
 from proxy.config import secret
+from proxy.gateway.core import Gateway
 from proxy.web import routing
-from proxy.web.status import ServiceState, failed_checks, read
+from proxy.web.status import read
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 NO_PATH = "there is no such path on the operators' port"
@@ -26,12 +27,12 @@ METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 CHALLENGE = 'Bearer, Basic realm="v3bridge for operators", charset="UTF-8"'
 
 
-def create(service: ServiceState, host: str) -> routing.Handler:
-    """Return the handler of the operators' port, which listens on `host`."""
+def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
+    """Return the handler of the operators' port."""
 
     async def status(request: routing.Request) -> web.Response:
-        _authenticate(request, service, host)
-        found = await read(service, request.rel_url.query.get("explain", ""))
+        _authenticate(request, admin)
+        found = await read(gateway, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
         if wants_page(request):
             from proxy.web import status_page  # with Jinja2: most workers show no page
@@ -42,12 +43,12 @@ def create(service: ServiceState, host: str) -> routing.Handler:
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 
     async def readiness(_: routing.Request) -> web.Response:
-        if reasons := await failed_checks(service.checks):
+        if reasons := await gateway.readiness.failures():
             return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
         return web.json_response({"status": "ready"})
 
     async def metrics(_: routing.Request) -> web.Response:
-        return web.Response(body=service.gateway.metrics.text(), headers=METRICS_FORMAT)
+        return web.Response(body=gateway.metrics.text(), headers=METRICS_FORMAT)
 
     routes = routing.Routes()
     handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
@@ -69,19 +70,17 @@ async def health(_: routing.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _authenticate(request: routing.Request, service: ServiceState, host: str) -> None:
+def _authenticate(request: routing.Request, admin: config.AdminSettings) -> None:
     """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
     set."""
-    admin = service.gateway.settings.admin
-    token = admin.token if admin else None
-    if token is not None:
-        if not hmac.compare_digest(_sent_token(request), token.reveal().encode()):
+    if admin.token is not None:
+        if not hmac.compare_digest(_sent_token(request), admin.token.reveal().encode()):
             raise Unauthorized(
                 "send the header Authorization: Bearer TOKEN with the token of admin.token, or as a browser does: any "
                 "name, with the token as its password"
             )
-    elif not secret.is_loopback(host):
-        raise Unauthorized(f"set admin.token: {host} is not a loopback address")
+    elif not secret.is_loopback(admin.host):
+        raise Unauthorized(f"set admin.token: {admin.host} is not a loopback address")
     # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
     elif not secret.is_loopback(_host_name(request)):
         raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")

@@ -4,11 +4,10 @@ It is read from the store, so that any worker and machine shows the same. Only t
 breaker and the process are those of the worker that responds.
 """
 
-import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -23,51 +22,17 @@ from proxy.kit.wording import rfc3339
 from proxy.model import Seen
 from proxy.traffic.v3_request import V3Request, parse_target
 
-CHECK_SECONDS = 5.0  # after which a check of readiness has failed
-REPLACED = "the configuration was replaced meanwhile"
 CLIENTS_MAX = 50  # that called last
 DAYS = 31  # of usage: all of a month
 RATE_DAYS = 7  # whose mean is the present rate, today among them
 FAR_DAYS = 3_650  # nobody plans for longer
-Check = Callable[[], Awaitable[None]]  # raises the BridgeError for which the service is not ready
 Row = dict[str, Any]
 
 
-class ServiceState(NamedTuple):
-    """What operators are shown: the gateway of a configuration, its conditions of readiness, and when this process
-    started."""
-
-    gateway: Gateway
-    checks: Mapping[str, Check]
-    started: float
-
-
-async def failed_checks(checks: Mapping[str, Check]) -> list[dict[str, str]]:
-    """Return `check` and `reason` of each check that fails."""
-
-    async def failure(check: Check) -> str | None:
-        try:
-            async with asyncio.timeout(CHECK_SECONDS):
-                await check()
-        except TimeoutError:
-            return f"no result after {CHECK_SECONDS:.0f} seconds"
-        except errors.BridgeError as error:
-            return error.message
-        except asyncio.CancelledError:
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            return REPLACED
-        return None
-
-    failures = await asyncio.gather(*map(failure, checks.values()))
-    return [{"check": name, "reason": each} for name, each in zip(checks, failures, strict=True) if each is not None]
-
-
-async def read(service: ServiceState, explained: str = "") -> Row:
+async def read(gateway: Gateway, explained: str = "") -> Row:
     """Return the state of the service; the last failure whose request id is `explained` has its explanation.
     `store_failure` says why nothing is known from the store. Times are RFC 3339 in UTC."""
-    gateway, now = service.gateway, service.gateway.clock.now()
-    reasons, store_failure = await failed_checks(service.checks), None
+    now, reasons, store_failure = gateway.clock.now(), await gateway.readiness.failures(), None
     stored: Row = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
     try:
         stored = {
@@ -89,9 +54,9 @@ async def read(service: ServiceState, explained: str = "") -> Row:
         "version": proxy.__version__,
         "at": rfc3339(now),
         "pid": os.getpid(),
-        "uptime_seconds": round(now - service.started, 1),
+        "uptime_seconds": round(now - gateway.process.started, 1),
         "upstream": urlsplit(gateway.upstream.graphql_url).netloc,
-        "breakers": gateway.breakers(),
+        "breakers": {"graphql": gateway.breaker.state},
         "store": gateway.settings.store.shown,
         "store_failure": store_failure,
     }
