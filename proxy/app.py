@@ -35,13 +35,12 @@ log = structlog.get_logger()
 
 
 class App(NamedTuple):
-    """Objects of one configuration. `requests` handles those of clients, `operators` those to their port; None where
-    that is off."""
+    """Objects of one configuration. `requests` handles those of clients, `operators` those to their port."""
 
     gateway: gateways.Gateway
     authenticator: authentication.Authenticator
     requests: middleware.RequestMiddleware
-    operators: routing.Handler | None
+    operators: routing.Handler
     resources: AsyncExitStack
 
 
@@ -56,6 +55,7 @@ class Service:
     without their port."""
 
     app: App
+    _listener: server.Listener
 
     def __init__(self, core: ProcessState, mounts: Sequence[Mount]) -> None:
         self.url = self.operators_url = ""
@@ -65,8 +65,6 @@ class Service:
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
         self._seen, self._ids = recording.SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
         self.recorder = recording.Recorder(self._seen, core.store, core.clock)
-        self._listener: server.Listener | None = None
-        self._operators_listener: server.Listener | None = None
         self._retiring: set[asyncio.Task[None]] = set()
 
     async def build(self, settings: config.Config, previous: App | None = None) -> App:
@@ -81,7 +79,7 @@ class Service:
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
             requests = self._for_clients(gateway, authenticator)
-            watching = operators.create(gateway, settings.admin) if settings.admin else None
+            watching = operators.create(gateway, settings.admin or config.AdminSettings())
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
 
@@ -102,34 +100,23 @@ class Service:
             paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=self._ids, seen=self._seen
         )
 
-    def activate(self, app: App) -> None:
-        """Begin to serve an App, with its metrics and records."""
-        self.app = app
-        app.gateway.metrics.stored = app.gateway.stored_metrics
-
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
         limits = _limits(self.app.gateway.settings)
-        serving = server.listening(self.app.requests.handle, opened.public, limits)
-        self._listener = await stack.enter_async_context(serving)
+        # Handlers are those of the App at the time of a request.
+        public = server.listening(lambda request: self.app.requests.handle(request), opened.public, limits)
+        self._listener = await stack.enter_async_context(public)
         self.url = self._listener.url
-        if self.app.operators is not None and opened.operators:
-            watching = server.listening(self.app.operators, opened.operators, OPERATORS_LIMITS)
-            self._operators_listener = await stack.enter_async_context(watching)
-            self.operators_url = self._operators_listener.url
+        if opened.operators:
+            watching = server.listening(lambda request: self.app.operators(request), opened.operators, OPERATORS_LIMITS)
+            self.operators_url = (await stack.enter_async_context(watching)).url
 
     async def swap(self, settings: config.Config) -> None:
         """Serve another configuration from the next request on, also on connections that are open. Requests under way
         finish in the App that they began in. Raises ConfigError; then nothing has changed."""
         replaced = self.app
-        new = await self.build(settings, replaced)
-        limits = _limits(settings)
-        # Without an await: no request sees a part of the change.
-        if self._listener is not None:
-            self._listener.replace(new.requests.handle, limits)
-        if self._operators_listener is not None and new.operators is not None:
-            self._operators_listener.replace(new.operators, OPERATORS_LIMITS)
-        self.activate(new)
+        self.app = await self.build(settings, replaced)
+        self._listener.connections.limits = _limits(settings)
         task = asyncio.create_task(_retire(replaced), name="retirement of a replaced application")
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
@@ -177,7 +164,8 @@ async def serving(
         await stack.enter_async_context(tasks.repeated("recording", *writing))
         stack.callback(core.metrics.flush)
         await stack.enter_async_context(tasks.repeated("metrics", core.metrics.measure, MEASURE_SECONDS))
-        service.activate(await service.build(settings))
+        service.app = await service.build(settings)
+        core.metrics.stored = lambda: service.app.gateway.stored_metrics()
         stack.push_async_callback(service.close)
         await service.listen(stack, opened)
         yield service

@@ -40,7 +40,7 @@ DEFAULTS = Limits()
 
 
 class Listener:
-    """The HTTP server at `url`. Another handler and other limits can replace the first ones between two requests."""
+    """The HTTP server at `url`."""
 
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.url = ""
@@ -57,11 +57,6 @@ class Listener:
             max_field_size=MAX_FIELD,
             read_bufsize=READ_BUFFER,
         )
-
-    def replace(self, handler: Handler, limits: Limits) -> None:
-        """Serve with another handler and other limits from the next request on."""
-        self._handler = handler
-        self.connections.limits = limits
 
     async def accept(self, listening: socket.socket) -> None:
         """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
