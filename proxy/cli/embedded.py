@@ -2,7 +2,7 @@
 
 import dataclasses
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import Any
 
 import msgspec
 
@@ -10,14 +10,10 @@ from proxy import config
 
 ENDLESS = 10**12  # parts
 
-if TYPE_CHECKING:
-    import nexar_sandbox
 
-
-async def with_sandbox(
-    settings: config.Config, stack: AsyncExitStack, chosen: "nexar_sandbox.SandboxSettings | None" = None
-) -> "tuple[config.Config, nexar_sandbox.Sandbox]":
-    """Start a sandbox; return the configuration that is connected to it, and the sandbox."""
+async def with_sandbox(settings: config.Config, stack: AsyncExitStack, chosen: Any = None) -> tuple[config.Config, Any]:
+    """Start a sandbox with its settings or the default ones; return the configuration that is connected to it, and the
+    sandbox."""
     import nexar_sandbox
 
     upstream = await stack.enter_async_context(nexar_sandbox.serve(chosen or nexar_sandbox.SandboxSettings()))
@@ -43,7 +39,7 @@ def connected(settings: config.Config, url: str) -> config.Config:
     return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
 
 
-def endless_sandbox(catalog: str = "") -> "nexar_sandbox.SandboxSettings":
+def endless_sandbox(catalog: str = "") -> Any:
     """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of further parts that it is
     shipped with."""
     import nexar_sandbox

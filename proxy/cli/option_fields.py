@@ -1,10 +1,9 @@
 """Commands whose options are the fields of a dataclass: name, type, default and help text are declared once. Reads the
 values of options that several commands have."""
 
+import inspect
 import os
 from collections.abc import Callable
-from dataclasses import MISSING, fields
-from inspect import Parameter, Signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
@@ -41,21 +40,10 @@ def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
     def invoke(**given: Any) -> None:
         run(options(**given))
 
-    hints = get_type_hints(options, include_extras=True)
-    declared: tuple[Any, ...] = fields(options)  # type: ignore[arg-type]
-    parameters = [
-        Parameter(
-            each.name,
-            Parameter.KEYWORD_ONLY,
-            default=Parameter.empty if each.default is MISSING else each.default,
-            annotation=hints[each.name],
-        )
-        for each in declared
-    ]
     # typer reads a command's signature, type hints and docstring.
     invoke.__doc__ = run.__doc__
-    invoke.__annotations__ = {each.name: each.annotation for each in parameters}
-    invoke.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    invoke.__annotations__ = get_type_hints(options, include_extras=True)
+    invoke.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
     return invoke
 
 

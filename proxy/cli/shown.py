@@ -1,6 +1,11 @@
-"""Output of commands: tables and short texts, without formatting if the output is not a terminal."""
+"""What commands print and ask: results on standard output, without formatting where it is no terminal; what they do,
+cost and ask on standard error.
+"""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, Literal
 
@@ -8,10 +13,11 @@ import msgspec
 import typer
 from rich import box
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from proxy.kit.wording import printable
+from proxy.kit.wording import counted, printable
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 
@@ -74,3 +80,54 @@ def visible(value: str, style: str = "") -> Text:
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def say(text: str) -> None:
+    """Print one line to standard error."""
+    Console(stderr=True, soft_wrap=True, highlight=False).print(visible(text))
+
+
+def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bool:
+    """Ask whether to spend up to `parts`; return whether to continue. Without a terminal, a budget is required. Raises
+    BadParameter without one."""
+    if yes or free or not parts:
+        return True
+    most = parts if budget is None else min(parts, budget)
+    # The question goes to standard error, because standard output may be a report.
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        return _answer(f"Up to {counted(most, 'part')} may be spent. Continue?")
+    if budget is None:
+        raise typer.BadParameter(
+            f"up to {counted(parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
+            param_hint="--budget",
+        )
+    return True
+
+
+def confirmed(question: str, *, yes: bool) -> bool:
+    """Return the answer to a question about what is lost. Raises BadParameter where nobody can be asked."""
+    if not yes and not sys.stdin.isatty():
+        raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
+    return yes or _answer(question)
+
+
+def _answer(question: str) -> bool:
+    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
+    Python's own handler is restored meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Callable[[int, str], None]]:
+    """Show a progress bar while the block runs; yields the function that updates it, with the number done and a text
+    beside it. Does nothing without a terminal."""
+    screen = Console(stderr=True)
+    with Progress(console=screen, disable=not screen.is_terminal) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda done, more: progress.update(task, completed=done, description=f"{description} {more}")

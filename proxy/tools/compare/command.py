@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from proxy import errors
-from proxy.cli import option_fields, spending
+from proxy.cli import option_fields, shown
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ def _compare(chosen: ComparisonOptions) -> None:
         raise typer.Exit(NOT_RUN)
     if chosen.record and not result.candidate:
         for reason in (*result.notes, *(f"{each.requests} × not recorded: {each.reason}" for each in result.failures)):
-            spending.say(reason)
+            shown.say(reason)
         if result.failures or not result.complete:
             raise typer.Exit(INCONCLUSIVE)
-        spending.say(f"recorded: {chosen.record}")
+        shown.say(f"recorded: {chosen.record}")
         raise typer.Exit(0)
     _write_reports(result, chosen)
     raise typer.Exit(EXIT_CODES[result.verdict])
@@ -95,7 +95,6 @@ def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> Non
     a file that cannot be written, after everything else: the parts are spent already."""
     from rich.console import Console
 
-    from proxy.cli.shown import FILE_WIDTH
     from proxy.tools.compare.judging.result import render_json
     from proxy.tools.compare.reports import html, terminal
 
@@ -109,6 +108,6 @@ def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> Non
     if aside:
         sys.stdout.write(render_json(result))
     screen = Console(stderr=aside)
-    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=FILE_WIDTH))
+    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=shown.FILE_WIDTH))
     if failed:
         raise errors.ConfigError("; ".join(failed))

@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.cli import option_fields, spending
+from proxy.cli import option_fields, shown
 from proxy.config import loader
 from proxy.kit import clock
 from proxy.kit.wording import counted
@@ -95,7 +95,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         free = opened.free or opened.candidate is None
         _show(source, chosen.budget, free=free)
         # Nothing that costs a part has been sent so far: declining costs nothing.
-        if not spending.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
+        if not shown.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
             return None
         today = datetime.fromtimestamp(started, UTC).date()
         standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
@@ -108,7 +108,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         limit = source.plan.parts if chosen.budget is None else chosen.budget
         tally, budget = result.Tally(), run.Budget(limit)
         running = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
-        with spending.progress_bar("comparing", len(source.plan.requests)) as update:
+        with shown.progress_bar("comparing", len(source.plan.requests)) as update:
             stop = event_loop.stop_on_signal()
             ended = await running.run(source.plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
     notes = (*source.notes, *ended.notes())
@@ -155,9 +155,9 @@ def _show(source: Source, budget: int | None, *, free: bool) -> None:
     limit = "no budget" if budget is None else f"budget {counted(budget, 'part')}"
     cost = "free of charge" if free else f"{counted(source.plan.parts, 'part')} at most; {limit}"
     plan = source.plan
-    spending.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
+    shown.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
     for note in source.notes:
-        spending.say(f"note: {note}")
+        shown.say(f"note: {note}")
 
 
 def _is_key_of(service: config.Config | None) -> IsKey | None:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import option_fields, spending
+from proxy.cli import option_fields, shown
 from proxy.config import loader
 from proxy.kit import clock
 from proxy.kit.wording import counted, printable
@@ -122,11 +122,11 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
         book = None
         if booked:
             settings, name = booked
-            spending.say(f"application {name}, {with_cost}")
-            if not spending.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
+            shown.say(f"application {name}, {with_cost}")
+            if not shown.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
             book = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
-        with spending.progress_bar("testing", len(selection.probes)) as update:
+        with shown.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
         if book:
             book(result.returned, result.uncertain)

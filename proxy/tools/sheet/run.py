@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from proxy import errors, log
-from proxy.cli import embedded, option_fields, spending
+from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
 from proxy.kit import shipped
 from proxy.kit.clock import SystemClock
@@ -61,7 +61,7 @@ async def _run(options: FillOptions) -> int:
         most = job.worst_case
         summary.say_cost(options, job, cost, most, free=free)
         # Nothing has been sent so far: declining costs nothing.
-        if not spending.confirm_cost(most, options.budget, yes=options.yes, free=free):
+        if not shown.confirm_cost(most, options.budget, yes=options.yes, free=free):
             return NOT_RUN
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
@@ -74,7 +74,7 @@ async def _run(options: FillOptions) -> int:
         figures["upstream requests"] = source.upstream_requests
         summary.show(options, job, figures, written, end.stopped)
         if isinstance(table, WorkbookFile) and table.formulas:
-            spending.say("note: the copy's other formulas show values when a spreadsheet program opens it")
+            shown.say("note: the copy's other formulas show values when a spreadsheet program opens it")
         return _exit_code(job.counts())
 
 
@@ -112,7 +112,7 @@ def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
     if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
         lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
         beside = ", so that the file is not filled in place" if options.in_place else ""
-        spending.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
+        shown.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
 
 
 async def _source(
@@ -125,7 +125,7 @@ async def _source(
     free = settings.upstream == "sandbox"
     if isinstance(job, FormulaJob) and apikey is None:
         if free:
-            spending.say("note: the workbook's login is not used: the sandbox has an application of its own")
+            shown.say("note: the workbook's login is not used: the sandbox has an application of its own")
         else:
             login = job.login(clock.now(), refresh=options.refresh_login)
     if free:
@@ -142,7 +142,7 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
     try:
         sellers, unknown = await source.unknown(job.distributors if isinstance(job, FormulaJob) else named, specs)
     except errors.BridgeError as error:
-        spending.say(f"note: names of distributors and specs could not be checked: {error.message}")
+        shown.say(f"note: names of distributors and specs could not be checked: {error.message}")
         return
     if isinstance(job, FormulaJob):
         summary.say_some("note", [f"{seller}: formulas that name no other have no value" for seller in sellers])
@@ -151,12 +151,12 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
 
 
 async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
-    with spending.progress_bar("filling", len(job.needed())) as update:
+    with shown.progress_bar("filling", len(job.needed())) as update:
 
         def tell(results: int) -> None:
             update(results, counted(source.parts_spent, "part"))
 
-        stop = event_loop.stop_on_signal(partial(spending.say, STOPPING))
+        stop = event_loop.stop_on_signal(partial(shown.say, STOPPING))
         return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
 
 
@@ -168,7 +168,7 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
         if not options.in_place or (isinstance(table, WorkbookFile) and (table.lost or table.formulas)):
             return copy
         if files.digest(path) != digest:
-            spending.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
+            shown.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
             return copy
         written["backup"] = files.back_up(path)
         return path

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import pytest
 from support.running_commands import Run, Start
 
-from proxy.cli import status as status_command
+from proxy.cli import operators
 
 CONFIG = """
 listen: {port: 0}
@@ -91,7 +91,6 @@ def test_reasons_of_a_check_are_a_line_each() -> None:
             {"application": "web", "refusal": "refused"},
         ],
         "breakers": {"graphql": "open", "identity": "closed"},
-        "store_failure": None,
         "usage": [
             row | {"exhausted_until": None},
             row | {"key": "erp", "used": 6, "exhausted_until": None},
@@ -99,7 +98,7 @@ def test_reasons_of_a_check_are_a_line_each() -> None:
             row | {"key": "web", "exhausted_until": "2026-12-01T00:00:00Z"},
         ],
     }
-    assert list(status_command.reasons(read)) == [
+    assert list(operators.reasons(read)) == [
         "not ready: token shop: invalid_client",
         "credentials of web refused: refused",
         "circuit breaker of graphql open",

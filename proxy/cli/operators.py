@@ -1,41 +1,47 @@
-"""`v3bridge usage`: usage and limits of every application and API key, by day, and with --clients who still calls. Read
-from the store that the workers share, which --set and --forget-results change."""
+"""`v3bridge status` and `v3bridge usage`: what a running service says of itself, and what its store has of parts, days
+and clients, whether it runs or not. `--set` and `--forget-results` change the store.
+"""
 
 import asyncio
+import http.client
+import json
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 import structlog
 import typer
 
-from proxy import config, errors
+from proxy import config, errors, sockets
 from proxy import log as logging
-from proxy.cli import option_fields, shown, spending
+from proxy.cli import option_fields, shown
+from proxy.gateway.core import StoredState
 from proxy.kit import clock
-from proxy.kit.wording import counted
+from proxy.kit.wording import counted, duration, printable
+from proxy.web import status as state_of_service
 
-if TYPE_CHECKING:
-    from proxy.gateway.core import StoredState
+T = TypeVar("T")
+Row = dict[str, Any]
 
-R = TypeVar("R")
-
+SECONDS = 10.0  # that the service may take to respond
+ROWS = 5  # of clients, unknown API keys and failures in a status
+NEARLY_USED = 0.8  # share of a limit from which --check names it
 DAYS = 7  # whose parts are shown
 
+log = structlog.get_logger()
 
-def client_name(row: dict[str, Any]) -> str:
+
+def _name(row: Row) -> str:
     """Return the name of the application or API key that a row is about."""
     if not row["application"]:
         return "(no valid API key)"
     return f"{row['application']}/{row['key']}" if row["key"] else row["application"]
 
 
-def endpoints(row: dict[str, Any]) -> str:
-    return ", ".join(row["endpoints"])
-
-
-def _state(row: dict[str, Any]) -> str:
+def _quota_state(row: Row) -> str:
     if row["part_limit"] == 0:
         return "no parts in this plan"  # no date changes that
     if row["exhausted_until"] is not None:
@@ -43,15 +49,100 @@ def _state(row: dict[str, Any]) -> str:
     return "exhausted" if row["remaining"] == 0 else ""
 
 
-COLUMNS: dict[str, shown.Column] = {
-    "parts of": client_name,
+USAGE: dict[str, shown.Column] = {
+    "parts of": _name,
     **{name: name for name in ("period", "used", "uncertain", "limit", "remaining")},
     "%": "percent",
     "resets": lambda row: (row["resets_at"] or "never")[:10],
-    "state": _state,
+    "state": _quota_state,
 }
+ENDPOINTS: dict[str, shown.Column] = {"endpoints": lambda row: ", ".join(row["endpoints"])}
 
-log = structlog.get_logger()
+
+def status(
+    config_file: option_fields.ConfigFile = None,
+    admin_port: option_fields.AdminPort = None,
+    as_json: option_fields.AsJson = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Print only what needs an operator, a line each; the exit code is 1 then."),
+    ] = False,
+) -> None:
+    """Print the state of the service: ready or why not, parts used and left, upstream, who calls, failures.
+
+    The exit code is 0, 1 if it is not ready, and 2 if no service responds.
+    """
+    settings = option_fields.configured(config_file)
+    admin = settings.admin
+    if not admin:
+        raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
+    url = f"http://{sockets.shown(admin.host, admin.port if admin_port is None else admin_port)}"
+    found = _read(url, admin.token.reveal() if admin.token else "")
+    if config_file is not None and (other := state_of_service.another(found, settings)):
+        raise errors.ConfigError(
+            f"{other}, responds at {url}/status; the service of {config_file} needs an operators' port of its own: "
+            f"{sockets.OPERATORS_OPTIONS}"
+        )
+    if check:
+        lines = [printable(reason) for reason in reasons(found)]
+        typer.echo("\n".join(lines) or "nothing needs an operator")
+        raise typer.Exit(int(bool(lines)))
+    shown.print_result(found, _status_lines(url, found), as_json)
+    raise typer.Exit(int(not found["ready"]))
+
+
+def _read(url: str, token: str) -> Row:
+    """Return the status of the service whose operators' port is at a URL. Raises ConfigError."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{url}/status", headers=headers)  # noqa: S310 - that of the configuration
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    read: Any = None
+    try:
+        with direct.open(request, timeout=SECONDS) as response:
+            read = json.load(response)
+    except urllib.error.HTTPError as error:
+        if "v3bridge" in error.headers.get("WWW-Authenticate", ""):
+            why = "an admin.token that this configuration does not have: name its own with --config"
+            raise errors.ConfigError(f"{url}/status is of a v3bridge with {why}") from error
+    except (ValueError, http.client.HTTPException):
+        pass
+    except OSError as error:
+        raise errors.ConfigError(
+            f"no service responds at {url}/status: {getattr(error, 'reason', error)}; name its configuration with "
+            "--config, or its operators' port with --admin-port; what its store has is shown by v3bridge usage"
+        ) from error
+    if not isinstance(read, dict) or not read.keys() >= {"ready", "reasons", "tokens", "uptime_seconds"}:
+        raise errors.ConfigError(f"what responds at {url}/status is not the operators' port of a v3bridge")
+    return read
+
+
+def reasons(read: Row) -> Iterator[str]:
+    """Yield why a service needs an operator: for scripts, timers and monitoring without Prometheus."""
+    yield from (f"not ready: {failed['check']}: {failed['reason']}" for failed in read["reasons"])
+    known = {None, *(failed["reason"] for failed in read["reasons"])}
+    for token in read["tokens"]:
+        if token["refusal"] not in known:
+            yield f"credentials of {token['application']} refused: {token['refusal']}"
+    yield from (f"circuit breaker of {name} {state}" for name, state in read["breakers"].items() if state != "closed")
+    for row in read["usage"]:
+        name, used = _name(row), row["used"] + row["uncertain"]
+        if row["exhausted_until"]:
+            yield f"{name} exhausted until {row['exhausted_until']}: the upstream refuses its requests"
+        elif row["limit"] and used >= NEARLY_USED * row["limit"]:
+            limit = counted(row["limit"], "part")
+            yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
+
+
+def _status_lines(url: str, read: Row) -> Iterator[shown.Line]:
+    state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
+    yield f"{state}, operators' port {url}, version {read['version']}, up {running}"
+    yield from (shown.visible(reason, "red") for reason in reasons(read))
+    program = {"program": "user_agent", "last": "last_seen"}
+    failed = {name: name for name in ("request", "route", "status", "error")}
+    yield shown.table(read["usage"], USAGE)
+    yield shown.table(read["clients"][:ROWS], {"last calls": _name} | ENDPOINTS | program)
+    yield shown.table(read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address"} | program)
+    yield shown.table(read["failures"][:ROWS], {"last failures": "at", **failed, "client": _name})
 
 
 def usage(
@@ -94,8 +185,7 @@ def usage(
     if why:
         typer.echo("[]" if as_json else why)
         return
-    read: Callable[[StoredState], Awaitable[Any]] = _clients if clients else _usage
-    found = _with_state(settings, read)
+    found = _with_state(settings, _clients if clients else _usage)
     shown.print_result(found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json)
 
 
@@ -108,11 +198,10 @@ def _nothing_stored(settings: config.Config) -> str:
     return ""
 
 
-def _with_state(settings: config.Config, work: "Callable[[StoredState], Awaitable[R]]") -> R:
+def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
-    from proxy.gateway.core import StoredState
 
-    async def run() -> R:
+    async def run() -> T:
         state = await StoredState.open(settings, clock.SystemClock())
         try:
             return await work(state)
@@ -124,16 +213,16 @@ def _with_state(settings: config.Config, work: "Callable[[StoredState], Awaitabl
     return asyncio.run(run())
 
 
-async def _usage(state: "StoredState") -> list[dict[str, Any]]:
+async def _usage(state: StoredState) -> Any:
     """Return the usage of each application and API key in its period, with its parts by day."""
     days = await state.parts_by_day(DAYS)
     return [msgspec.to_builtins(row) | {"days": days.get(row.name, {})} for row in await state.usage()]
 
 
-def _usage_lines(rows: list[dict[str, Any]], store: str) -> Iterator[shown.Line]:
-    yield shown.table(rows, COLUMNS)
+def _usage_lines(rows: list[Row], store: str) -> Iterator[shown.Line]:
+    yield shown.table(rows, USAGE)
     days = sorted({day for row in rows for day in row["days"]})
-    by_day = [{"account": client_name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
+    by_day = [{"account": _name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
     yield shown.table(by_day, {"parts by day": "account"} | {day: day for day in days})
     if not any(row["used"] or row["uncertain"] or row["reserved"] or row["exhausted_until"] for row in rows):
         yield f"Nothing was used in these periods, or the service has another store than {store}."
@@ -166,19 +255,17 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
         raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")
     whose = f"{application}, and others with its client id" if application else "all applications"
     parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
-    spending.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
-    if not spending.confirmed("Forget them?", yes=yes):
+    shown.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
+    if not shown.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
     deleted = _with_state(settings, lambda state: state.forget_results(application))
     log.info("results forgotten", parts=deleted, application=application or "all")
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 
-async def _clients(state: "StoredState") -> dict[str, Any]:
+async def _clients(state: StoredState) -> Any:
     """Return the programs that called, the most requests first, with what they lost, and the API keys."""
-    from proxy.web import status
-
-    programs = sorted(status.clients(await state.clients()), key=lambda each: -each["requests"])
+    programs = sorted(state_of_service.clients(await state.clients()), key=lambda each: -each["requests"])
     keys = []
     for row in await state.usage():
         if row.key is not None:
@@ -189,9 +276,9 @@ async def _clients(state: "StoredState") -> dict[str, Any]:
     return {"first_day": state.first_day().isoformat(), "clients": programs, "keys": keys}
 
 
-def _client_lines(found: dict[str, Any]) -> Iterator[shown.Line]:
+def _client_lines(found: Row) -> Iterator[shown.Line]:
     last: dict[str, shown.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
-    yield shown.table(found["keys"], {"API key": client_name, "parts": "parts", **last})
-    program: dict[str, shown.Column] = {f"clients since {found['first_day']}": client_name, "endpoints": endpoints}
+    yield shown.table(found["keys"], {"API key": _name, "parts": "parts", **last})
+    program: dict[str, shown.Column] = {f"clients since {found['first_day']}": _name, **ENDPOINTS}
     program |= {"user agent": "user_agent", **last, "unsupported uses": lambda row: ", ".join(row["unsupported"])}
     yield shown.table(found["clients"], program)
