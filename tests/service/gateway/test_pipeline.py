@@ -149,12 +149,15 @@ def test_features_that_no_error_names_are_left_out_for_an_hour(runs: Runs) -> No
             await processes[1].refresh([ERP.application])
         assert [" specs " in each["query"] for each in world.upstream.operations] == [True, True, False]
         await asyncio.sleep(HOUR)
+        (answer,) = await world.resolve(processes[0], ERP, [paged._replace(criteria={"q": "N2"}, key="N2")])
+        assert answer.features == frozenset()  # they were tried again
+        await asyncio.sleep(HOUR)
         world.upstream.lacking = frozenset()
         for process in processes:
-            (answer,) = await world.resolve(process, ERP, [paged._replace(criteria={"q": "N2"}, key="N2")])
+            (answer,) = await world.resolve(process, ERP, [paged._replace(criteria={"q": "N3"}, key="N3")])
             await processes[1].refresh([ERP.application])
             assert answer.features == frozenset(ALL)
-        assert world.upstream.billed["erp"] == await world.counted("erp") == 4
+        assert world.upstream.billed["erp"] == await world.counted("erp") == 5
 
     runs(upstream(nullable=False, has_path=False), main)
 
