@@ -2,7 +2,7 @@
 
 from service.gateway.world import START, Runs, Upstream, World, client, uid
 
-from proxy import config
+from proxy import config, errors
 from proxy.gateway import stored_state
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.process import ProcessState
@@ -66,6 +66,9 @@ def test_the_status_is_exact_for_what_the_process_booked_and_read_for_what_other
         await own.usage.refresh([*erp.charged, *other.charged])
         assert used(own, other) == 1
         assert own.usage.status(client()) == (2, None, 22 * 86_400)
+        world.upstream.failures = [(errors.UpstreamUnreachable("cut", may_be_billed=True), True)]
+        await world.resolve(world.process(state=own), erp, [matching(0, 1, mpn="C")])
+        assert used(own, erp) == 1 + 1  # uncertain
 
     def used(state: ProcessState, caller: Client) -> int:
         return state.usage.status(caller).used
