@@ -61,6 +61,7 @@ def test_circuit_breaker_half_opens_for_one_trial_which_closes_or_opens_it(
     make_breaker: Any, clock: clocks.ManualClock, log_output: io.StringIO
 ) -> None:
     breaker = make_breaker(failures=2)
+    assert [is_open(breaker) for _ in range(2)] == [False, False]
     breaker.failed()
     breaker.failed()
     for ends in (breaker.failed, lambda: None, breaker.succeeded):  # a trial that was cancelled reports nothing
