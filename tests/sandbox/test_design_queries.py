@@ -1,13 +1,16 @@
-"""Design data by GraphQL: access, content, and links to parts of the catalog (contract graphql.md §5)."""
+"""Design data by GraphQL: access, content, links to the catalog, and the services behind (contract graphql.md §5)."""
 
+import json
 from typing import Any
 
 import pytest
+import yarl
 from graphql import GraphQLObjectType, get_named_type, is_composite_type, is_required_argument, is_union_type
 from sandbox.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
 
 from nexar_sandbox import user_directory
 from nexar_sandbox.catalog import store
+from nexar_sandbox.design import rest
 from nexar_sandbox.graphql import schema
 
 BUILT = schema.build()
@@ -146,12 +149,6 @@ async def test_a_token_with_fewer_scopes_is_rejected(designer: DesignClient, sco
     assert designer.rest_calls() == []
 
 
-async def test_without_authentication_the_first_user_is_the_caller(start_design: StartDesignSandbox) -> None:
-    async with start_design(no_auth=True) as designer:
-        response = await designer.ask("{ desUserByAuth { userName } }", headers={})
-        assert response.data["desUserByAuth"]["userName"] == "ada"
-
-
 async def test_a_missing_record_is_null_or_an_error(designer: DesignClient) -> None:
     nulls = ("desProjectById", "desComponentById", "desFolderById", "desReleaseById", "desBomById", "desDesignItemById")
     for id_ in ("none", "", "a,b", "x" * 5000, "a&id=b"):
@@ -200,3 +197,25 @@ async def test_design_data_is_the_same_at_every_start(start_design: StartDesignS
                 await designer.project("id design { variants { bom { items { nodes { component { comment } } } } } }")
             )
     assert made[0] == made[1]
+
+
+async def test_design_services_reject_public_tokens(designer: DesignClient) -> None:
+    assert set(designer.sandbox.design_urls) == {"workspaces", "library", "projects", "collaboration"}
+    own = {yarl.URL(url).port for url in designer.sandbox.design_urls.values()}
+    assert len(own | {designer.sandbox.port}) == 5
+    tries: tuple[dict[str, str], ...] = (
+        {},
+        {"Authorization": f"Bearer {designer.token}"},
+        {"token": designer.token},
+        {rest.CREDENTIAL: designer.token},
+        {rest.CREDENTIAL: ""},
+    )
+    paths = {"workspaces": "/users", "library": "/components", "projects": "/projects", "collaboration": "/events"}
+    for name, url in designer.sandbox.design_urls.items():
+        for headers in tries:
+            for method, path in (("GET", paths[name]), ("POST", paths[name]), ("GET", "/nothing")):
+                async with designer.session.request(method, url + path, headers=headers) as response:
+                    assert response.status == 401
+                    assert json.loads(await response.read()) == {
+                        "error": "this service accepts requests of the query service only"
+                    }

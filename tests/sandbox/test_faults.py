@@ -1,12 +1,150 @@
-"""Each fault over a socket, as a plain client sees it, and its billing."""
+"""Faults: how they are declared, which requests they are drawn for, and each over a socket with what it bills."""
 
+import asyncio
+import random
+from collections.abc import Callable
 from typing import Any
 
+import aiohttp
 import pytest
-from support.fault_injection import ANSWER, FREE, PARTS, billed, declare, raw, struck, until
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
+import nexar_sandbox
+from nexar_sandbox import faults
 from proxy.kit import clock
+
+PARTS = '{ supSearch(q: "", limit: 3) { results { part { mpn totalAvail } } } }'
+FREE = '{ supSellers(ids: ["459"]) { name } }'
+ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
+
+
+def declare(caller: SandboxClient, *texts: str) -> None:
+    """Replace the declared faults."""
+    caller.sandbox.faults.replace([fault for text in texts for fault in nexar_sandbox.parse_faults(text)])
+
+
+def billed(caller: SandboxClient) -> int:
+    return caller.sandbox.billed_parts
+
+
+def struck(caller: SandboxClient) -> dict[str, int]:
+    """Injected faults by kind, as the journal counts them."""
+    return dict(caller.sandbox.journal.totals.faults)
+
+
+async def raw(caller: SandboxClient, query: str = PARTS) -> tuple[int, bytes, Any]:
+    """Status, body and headers, whatever the body is."""
+    options: dict[str, Any] = {"json": {"query": query}, "headers": {"token": caller.token}}
+    async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
+        return response.status, await response.read(), response.headers
+
+
+async def statuses(caller: SandboxClient, count: int) -> list[int]:
+    return [(await raw(caller, FREE))[0] for _ in range(count)]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait until a condition is true, 30 seconds at most."""
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        ("latency", faults.LatencyFault()),
+        ("latency ms=50 share=0.5", faults.LatencyFault(ms=50, share=0.5)),
+        ("  reset   on=both count=3 ", faults.ResetFault(on="both", count=3)),
+        ("5xx status=502 body=json retry_after=0", faults.ServerErrorFault(status=502, body="json", retry_after=0)),
+        ("429 share=1", faults.RateLimitFault(share=1.0)),
+        ("quota", faults.QuotaFault(at=None)),
+        ("quota at=0", faults.QuotaFault(at=0)),
+    ],
+)
+def test_a_fault_text_has_a_kind_and_parameters(text: str, fault: faults.Fault) -> None:
+    assert faults.parse_faults(text) == (fault,)
+
+
+@cases.parametrize("text, complaint")
+def test_an_invalid_fault_text_is_named_with_word_and_value(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
+        faults.parse_faults(text)
+    assert complaint in str(caught.value)
+
+
+def test_json_faults_are_a_list_of_texts() -> None:
+    read = faults.read_faults(["latency ms=5 share=1", "429 retry_after=2"])
+    assert read == (faults.LatencyFault(ms=5), faults.RateLimitFault(retry_after=2))
+    assert faults.read_faults([]) == ()
+
+
+@cases.parametrize("declared, complaint")
+def test_an_invalid_json_fault_is_named(declared: object, complaint: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the text is what is tested)
+        faults.read_faults(declared)
+    assert complaint in str(caught.value)
+
+
+def test_one_fault_is_selected_plus_latency_in_any_position() -> None:
+    declared = [one for text in ("5xx", "429", "latency ms=10", "latency ms=5") for one in faults.parse_faults(text)]
+    drawing = faults.FaultInjector(declared, random.Random(1))
+    assert drawing.draw("graphql") == faults.InjectedFault(0.015, faults.ServerErrorFault())
+    assert drawing.draw("token") is faults.NO_FAULT
+
+
+async def test_a_fault_with_a_count_affects_the_next_requests_only(caller: SandboxClient) -> None:
+    declare(caller, "5xx count=2", "429 count=1")
+    assert await statuses(caller, 5) == [503, 503, 429, 200, 200]
+    assert [left for _, left in caller.sandbox.faults.remaining()] == [0, 0]
+
+
+async def test_faults_with_shares_affect_disjoint_requests(start: StartSandbox) -> None:
+    async with start(rng=random.Random(3)) as caller:
+        declare(caller, "5xx share=0.3", "429 share=0.5", "latency ms=1 share=0.2")
+        found = await statuses(caller, 400)
+    assert 80 <= found.count(503) <= 160
+    assert 100 <= found.count(429) <= 180
+    assert 40 <= struck(caller)["latency"] <= 120
+    assert (struck(caller)["5xx"], struck(caller)["429"]) == (found.count(503), found.count(429))
+
+
+async def test_the_same_seed_selects_the_same_requests(start: StartSandbox) -> None:
+    async def run(seed: int) -> list[int]:
+        async with start(rng=random.Random(seed)) as caller:
+            declare(caller, "5xx share=0.3", "429 share=0.3")
+            return await statuses(caller, 40)
+
+    first = await run(1)
+    assert first == await run(1)
+    assert first != await run(2)
+
+
+async def test_several_faults_leave_complete_responses_correct_and_billing_consistent(
+    start: StartSandbox,
+) -> None:
+    async with start(rng=random.Random(5), token_windows=()) as caller:
+        right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
+        parts = 0
+        shares = [f"{kind} share=0.07" for kind in ("reset", "5xx", "429", "401", "expired", "cut", "malformed")]
+        declare(caller, "latency ms=1 share=0.2", *shares)
+        for _ in range(150):
+            try:
+                response = await caller.ask(PARTS)
+            except (aiohttp.ClientError, OSError, ValueError):
+                continue
+            if response.status == 401:
+                await caller.log_in()
+            if response.status == 200:
+                parts += len(response.data["supSearch"]["results"])
+        caller.sandbox.faults.clear()
+        assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
+        totals = caller.sandbox.journal.totals
+        await until(lambda: None not in [entry.whole for entry in caller.sandbox.journal.entries])
+        assert len(totals.faults) >= 6
+        assert totals.spoiled_parts > 0
+        assert totals.parts == billed(caller) == parts + totals.spoiled_parts
 
 
 async def test_a_5xx_can_have_the_body_of_the_service_and_retry_after(caller: SandboxClient) -> None:
@@ -96,3 +234,21 @@ async def test_a_quota_fault_without_a_number_exhausts_every_month(
 async def test_a_second_quota_fault_is_rejected(caller: SandboxClient) -> None:
     with pytest.raises(ValueError, match="only one is allowed, not 2"):
         declare(caller, "quota at=5", "quota")
+
+
+@pytest.mark.parametrize("text", ["reset", "cut", "malformed body=empty", "malformed body=html", "429", "5xx"])
+async def test_transport_faults_affect_the_token_endpoint(
+    caller: SandboxClient, text: str, manual_clock: clock.ManualClock
+) -> None:
+    declare(caller, f"{text} on=token count=1")
+    assert (await caller.ask(FREE)).data == ANSWER
+    with pytest.raises((ValueError, aiohttp.ClientError, OSError)):
+        await caller.log_in()
+    manual_clock.advance(1)
+    assert (await caller.log_in()).status == 200
+    assert sum(struck(caller).values()) == 1
+
+
+async def test_a_fault_on_both_affects_both_services(caller: SandboxClient) -> None:
+    declare(caller, "5xx body=json on=both")
+    assert ((await caller.log_in()).status, (await caller.ask(FREE)).status) == (503, 503)

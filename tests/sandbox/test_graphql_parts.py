@@ -1,4 +1,4 @@
-"""Part queries: matches, searches, sellers, prices, aggregations (contract graphql.md §1 and §2)."""
+"""Part queries: matches, searches, sellers, prices, country and currency (contract graphql.md §1 and §2)."""
 
 from typing import Any
 
@@ -136,18 +136,11 @@ async def test_brokers_are_excluded_and_unauthorized_sellers_included_by_default
     assert found["none"] == []
 
 
-async def test_prices_are_converted_by_the_plain_product_of_price_and_rate(caller: SandboxClient) -> None:
+async def test_the_median_price_is_converted(caller: SandboxClient) -> None:
     response = await caller.ask(
-        '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency }'
-        " sellers { offers { prices { price currency convertedPrice convertedCurrency conversionRate } } } } }"
+        '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency } } }'
     )
-    (part,) = [response.data["supParts"][0]]
-    prices = [one for seller in part["sellers"] for offer in seller["offers"] for one in offer["prices"]]
-    assert {"USD", "EUR"} <= {one["currency"] for one in prices}
-    for one in prices:
-        assert one["convertedCurrency"] == "EUR"
-        assert one["conversionRate"] == units.exchange_rate(one["currency"] or "USD", "EUR")
-        assert one["convertedPrice"] == one["price"] * one["conversionRate"]
+    (part,) = response.data["supParts"]
     assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
 
 
@@ -212,3 +205,53 @@ def _parts(catalog: store.Catalog) -> list[records.Part]:
 
 def _sellers(catalog: store.Catalog, part: records.Part) -> tuple[records.SellerOffers, ...]:
     return catalog.sellers_of(part)
+
+
+PART = "54445"
+OFFERS = (
+    "sellers(includeBrokers: true) { company { id name isDistributorApi } offers { _cacheId id eligibleRegion updated"
+    " inventoryLevel isCustomPricing prices { quantity price currency convertedPrice convertedCurrency"
+    " conversionRate } } }"
+)
+QUERY = f"""
+query($country: String! = "US", $currency: String! = "USD") {{
+  supParts(ids: ["{PART}"], country: $country, currency: $currency) {{ {OFFERS} }}
+}}
+"""
+
+
+async def offers_of(caller: SandboxClient, **variables: Any) -> dict[str, Any]:
+    """The offers of one part by their id, each with its seller."""
+    (part,) = (await caller.ask(QUERY, variables)).data["supParts"]
+    return {
+        offer["id"]: {**offer, "company": seller["company"]} for seller in part["sellers"] for offer in seller["offers"]
+    }
+
+
+async def test_the_country_selects_an_offer_variant_with_the_same_stock(caller: SandboxClient) -> None:
+    here, there = await offers_of(caller), await offers_of(caller, country="GB")
+    assert here.keys() == there.keys()
+    moved = [id_ for id_ in here if here[id_]["eligibleRegion"] != there[id_]["eligibleRegion"]]
+    assert moved
+    assert {there[id_]["eligibleRegion"] for id_ in moved} == {"GB", None}
+    assert {one["eligibleRegion"] for one in here.values()} <= {"US", None}
+    for id_ in moved:
+        assert here[id_]["inventoryLevel"] == there[id_]["inventoryLevel"]
+    in_pounds = [price["currency"] for id_ in moved for price in there[id_]["prices"]]
+    assert "GBP" in in_pounds
+
+
+async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: SandboxClient) -> None:
+    for currency in units.PER_DOLLAR:
+        found = await offers_of(caller, currency=currency)
+        for price in (price for offer in found.values() for price in offer["prices"]):
+            rate = units.exchange_rate(price["currency"] or "USD", currency)
+            assert (price["convertedCurrency"], price["conversionRate"]) == (currency, rate)
+            assert price["convertedPrice"] == price["price"] * price["conversionRate"]
+
+
+@cases.parametrize("field, message")
+async def test_an_unknown_code_or_duration_is_rejected_by_name(caller: SandboxClient, field: str, message: str) -> None:
+    response = await caller.ask(f"{{ {field} }}")
+    assert response.messages == [message]
+    assert response.body["errors"][0]["path"] == [field.partition("(")[0]]

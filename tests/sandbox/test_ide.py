@@ -1,6 +1,10 @@
-"""The IDE's page and files over HTTP: when a GET returns it, its policy, and the schema as text."""
+"""The IDE's page and files over HTTP: when a GET returns it, its policy, the schema as text, and what is vendored."""
 
+import base64
+import hashlib
 import re
+import tomllib
+from pathlib import Path
 
 import graphql
 from support.sandbox_client import SandboxClient
@@ -55,7 +59,28 @@ async def test_the_example_documents_are_valid_and_find_parts(caller: SandboxCli
     for example in examples:
         assert graphql.validate(schema, graphql.parse(example["query"])) == [], example
         if "sup" in example["query"]:
-            before = caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id)
+            before = caller.sandbox.billed_parts
             (answer,) = (await caller.ask(example["query"], example["variables"])).data.values()
             assert answer
-            assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) > before, example
+            assert caller.sandbox.billed_parts > before, example
+
+
+MANIFEST = Path(__file__).parents[2] / "sandbox/vendored.toml"
+
+
+def test_the_vendored_files_match_the_manifest() -> None:
+    packages = tomllib.loads(MANIFEST.read_text("utf-8"))["package"]
+    recorded = {file["name"]: file["sha512"] for package in packages for file in package["file"]}
+    found = {
+        path.name: base64.b64encode(hashlib.sha512(path.read_bytes()).digest()).decode()
+        for path in endpoints.VENDORED.iterdir()
+        if path.name != "LICENSES.txt"
+    }
+    assert found == recorded
+    licenses = (endpoints.VENDORED / "LICENSES.txt").read_text(encoding="utf-8")
+    for package in packages:
+        assert package["name"] in licenses.split()
+        prefix = f"{package['name']}-{package['version']}."
+        assert all(file["name"].startswith(prefix) for file in package["file"])
+    for words in ("Permission is hereby granted", "SIL OPEN FONT LICENSE", "Redistribution and use"):
+        assert words in licenses

@@ -1,13 +1,13 @@
-"""The journal: one entry per request, its fields, its size, and the totals."""
+"""The journal and its endpoint, and faults over /admin: one entry per request, totals, invalid declarations."""
 
 import io
+from typing import Any
 
-from support.sandbox_client import SandboxClient
+import pytest
+from support.sandbox_client import JsonResponse, SandboxClient
 
-from nexar_sandbox import faults, journal
+from nexar_sandbox import journal
 from proxy.kit import clock
-
-NAMED = "query Parts($q: String!) { supSearch(q: $q, limit: 3) { results { part { mpn } } } }"
 
 
 async def test_a_token_request_is_journalled_with_its_application(caller: SandboxClient) -> None:
@@ -26,18 +26,6 @@ async def test_a_request_with_a_too_large_body_is_journalled_with_its_status(cal
     assert caller.sandbox.journal.entries[-1].status == 413
 
 
-async def test_journal_totals_count_requests_parts_and_faults(caller: SandboxClient) -> None:
-    await caller.ask(NAMED, {"q": ""})
-    caller.sandbox.faults.replace(faults.parse_faults("malformed body=half"))
-    async with caller.session.post(
-        caller.sandbox.graphql_url, json={"query": NAMED, "variables": {"q": ""}}, headers={"token": caller.token}
-    ) as response:
-        await response.read()
-    totals = caller.sandbox.journal.totals
-    assert totals.requests == {"graphql": 2, "token": 1}
-    assert (totals.parts, totals.spoiled_parts, totals.faults) == (6, 3, {"malformed": 1})
-
-
 def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
     request_journal = journal.RequestJournal(clock.ManualClock())
     begun = journal.MAX_ENTRIES + 2
@@ -47,3 +35,68 @@ def test_the_journal_drops_the_oldest_entries_but_not_the_totals() -> None:
     assert [entry.number for entry in request_journal.last(2)] == [begun - 1, begun]
     assert request_journal.last(0) == []
     assert request_journal.totals.requests == {"graphql": begun}
+
+
+FREE = '{ supSellers(ids: ["459"]) { name } }'
+
+
+async def send(caller: SandboxClient, method: str, path: str, **options: Any) -> JsonResponse:
+    async with caller.session.request(method, caller.sandbox.url + path, **options) as response:
+        return JsonResponse(response.status, await response.json(), response.headers, b"")
+
+
+@pytest.mark.parametrize(
+    "body, complaint",
+    [
+        (b"", "the body is not JSON: "),
+        (b"\xff", "the body is not JSON: "),
+        (b'{"kind": "429"}', "faults must be a list of texts, not "),
+        (b'["429", "latency ms=0"]', "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
+    ],
+)
+async def test_an_invalid_fault_gets_400_and_changes_nothing(
+    caller: SandboxClient, body: bytes, complaint: str
+) -> None:
+    before = await send(caller, "PUT", "/admin/faults", json=["429 on=token"])
+    response = await send(caller, "PUT", "/admin/faults", data=body)
+    assert response.status == 400
+    assert complaint in response.body["error"]
+    assert (await send(caller, "GET", "/admin/faults")).body == before.body
+
+
+async def test_the_journal_returns_the_last_entries_and_can_be_cleared(caller: SandboxClient) -> None:
+    for _ in range(3):
+        await caller.ask(FREE)
+    response = await send(caller, "GET", "/admin/journal?last=2")
+    assert response.body["totals"] == {
+        "requests": {"token": 1, "graphql": 3},
+        "parts": 0,
+        "spoiled_parts": 0,
+        "faults": {},
+    }
+    assert [entry["number"] for entry in response.body["entries"]] == [3, 4]
+    assert response.body["entries"][1] == {
+        "number": 4,
+        "time": 1_700_000_000.0,
+        "service": "graphql",
+        "application": caller.sandbox.default_application.application_id,
+        "operation": None,
+        "fields": ["supSellers"],
+        "parts": 0,
+        "faults": [],
+        "status": 200,
+        "whole": True,
+    }
+    assert len((await send(caller, "GET", "/admin/journal")).body["entries"]) == 4
+    cleared = await send(caller, "DELETE", "/admin/journal")
+    assert cleared.body == {
+        "totals": {"requests": {}, "parts": 0, "spoiled_parts": 0, "faults": {}},
+        "entries": [],
+    }
+    assert (await send(caller, "GET", "/admin/journal")).body == cleared.body
+
+
+async def test_admin_requests_have_no_faults_and_are_not_journalled(caller: SandboxClient) -> None:
+    await send(caller, "PUT", "/admin/faults", json=["reset on=both"])
+    assert (await send(caller, "DELETE", "/admin/faults")).status == 200
+    assert caller.sandbox.journal.totals.requests == {"token": 1}

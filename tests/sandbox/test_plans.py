@@ -1,12 +1,14 @@
-"""Each plan has its features and part limit (contract graphql.md §6)."""
+"""Each plan has its features and part limit; fields that need a feature (contract graphql.md §6)."""
 
 import datetime
 
 import pytest
+from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 import nexar_sandbox
 from nexar_sandbox import applications
+from nexar_sandbox.graphql import schema
 from proxy.kit import clock
 
 PART = '{ supParts(ids: ["54445"]) { mpn %s } }'
@@ -89,3 +91,61 @@ def test_unknown_plan_and_add_on_that_a_plan_lacks_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=complaint):
         on(plan, *add_ons)
+
+
+def plan(*missing: str) -> tuple[applications.SandboxApplication, ...]:
+    features = applications.FEATURES - frozenset(missing)
+    return (applications.SandboxApplication("plan", "app-plan", "plan-client", "plan-secret", features=features),)
+
+
+def test_every_required_feature_is_known_and_its_field_exists() -> None:
+    built = schema.build()
+    for place, feature in schema.REQUIRED_FEATURES.items():
+        type_name, field_name = place.split(".")
+        kind = built.get_type(type_name)
+        assert kind is not None
+        assert field_name in kind.fields  # type: ignore[attr-defined]
+        assert feature in applications.FEATURES
+
+
+@cases.parametrize("feature, selection")
+async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
+    start: StartSandbox, feature: str, selection: str
+) -> None:
+    async with start(applications=plan(feature)) as caller:
+        response = await caller.ask(PART % selection)
+        other = await caller.ask(PART % "shortDescription")
+    field = selection.partition(" ")[0]
+    message = (
+        f"You do not have access to SupPart.{field}: your plan lacks the feature {feature}. Please upgrade your plan."
+    )
+    assert response.status == 200
+    assert response.body["data"] == {"supParts": [{"mpn": "SN74S74N", field: None}]}
+    (error,) = response.body["errors"]
+    assert (error["message"], error["path"]) == (message, ["supParts", 0, field])
+    assert error["extensions"]["remote"] == {"message": message, "path": ["supParts", 0, field]}
+    assert error["extensions"]["schemaName"] == "Supply"
+    assert other.data["supParts"][0]["shortDescription"]
+
+
+@cases.parametrize("feature, selection")
+async def test_a_non_null_field_outside_the_plan_nulls_its_part(
+    start: StartSandbox, feature: str, selection: str
+) -> None:
+    async with start(applications=plan(feature)) as caller:
+        response = await caller.ask(PART % selection)
+        whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')
+    assert response.body["data"] == {"supParts": [None]}
+    assert feature in response.messages[0]
+    assert (whole.status, whole.body["data"]) == (200, None)
+    assert feature in whole.messages[0]
+
+
+@cases.parametrize("feature, query")
+async def test_queries_and_aggregations_require_features(start: StartSandbox, feature: str, query: str) -> None:
+    async with start(applications=plan(feature)) as caller:
+        refused = await caller.ask(query)
+    async with start() as caller:
+        allowed = await caller.ask(query)
+    assert feature in refused.messages[0]
+    assert allowed.data

@@ -51,7 +51,7 @@ class ProxyEnvironment:
     @property
     def billed_parts(self) -> int:
         """Parts that the sandbox has billed this month."""
-        return self.sandbox.part_usage.used(self.sandbox.default_application.application_id)
+        return self.sandbox.billed_parts
 
     @property
     def sent_variables(self) -> list[dict[str, Any]]:

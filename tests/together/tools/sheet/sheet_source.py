@@ -48,7 +48,7 @@ async def fetched(source: PartSource, *queries: PartQuery, **options: Any) -> di
 
 def billed(sandbox: nexar_sandbox.Sandbox) -> int:
     """Parts that the sandbox has billed this month."""
-    return sandbox.part_usage.used(sandbox.default_application.application_id)
+    return sandbox.billed_parts
 
 
 def numbers(count: int, first: int = 0) -> list[PartQuery]:

@@ -1,4 +1,4 @@
-"""Billing of unusual requests, and that the admin figures are its sum (contract graphql.md §6)."""
+"""What is billed, plain and unusual, and that the admin figures are its sum (contract graphql.md §6)."""
 
 import dataclasses
 
@@ -8,7 +8,6 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from nexar_sandbox import applications
 
 FIGURES = "{ admOrganizations { applications { id supplyCounts { partCounter partLimit } } } }"
-ONE = '{ supParts(ids: ["54445"]) { id } }'
 OTHER = dataclasses.replace(
     applications.DEFAULT_APPLICATION, name="other", application_id="other-id", client_id="other", client_secret="other"
 )
@@ -60,3 +59,26 @@ async def test_part_usage_of_all_applications_is_the_sum_of_the_journal(start: S
         for id_, parts in figures.items():
             assert sum(one.parts for one in entries if one.application == id_) == parts
         assert caller.sandbox.journal.totals.parts == 9
+
+
+def small(limit: int) -> tuple[applications.SandboxApplication, ...]:
+    return (applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=limit),)
+
+
+async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
+    async with start(applications=small(0)) as caller:
+        response = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
+    assert response.data["supSellers"] == [{"name": "Digi-Key"}]
+
+
+@cases.parametrize("query, left, parts")
+async def test_a_part_removed_by_an_error_is_billed_only_where_the_settings_say_so(
+    start: StartSandbox, query: str, left: object, parts: int
+) -> None:
+    plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
+    for is_billed in (False, True):
+        async with start(applications=plan, bill_refused=is_billed) as caller:
+            response = await caller.ask(query)
+            assert (response.status, response.body["data"]) == (200, left)
+            assert response.messages
+            assert caller.sandbox.billed_parts == (parts if is_billed else 0)
