@@ -9,7 +9,6 @@ from support import cases
 
 from proxy import config, errors
 
-GUID = "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a01"
 HEAD = "applications:\n  demo:\n    apikeys:\n"
 
 

@@ -1,5 +1,6 @@
-"""Tests of compiled mapping rules: v3 values and selection sets, in every kind of projection."""
+"""Compiled mapping rules: v3 values and selection sets, and the source that a traceback shows."""
 
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,9 @@ import pytest
 from support import cases
 
 from proxy import errors, model
+from proxy.kit import shipped
 from proxy.mapping import compiler, loader
+from proxy.model import MappingContext, Projection
 
 Map = Callable[..., Any]
 
@@ -65,41 +68,6 @@ def paths(*texts: str) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(text.split(".")) for text in texts)
 
 
-@cases.parametrize("projection, shown, selected")
-def test_projection_shows_and_selects_only_its_fields(
-    load: Callable[..., loader.Mappings], projection: dict[str, Any], shown: list[str], selected: str
-) -> None:
-    frozen: dict[str, Any] = {
-        name: frozenset(fields) if name == "include" else paths(*fields) for name, fields in projection.items()
-    }
-    part = compiler.compile_object(load(PROJECTED), "Part", model.Projection(**frozen))
-    assert part.selection == selected
-    record = msgspec.convert(RECORD, part.record)
-    assert set(msgspec.to_builtins(part.map(record, model.MappingContext("US", "USD")))) == set(shown)
-
-
-def test_show_of_a_nested_field_keeps_only_that_without_class(map_part: Map) -> None:
-    shown = map_part(PROJECTED, RECORD, show=paths("maker.name", "offers.sku"))
-    assert shown == {"maker": {"name": "TI"}, "offers": [{"sku": "s1"}, {"sku": "s2"}, {"sku": "s3"}]}
-
-
-def test_show_of_an_object_keeps_its_class(map_part: Map) -> None:
-    assert map_part(PROJECTED, RECORD, show=paths("maker")) == {"maker": {"__class__": "Maker", "name": "TI"}}
-
-
-def test_hide_of_a_nested_field_drops_only_that(map_part: Map) -> None:
-    hidden = map_part(PROJECTED, RECORD, hide=paths("offers.of", "maker.name"))
-    assert hidden["maker"] == {"__class__": "Maker"}
-    assert hidden["offers"][0] == {"__class__": "Offer", "sku": "s1"}
-
-
-def test_keys_of_a_keyed_object_are_shown_and_hidden_by_name(map_part: Map) -> None:
-    picked = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), show=paths("by_sku.s2", "by_sku.s9"))
-    dropped = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), hide=paths("by_sku.s2", "by_sku.s9"))
-    assert list(picked["by_sku"]) == ["s2"]
-    assert list(dropped["by_sku"]) == ["s1", "s3"]
-
-
 SKU, ALL = {"sku"}, {"__class__", "sku", "of"}
 
 
@@ -126,19 +94,6 @@ def test_single_key_of_a_keyed_object_can_be_shown(
     assert {key: set(offer) for key, offer in seen["by_sku"].items()} == fields
 
 
-@cases.parametrize("start, stop, skus")
-def test_slice_equals_a_python_slice(map_part: Map, start: int | None, stop: int | None, skus: list[str]) -> None:
-    cut = map_part(PROJECTED, RECORD, slices=((("offers",), (start, stop)),))
-    assert [offer["sku"] for offer in cut["offers"]] == skus
-
-
-def test_empty_slice_empties_lists_and_keeps_other_values(map_part: Map) -> None:
-    slices = tuple((path, (None, 0)) for path in paths("offers", "maker", "mpn", "by_sku"))
-    whole = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}))
-    cut = map_part(PROJECTED, RECORD, include=frozenset({"by_sku"}), slices=slices)
-    assert cut == {**whole, "offers": []}
-
-
 def test_field_has_the_same_arguments_in_all_paths(load: Callable[..., loader.Mappings]) -> None:
     of_new = f'{PART}    x: {{from: "offers(onlyNew: true)", each: Offer}}\n{OFFER}'
     part = compiler.compile_object(load(of_new), "Part", model.Projection())
@@ -146,13 +101,6 @@ def test_field_has_the_same_arguments_in_all_paths(load: Callable[..., loader.Ma
     of_all = load(of_new.replace("\nOffer:", "\n    y: {from: offers, each: Offer}\nOffer:"))
     with pytest.raises(errors.ConfigError, match=r"part.yaml:.* Part.y: offers is offers\(onlyNew: true\) in another"):
         compiler.compile_object(of_all, "Part", model.Projection())
-
-
-def test_required_field_is_selected_although_hidden(load: Callable[..., loader.Mappings]) -> None:
-    projection = model.Projection(show=paths("mpn"))
-    assert (
-        compiler.compile_object(load(PROJECTED), "Part", projection, ("offers.sku",)).selection == "mpn offers { sku }"
-    )
 
 
 def test_order_is_a_stable_sort(map_part: Map) -> None:
@@ -163,8 +111,17 @@ def test_order_is_a_stable_sort(map_part: Map) -> None:
     assert [offer["sku"] for offer in map_part(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
 
 
-def test_order_is_independent_of_shown_fields(load: Callable[..., loader.Mappings]) -> None:
-    mappings = load(f"{PART}    x: {{from: offers, each: Offer, order: {{from: sku, through: text}}}}\n{OFFER}")
-    hidden = compiler.compile_object(mappings, "Part", model.Projection(hide=paths("x.sku")))
-    assert hidden.selection == "mpn offers { sku }"
-    assert "sorted" in hidden.source
+MAPPINGS = loader.load(shipped.path("mappings"))
+ATTRIBUTED = Projection(show=frozenset({("descriptions",)}), include=frozenset({"descriptions"}))
+HERE = MappingContext("US", "USD")
+
+
+def test_traceback_names_each_object_of_the_path() -> None:
+    part = compiler.compile_object(MAPPINGS, "Part", ATTRIBUTED)
+    record = msgspec.convert({"descriptions": [{"text": "x", "creditString": "A"}]}, part.record)
+    record.descriptions[0].creditString = 5  # nothing that was decoded has it: it makes the transform fail
+    with pytest.raises(Exception, match="int") as failure:
+        part.map(record, HERE)
+    functions = [frame.name for frame in traceback.extract_tb(failure.value.__traceback__)]
+    assert functions[1] == "map_part"
+    assert {"map_description", "map_attribution", "map_source"} <= set(functions)

@@ -36,14 +36,6 @@ def test_every_key_and_shortname_resolves_to_its_attribute(book: tables.Tables) 
     assert book.specs.source("made_up_thing") is None
 
 
-def test_former_keys_are_accepted(book: tables.Tables) -> None:
-    before = """ambient_temperature_range_high length width height thickness diameter pitch termination elv tolerance
-        case_code_metric military_standard operating_supply_current operating_supply_voltage min_supply_voltage
-        max_supply_voltage min_operating_temperature max_operating_temperature propagation_delay wire_cable_gauge
-        inductance_tolerance capacitance_tolerance resistance_tolerance lead_pitch pin_count"""
-    assert [key for key in before.split() if len(shortnames(book.specs, key)) != 1] == []
-
-
 def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> None:
     tolerance = book.specs.source("capacitance_tolerance")
     assert tolerance == SpecSource("capacitance_tolerance", "tolerance", beside="capacitance")
@@ -76,24 +68,6 @@ def test_spec_has_v3_datatype_and_values(
     assert book.specs.values(shortname, kind, value, si) == values
 
 
-def test_category_ancestors_start_at_the_root(book: tables.Tables) -> None:
-    root, middle = SimpleNamespace(id="4161", name="Electronic Parts"), SimpleNamespace(id="5", name="Five")
-    leaf = SimpleNamespace(id="6", name="Six", ancestors=[root, middle])
-    made = transforms.of_tables(book)
-    assert made["category_line"](leaf) == ["8a1e4714bb3951d9", "ca7e600000000005", "ca7e600000000006"]
-    assert made["parent_uid"](leaf.ancestors) == "ca7e600000000005"
-    assert made["parent_uid"]([]) is None
-
-
-def test_sellers_and_sources_have_their_v3_names(book: tables.Tables) -> None:
-    made = transforms.of_tables(book)
-    sellers = {"3261": "RS", "4089": "Chip One Stop", "14": "Allied Electronics", "1106": "Arrow", "8284": "Zoro"}
-    named = ["RS Components", "Chip One Stop Japan", "Allied Electronics & Automation", "Arrow Electronics", "Zoro"]
-    assert [made["seller_name"](*each) for each in sellers.items()] == named
-    assert [made["source_name"](name) for name in sellers.values()][:2] == named[:2]
-    assert [book.ids("Seller", name) for name in ("RS", "RS Components")] == [("3261",), ("3261",)]
-
-
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
 def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: tables.Tables) -> None:
     """Whichever of them the service has, in any case of letters."""
@@ -106,58 +80,6 @@ def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: tables.Tabl
             assert target is not None
             assert listed.ids_of(kind, target) == (target.id or "4711",), (entry, upstream)
             assert listed.ids(kind, asked) == (target.id or "4711",), (entry, upstream, asked)
-
-
-@pytest.mark.parametrize("quantity", ["Resistance", "Capacitance", "Inductance"])
-def test_tolerance_has_the_recorded_name_of_its_quantity(quantity: str, book: tables.Tables) -> None:
-    beside = [SimpleNamespace(attribute=SimpleNamespace(shortname=quantity.lower()))]
-    assert transforms.of_tables(book)["spec_name"]("tolerance", "Tolerance", beside) == f"{quantity} Tolerance"
-
-
-@pytest.mark.parametrize(
-    "names, quantity",
-    [
-        (["Electronic Parts", "Passive Components", "Resistors", "Chip SMD Resistors"], "resistance"),
-        (["Electronic Parts", "Passive Components", "Capacitors"], "capacitance"),
-        (["Electronic Parts", "Passive Components", "Inductors", "Fixed Inductors"], "inductance"),
-        (["Electronic Parts", "Discrete Semiconductors", "Zener Diodes"], ""),
-    ],
-)
-def test_tolerance_without_a_quantity_is_named_by_the_category(
-    names: list[str], quantity: str, book: tables.Tables
-) -> None:
-    *above, own = [SimpleNamespace(name=name) for name in names]
-    category = SimpleNamespace(name=own.name, ancestors=above)
-    specs = [SimpleNamespace(attribute=SimpleNamespace(shortname="tolerance"))]
-    made = transforms.of_tables(book)
-    key = f"{quantity}_tolerance" if quantity else "tolerance"
-    assert made["spec_key"]("tolerance", "Tolerance", specs, category) == key
-    assert made["spec_name"]("tolerance", "Tolerance", specs, category) == key.replace("_", " ").title()
-    assert made["spec_shown"]("tolerance", specs, category)
-    beside = SimpleNamespace(attribute=SimpleNamespace(shortname="inductance"))  # a quantity goes before the category
-    assert made["spec_key"]("tolerance", "Tolerance", [*specs, beside], category) == "inductance_tolerance"
-    own_tolerance = SimpleNamespace(attribute=SimpleNamespace(shortname=key.replace("_", "")))
-    assert made["spec_shown"]("tolerance", [*specs, own_tolerance], category) == (quantity not in {"inductance"})
-
-
-def test_what_upstream_gives_only_for_display_is_kept(book: tables.Tables) -> None:
-    """A recorded response of 2022 has display values alone."""
-    low, high = (
-        SimpleNamespace(
-            attribute=SimpleNamespace(shortname=f"{end}operatingtemperature"), value="", siValue="", displayValue=shown
-        )
-        for end, shown in (("min", "-55 °C"), ("max", "155 °C"))
-    )
-    made = transforms.of_tables(book)
-    assert made["spec_low"]("minoperatingtemperature", [low, high]) is None
-    assert made["spec_high"]("minoperatingtemperature", [low, high]) is None
-    assert made["spec_display"]("tolerance", "1 %", "", "", []) == "1 %"
-    assert made["spec_display"]("tolerance", "1 %", "1", "1", []) == "±1%"
-
-
-@cases.parametrize("name, uid")
-def test_source_has_its_recorded_uid_or_that_of_the_seller(name: str, uid: str, book: tables.Tables) -> None:
-    assert transforms.of_tables(book)["source_uid"](name, {}) == uid
 
 
 def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: tables.Tables) -> None:

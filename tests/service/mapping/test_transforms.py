@@ -61,11 +61,6 @@ def test_invalid_time_is_an_error(time: str) -> None:
         transforms.timestamp(time)
 
 
-@pytest.mark.parametrize("region, written", [("US", "2402_67K1122_US"), (None, "2402_67K1122"), ("", "2402_67K1122")])
-def test_naive_id_is_seller_sku_and_region(region: str | None, written: str) -> None:
-    assert transforms.naive_id("2402", "67K1122", region) == written
-
-
 RANKS = [
     (True, 5, [USD]), (True, -2, [USD]), (True, 0, [USD]), (True, -1, [USD]), (True, 5, [EUR]), (True, 5, []),
     (False, 5, [USD]), (False, 0, [USD]), (False, 5, [EUR]), (False, 5, []),
@@ -80,23 +75,6 @@ def test_offers_are_sorted_as_in_v3() -> None:
 @cases.parametrize("function, argument, value")
 def test_transform_produces_its_value(function: str, argument: Any, value: Any) -> None:
     assert transforms.TRANSFORMS[function](argument) == value
-
-
-def test_names_and_the_first_link_are_taken_from_records() -> None:
-    assert transforms.first_click([SimpleNamespace(clickUrl="a"), SimpleNamespace(clickUrl="b")]) == "a"
-    assert transforms.names([SimpleNamespace(name="a"), SimpleNamespace(name="b")]) == ["a", "b"]
-
-
-@pytest.mark.parametrize("asked, uids", [(None, []), ("", []), ("new", []), ("old", ["old"])])
-def test_redirected_uid_is_the_requested_one(asked: str | None, uids: list[str]) -> None:
-    assert transforms.redirected("new", asked) == uids
-
-
-def test_cad_downloads_are_the_available_formats() -> None:
-    formats = {"Altium": (True, "a"), "Eagle": (False, "e"), "Orcad": (True, ""), "Kicad": (True, "k")}
-    cad: dict[str, object] = {f"has{name}": there for name, (there, _) in formats.items()}
-    cad |= {f"downloadUrl{name}": url for name, (_, url) in formats.items()}
-    assert transforms.cad_downloads(SimpleNamespace(**cad)) == ["a", "k"]
 
 
 @cases.parametrize("converted, currency, converted_to, wanted, expected")

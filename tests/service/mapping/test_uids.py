@@ -50,23 +50,6 @@ def test_computed_uid_has_sixteen_hex_digits_and_is_reversible(kind: str, number
     assert made.target(uid) == uids.UidTarget(number)
 
 
-@given(ids)
-def test_kinds_have_distinct_uids(number: str) -> None:
-    assert len({uids.Uids(kind, []).uid(number, "n") for kind in NUMBERED}) == len(NUMBERED)
-
-
-@given(ids, ids)
-def test_companies_have_distinct_uids(one: str, other: str) -> None:
-    made = uids.Uids("Brand", [])
-    assert (made.uid(one, "n") == made.uid(other, "n")) == (one == other)
-
-
-@given(st.sampled_from(NUMBERED), st.text())
-def test_foreign_uid_resolves_to_nothing(kind: str, text: str) -> None:
-    target = uids.Uids(kind, []).target(text)
-    assert target is None or re.fullmatch("[0-9a-f]{16}", text)
-
-
 @pytest.mark.parametrize("kind", NUMBERED)
 def test_uid_of_another_kind_resolves_to_nothing(kind: str, book: dict[str, uids.Uids]) -> None:
     for other in set(NUMBERED) - {kind}:

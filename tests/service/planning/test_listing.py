@@ -4,12 +4,11 @@ tests/service/cases: pages, counts and unknown fields."""
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
 from support import cases
 
 from proxy.kit import slices
 from proxy.mapping.uids import KnownUid, Uids
-from proxy.model import Drilldown, FacetField, SearchRequest
+from proxy.model import SearchRequest
 from proxy.planning import search_support
 from proxy.planning.listing import Listing, ListSearchResult
 
@@ -63,24 +62,9 @@ def test_sort_orders_objects(sortby: str, first: list[str]) -> None:
     assert names(search(sortby=sortby))[:2] == first
 
 
-@pytest.mark.parametrize("direction", ["asc", "desc"])
-def test_missing_values_sort_last_and_a_second_field_breaks_ties(direction: str) -> None:
-    found = names(search(sortby=f"homepage_url {direction}, name desc"))
-    without = [name for number, name in enumerate(NAMES) if number % 2 == 0]
-    assert found[4:] == sorted(without, key=str.casefold, reverse=True)
-
-
 @cases.parametrize("filters, queries, found")
 def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) -> None:
     assert names(search(filters=filters, filter_queries=queries)) == found
-
-
-def test_excluded_facet_is_not_validated() -> None:
-    assert search(facets=(FacetField("x"),)).facet_results["fields"] == {}
-
-
-def test_spec_drilldown_of_a_list_is_empty() -> None:
-    assert search(drilldown=Drilldown(include=True)) == search()
 
 
 def test_object_is_found_by_uid() -> None:
@@ -104,26 +88,3 @@ def test_ids_of_a_name_are_of_the_exact_name() -> None:
         assert len(ids[name]) == len(ids[f"{name} in 2015"]) == 1
         assert not {name.upper() + ".", *aliases} & (ids.keys() - NAMES.keys())
     assert ids.keys() == NAMES.keys() | on_record
-
-
-def test_object_is_found_by_its_name_on_record() -> None:
-    assert names(search(q="TAOS in 2015")) == ["TAOS"]
-    found = search(filters=(("name", ("TAOS in 2015", "taos in 2015", "3M")),))
-    assert sorted(names(found)) == ["3M", "TAOS"]
-
-
-EVERYTHING = SearchRequest(
-    q="texas",
-    sortby="name asc",
-    filters=(("x", ("1",)),),
-    facets=(FacetField("x", include=True),),
-    facet_queries=("x:1",),
-    stats=(("x", True),),
-)
-
-
-def test_empty_list_has_no_hits() -> None:
-    found = found_in(a_listing({}), EVERYTHING)
-    assert (found.records, found.hits) == ([], 0)
-    assert found.facet_results["fields"]["x"]["facets"] == []
-    assert (found.facet_results["queries"], found.stats_results["x"]["count"]) == ({"x:1": {"count": 0}}, 0)

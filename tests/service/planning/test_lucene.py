@@ -63,25 +63,6 @@ def test_filter_values_are_exact_except_ranges(values: tuple[str, ...], found: l
     assert lucene.field_conditions("f", values) == found
 
 
-@pytest.mark.parametrize(
-    "text, order",
-    [
-        ("name asc", ("name", "asc")),
-        (" name  DESC ", ("name", "desc")),
-        ("name", ("name", "asc")),
-        ("specs.a.value desc", ("specs.a.value", "desc")),
-    ],
-)
-def test_sort_order_is_field_and_direction(text: str, order: tuple[str, str]) -> None:
-    assert lucene.order(text) == order
-
-
-@pytest.mark.parametrize("text", ["name up", "name asc desc", "a b c"])
-def test_invalid_sort_direction_is_refused(text: str) -> None:
-    with pytest.raises(errors.BadRequest, match="sortby must be like 'name asc'"):
-        lucene.order(text)
-
-
 @cases.parametrize("pattern, fitting, others")
 def test_pattern_matches_texts(pattern: str, fitting: list[str], others: list[str]) -> None:
     like = lucene.matcher(pattern)

