@@ -1,4 +1,4 @@
-"""Tests of a run with scripted sides: order, cost, interruption, abort, recording."""
+"""Runs with scripted sides: their plan, order, cost, interruption, abort, recording."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.redaction import Redaction
-from proxy.tools.compare import http_side
+from proxy.tools.compare import comparison, http_side
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.result import Tally
 from proxy.tools.compare.run import IN_A_ROW, Budget, ComparisonRun, Outcome
@@ -139,3 +139,29 @@ async def test_full_disk_stops_the_run_with_one_line(run: Any) -> None:
 
     with pytest.raises(errors.ConfigError, match="the recording cannot be written: No space left on device"):
         await run(Side(), Side(), recorder=Full())
+
+
+PLANNED = [request_from_target(f"/v3/parts/search?q={n}&limit=5", client="erp") for n in range(100)]
+PLANNED += [request_from_target(f"/v3/brands/search?q={n % 3}", client="shop") for n in range(9)]
+
+
+def test_each_request_is_planned_once_in_mixed_order() -> None:
+    made = comparison.make_plan(PLANNED, None)
+    assert len(made.requests) == made.distinct == 103
+    assert {request.id for request in made.requests} == {request.id for request in PLANNED}
+    assert [request.id for request in made.requests] != list(dict.fromkeys(request.id for request in PLANNED))
+    assert made.in_source == {"/parts/search": 100, "/brands/search": 3}
+    assert {request.times for request in made.requests if request.client == "shop"} == {3}
+    assert made.parts == 500
+
+
+def test_sample_has_some_of_each_kind_and_is_stable() -> None:
+    made = comparison.make_plan(PLANNED, 10)
+    assert (len(made.requests), made.distinct) == (10, 103)
+    assert {request.client for request in made.requests} == {"erp", "shop"}
+    assert comparison.make_plan(PLANNED, 10).requests == made.requests
+
+
+def test_requests_beyond_the_capacity_are_counted() -> None:
+    made = comparison.make_plan(PLANNED, None, held=50)
+    assert (len(made.requests), made.dropped) == (50, 59)

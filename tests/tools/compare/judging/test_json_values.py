@@ -91,11 +91,6 @@ def test_parsed_response_equals_the_written_one(value: Any, indent: Any, separat
     assert json_values.same(json_values.read(body), json.loads(body, parse_float=Decimal))
 
 
-@given(v3_responses.RESPONSES, st.sampled_from([{}, {"separators": (",", ":")}, {"indent": 2}]))
-def test_response_is_parsed_in_any_formatting(value: Any, options: Any) -> None:
-    assert json_values.same(json_values.read(written(value, **options)), value)
-
-
 @pytest.mark.parametrize("space", [b"", b" ", b"\n"])
 @pytest.mark.parametrize(
     "digits",

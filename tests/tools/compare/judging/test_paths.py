@@ -44,11 +44,6 @@ def test_paths_are_unambiguous(one: Any, other: Any) -> None:
     assert (path(*one) == path(*other)) == (one == other)
 
 
-@given(st.lists(HOSTILE | st.none(), min_size=1))
-def test_path_splits_into_its_steps(keys: Any) -> None:
-    assert len(paths.steps(path(*keys))) == len(keys)
-
-
 @cases.parametrize("pattern, path")
 def test_pattern_matches_path(pattern: str, path: str) -> None:
     assert matches(pattern, path)
