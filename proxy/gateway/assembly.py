@@ -105,9 +105,9 @@ class Gateway:
             await self.pipeline.refresh(self.applications.by_name.values())
             await self.process.usage.refresh(self.applications.charged)
             forgotten = await self.process.store.value("forgotten")
-            if self.pipeline.has_failed:
+            if self.pipeline.gathering.has_failed:
                 await self.check_store()
-                self.pipeline.has_failed = False
+                self.pipeline.gathering.has_failed = False
         except errors.StoreUnavailable as error:
             failure, forgotten = str(error), self._forgotten
         self.metrics.store_unavailable.set(bool(failure))
@@ -123,7 +123,7 @@ class Gateway:
     async def check_store(self) -> None:
         """Raise StoreUnavailable where nothing can be begun that costs parts."""
         await self.process.store.put_value("writable", "", 1.0)
-        if not self.pipeline.is_ready:
+        if self.process.bookings.is_behind:
             raise errors.StoreUnavailable("usage of parts is not written yet")
 
     def stored_metrics(self) -> Iterator[Metric]:

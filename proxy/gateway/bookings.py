@@ -4,14 +4,16 @@ What the store cannot take is repeated until it does. Until then the reservation
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
 from proxy import errors
 from proxy.gateway.flights import Flight, Flights
 from proxy.gateway.quota import KnownUsage
+from proxy.gateway.results import Answer
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Begin, Finish, Result
 from proxy.store.store import Store
@@ -91,3 +93,39 @@ class Bookings:
                 continue
             del self._unfinished[: len(repeated)]
         log.info("usage written")
+
+
+class Tasks:
+    """Tasks of a pipeline that each work for some flights, which end with it, whatever happens."""
+
+    def __init__(self, flights: Flights, bookings: Bookings) -> None:
+        self._flights = flights
+        self._bookings = bookings
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def spawn(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> asyncio.Task[None]:
+        """Do work in a task of its own, so that a client that leaves loses nothing that was paid for. If it fails, the
+        flights are booked, whatever they are reserved for, and end."""
+        task = asyncio.create_task(self._guard(work, flights), name="flights")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def aclose(self) -> None:
+        """Wait for what is under way, and until all is booked."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        await self._bookings.aclose()
+
+    async def _guard(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
+        try:
+            await work
+        except (Exception, asyncio.CancelledError) as error:
+            failed = [*flights]
+            flights.clear()
+            await self._bookings.book([Booking(each, uncertain=each.parts) for each in failed])
+            if isinstance(error, errors.BridgeError):
+                self._flights.end(failed, Answer(None, error))
+                return
+            self._flights.end(failed, Answer(None, errors.ServerError("internal error")))
+            raise

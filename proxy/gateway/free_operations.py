@@ -16,7 +16,6 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.applications import Application
-from proxy.gateway.batches import Send
 from proxy.kit.clock import Clock
 from proxy.kit.tasks import SingleFlight
 from proxy.model import EncodedOperation
@@ -24,6 +23,7 @@ from proxy.planning.documents import PartialData
 from proxy.planning.listing import FRESH_SECONDS, Listing
 from proxy.planning.projection_cache import ListDefinition
 from proxy.upstream.identity import Credentials
+from proxy.upstream.sending import Send
 
 RESPONSE_SECONDS = 300.0
 BYTES = 4_194_304  # of all responses that are kept; their data takes some times as much

@@ -1,75 +1,70 @@
-"""Flights that begin in the same turns of the event loop are reserved in one transaction.
+"""From flights to operations. Those that begin in the same turns of the event loop are reserved in one transaction, and
+those that fetch by the same document are sent in one operation.
 
-Nothing waits on a clock: they are reserved as soon as a turn has brought nothing further. Under load turns bring many
-requests.
+Nothing waits on a clock: flights are reserved as soon as a turn has brought nothing further, and a batch is open for
+others as long as the upstream has all the connections that it may have. Under load both bring many together.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from proxy import errors
 from proxy.gateway.applications import Application
-from proxy.gateway.bookings import Booking, Bookings
+from proxy.gateway.bookings import Booking, Tasks
 from proxy.gateway.features import Features, Tier
-from proxy.gateway.flights import Flight, Flights, wait_for
+from proxy.gateway.flights import Again, Flight, wait_for
 from proxy.gateway.lookups import Lookups
+from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
-from proxy.store.protocol import Busy
+from proxy.planning.fetches import Fetch
+from proxy.store.protocol import Begin, Busy, Found, Outcome, Refused, Reserved
 
 TURNS_MAX = 8  # under load every turn may bring more
 READ_SECONDS = 0.02  # between two looks for what other processes are fetching
 
 
-class Tasks:
-    """Tasks that each work for some flights, which end with it, whatever happens."""
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Flights of one account and market, with the same features and root field, that one operation fetches; None as its
+    key: a search, or what is passed on, is alone. No number is in it twice."""
 
-    def __init__(self, flights: Flights, bookings: Bookings) -> None:
-        self._flights = flights
-        self._bookings = bookings
-        self._tasks: set[asyncio.Task[None]] = set()
+    key: Any
+    flights: list[Flight] = field(default_factory=list)
+    parts: int = 0
+    numbers: set[str] = field(default_factory=set)
 
-    def spawn(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> asyncio.Task[None]:
-        """Do work in a task of its own, so that a client that leaves loses nothing that was paid for. If it fails, the
-        flights are booked, whatever they are reserved for, and end."""
-        task = asyncio.create_task(self._guard(work, flights), name="flights")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def aclose(self) -> None:
-        """Wait for what is under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-
-    async def _guard(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
-        try:
-            await work
-        except (Exception, asyncio.CancelledError) as error:
-            failed = [*flights]
-            flights.clear()
-            await self._bookings.book([Booking(each, uncertain=each.parts) for each in failed])
-            if isinstance(error, errors.BridgeError):
-                self._flights.end(failed, Answer(None, error))
-                return
-            self._flights.end(failed, Answer(None, errors.ServerError("internal error")))
-            raise
+    def has_room(self, flight: Flight, parts_max: int) -> bool:
+        most = max(self.parts + flight.fetch.limit, len(self.flights) + 1)
+        return most <= parts_max and self.numbers.isdisjoint(flight.query.numbers)
 
 
 class Gathering:
-    """Flights that are to begin, and those that wait for another process. `reserve` begins some."""
+    """Flights that are to begin, those that wait for another process, and batches that are open. `send` sends a batch,
+    and closes it when it has one of the `connections` to the upstream; an operation may take `seconds`."""
 
     def __init__(
-        self, tasks: Tasks, features: Features, lookups: Lookups, reserve: Callable[[Sequence[Flight]], Awaitable[None]]
+        self,
+        process: ProcessState,
+        features: Features,
+        lookups: Lookups,
+        tasks: Tasks,
+        send: Callable[[Batch], Coroutine[Any, Any, None]],
+        *,
+        connections: int,
+        seconds: float,
     ) -> None:
-        self._tasks = tasks
-        self._features = features
-        self._lookups = lookups
-        self._reserve = reserve
+        self._process, self._features, self._lookups, self._tasks = process, features, lookups, tasks
+        self._store, self._clock, self._flights = process.store, process.clock, process.flights
+        self._send, self._seconds = send, seconds
+        self.connections = asyncio.Semaphore(connections)
         self._gathered: list[Flight] = []
         self._busy: list[Flight] = []
         self._waiting: asyncio.Task[None] | None = None
+        self._open: dict[Any, Batch] = {}
+        self.has_failed = False  # a begin, since the store was seen to be writable
 
     def start(self, flights: Sequence[Flight]) -> None:
         """Begin flights, with all others that begin in these turns."""
@@ -77,12 +72,11 @@ class Gathering:
             self._tasks.spawn(self._begin(), self._gathered)
         self._gathered += flights
 
-    def wait(self, flight: Flight) -> None:
-        """Begin a flight once more when no other process is fetching it."""
-        flight.anew = False  # what is stored then is new
-        self._busy.append(flight)
-        if self._waiting is None or self._waiting.done():
-            self._waiting = self._tasks.spawn(self._wait(), self._busy)
+    def close(self, batch: Batch) -> None:
+        """Close a batch for other flights."""
+        self._process.metrics.upstream_waiting.inc(by=-1)
+        if self._open.get(batch.key) is batch:
+            del self._open[batch.key]
 
     async def _begin(self) -> None:
         """Reserve what has gathered. The first operations of an application have one query each."""
@@ -105,10 +99,9 @@ class Gathering:
 
     async def _find_features(self, tier: Tier, flights: list[Flight]) -> None:
         """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
-        application = flights[0].client.application
         async with tier.first:
             # Another process may have been first.
-            await self._refresh((application,))
+            await self._refresh([flights[0].client.application])
             if not tier.is_shown:
                 flights[0].apart = object()
                 await self._reserve(flights[:1])
@@ -119,15 +112,90 @@ class Gathering:
         with contextlib.suppress(errors.StoreUnavailable):
             await self._features.refresh(applications)
 
+    async def _reserve(self, flights: Sequence[Flight]) -> None:
+        """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
+        await self._lookups.place(flights)
+        now, until = self._clock.now(), self._clock.monotonic() + self._seconds
+        begun: list[tuple[Flight, Begin]] = []
+        blocked: list[tuple[Flight, Begin]] = []
+        for flight in flights:
+            application = flight.client.application
+            flight.begun, flight.until, flight.wanted = now, until, self._features.tier(application).selected
+            begin = self._lookups.begin(flight.client, flight.query, flight.wanted, anew=flight.anew)
+            if self._blocked(application):
+                blocked.append((flight, begin))
+            else:
+                flight.begin = begin
+                begun.append((flight, begin))
+        try:
+            outcomes = await self._store.begin([begin for _, begin in begun]) if begun else []
+            outcomes += await self._store.quote([begin for _, begin in blocked]) if blocked else []
+        except errors.StoreUnavailable:
+            self.has_failed = True
+            # Reserved perhaps, without a confirmation.
+            await self._process.bookings.book([Booking(each) for each, _ in begun])
+            raise
+        for (flight, begin), outcome in zip(begun + blocked, outcomes, strict=True):
+            if isinstance(outcome, Reserved) and flight.begin is not None:
+                self._add(flight, outcome)
+            else:
+                flight.begin = None
+                self._take(flight, begin, outcome)
+
+    def _add(self, flight: Flight, reserved: Reserved) -> None:
+        """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is sent."""
+        query, application = flight.query, flight.client.application
+        flight.fetch, tier = Fetch(query, reserved.stored), self._features.tier(application)
+        flight.selected = tier.fetched(flight.without, self._clock.now())
+        key = None
+        if not query.is_sent_alone:
+            market = application.context.country, application.context.currency
+            key = application.account, *market, flight.selected.bits, query.operation, flight.apart
+        batch = self._open.get(key)
+        if batch is None or not batch.has_room(flight, tier.parts_max):
+            batch = Batch(key)
+            if key:
+                self._open[key] = batch
+            self._process.metrics.upstream_waiting.inc()
+            self._tasks.spawn(self._send(batch), batch.flights)
+        batch.flights.append(flight)
+        batch.parts += flight.fetch.limit
+        batch.numbers |= query.numbers
+
+    def _take(self, flight: Flight, begin: Begin, outcome: Outcome) -> None:
+        """End a flight that is not reserved, or let it wait for another process."""
+        client, want = flight.client, begin.want
+        if isinstance(outcome, Found):
+            answer = Answer(outcome.result, first=flight.query.first, features=flight.wanted.features)
+            self._flights.end([flight], answer)
+        elif isinstance(outcome, Busy):
+            flight.anew = False  # what is stored when it is begun once more is new
+            self._busy.append(flight)
+            if self._waiting is None or self._waiting.done():
+                self._waiting = self._tasks.spawn(self._wait(), self._busy)
+        elif isinstance(outcome, errors.StoreUnavailable):
+            self._flights.end([flight], Answer(None, outcome))
+        elif blocked := self._blocked(client.application):
+            self._flights.end([flight], Again(blocked, client))
+        elif isinstance(outcome, Refused):
+            refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
+            self._flights.end([flight], Again(refusal, client))
+        else:
+            self.start([flight])  # it is blocked no more
+
+    def _blocked(self, application: Application) -> errors.BridgeError | None:
+        """Return why nothing is begun that costs parts."""
+        if self._process.bookings.is_behind:
+            return errors.StoreUnavailable("usage of parts cannot be written at the moment")
+        return self._process.exhausted.error(application)
+
     async def _wait(self) -> None:
-        """One read serves all that wait."""
+        """Begin flights once more when no other process is fetching them. One read serves all that wait."""
         while self._busy:
             await asyncio.sleep(READ_SECONDS)
             waiting = [*self._busy]
-            outcomes = await self._lookups.quote(
-                [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
-            )
-            both = [*zip(waiting, outcomes, strict=True)]
+            begins = [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
+            both = [*zip(waiting, await self._store.quote(begins), strict=True)]
             free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
             if first := [flight.client.application for flight in free if flight.apart]:
                 await self._refresh(first)  # the other process was first

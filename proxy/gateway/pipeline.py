@@ -15,27 +15,26 @@ from collections.abc import Collection, Sequence
 from proxy import errors
 from proxy.gateway import results
 from proxy.gateway.applications import Application, Client
-from proxy.gateway.batches import Batch, Batches, Send
-from proxy.gateway.bookings import Booking
-from proxy.gateway.failures import Failures
+from proxy.gateway.bookings import Booking, Tasks
 from proxy.gateway.features import Features
 from proxy.gateway.flights import NO_FEATURES, Again, Flight, wait_for
-from proxy.gateway.gathering import Gathering, Tasks
+from proxy.gateway.gathering import Batch, Gathering
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
 from proxy.planning import fetches
-from proxy.planning.fetches import Fetch, Fetched
+from proxy.planning.fetches import Fetched
 from proxy.planning.queries import Query, Received
 from proxy.store import protocol
-from proxy.store.protocol import Begin, Outcome, Result, Want
 from proxy.upstream.classify import SERVICE
+from proxy.upstream.sending import Send
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 
 
 class Pipeline:
-    """Resolves queries. `address` is that of the upstream; an operation may take `seconds`."""
+    """Resolves queries. `address` is that of the upstream, which may have so many `connections`; an operation may take
+    `seconds`."""
 
     def __init__(
         self,
@@ -47,37 +46,21 @@ class Pipeline:
         seconds: float,
         connections: int,
     ) -> None:
-        self._send_once = send
-        self._features = features
+        self._send_once, self._features = send, features
+        self._clock, self._metrics, self._flights = process.clock, process.metrics, process.flights
+        self._bookings, self._exhausted = process.bookings, process.exhausted
         lasting = seconds + RESERVATION_SECONDS
         self._lookups = Lookups(process.store, features, process.clock, process.rng, address=address, seconds=lasting)
-        self._seconds = seconds
-        self._clock = process.clock
-        self._metrics = process.metrics
-        self._flights = process.flights
-        self._store = process.store
-        self._batches = Batches(connections, process.metrics)
-        self._exhausted = process.exhausted
-        self._bookings = process.bookings
-        self._failures = Failures(process, features, self._lookups)
         self._tasks = Tasks(process.flights, process.bookings)
-        self._gathering = Gathering(self._tasks, features, self._lookups, self._reserve)
-        self.has_failed = False  # a begin, since the store was seen to be writable
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether what costs parts can be begun."""
-        return not self._bookings.is_behind
+        self.aclose = self._tasks.aclose
+        self.gathering = Gathering(
+            process, features, self._lookups, self._tasks, self._send, connections=connections, seconds=seconds
+        )
 
     async def refresh(self, applications: Collection[Application]) -> None:
         """Learn what other processes know of applications. At start, and once a second. Raises StoreUnavailable."""
         await self._features.refresh(applications)
         await self._exhausted.refresh([*{application.account for application in applications}])
-
-    async def aclose(self) -> None:
-        """Wait for what is under way, and until all is booked."""
-        await self._tasks.aclose()
-        await self._bookings.aclose()
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""
@@ -129,71 +112,16 @@ class Pipeline:
                 self._flights.add(flight)
                 own.add(place)
             flights[place] = flight
-        self._gathering.start([flights[place] for place in own])
+        self.gathering.start([flights[place] for place in own])
         return flights, own
-
-    async def _reserve(self, flights: Sequence[Flight]) -> None:
-        """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
-        await self._lookups.place(flights)
-        now, until = self._clock.now(), self._clock.monotonic() + self._seconds
-        begun: list[tuple[Flight, Begin]] = []
-        blocked: list[tuple[Flight, Begin]] = []
-        for flight in flights:
-            application = flight.client.application
-            flight.begun, flight.until, flight.wanted = now, until, self._features.tier(application).selected
-            begin = self._lookups.begin(flight.client, flight.query, flight.wanted, anew=flight.anew)
-            if self._blocked(application):
-                blocked.append((flight, begin))
-            else:
-                flight.begin = begin
-                begun.append((flight, begin))
-        try:
-            outcomes = await self._store.begin([begin for _, begin in begun]) if begun else []
-            outcomes += await self._store.quote([begin for _, begin in blocked]) if blocked else []
-        except errors.StoreUnavailable:
-            self.has_failed = True
-            await self._bookings.book([Booking(each) for each, _ in begun])  # reserved perhaps, without a confirmation
-            raise
-        for (flight, begin), outcome in zip(begun + blocked, outcomes, strict=True):
-            if isinstance(outcome, protocol.Reserved) and flight.begin is not None:
-                self._add(flight, outcome.stored)
-            else:
-                flight.begin = None
-                self._take(flight, begin.want, outcome)
-
-    def _add(self, flight: Flight, stored: Result | None) -> None:
-        """Add a flight that is reserved to a batch."""
-        application = flight.client.application
-        flight.fetch = Fetch(flight.query, stored)
-        tier = self._features.tier(application)
-        flight.selected = tier.fetched(flight.without, self._clock.now())
-        batch = self._batches.add(flight, tier.parts_max)
-        if batch is not None:
-            self._tasks.spawn(self._send(batch), batch.flights)
-
-    def _take(self, flight: Flight, want: Want, outcome: Outcome) -> None:
-        """End a flight that is not reserved, or let it wait for another process."""
-        client = flight.client
-        if isinstance(outcome, protocol.Found):
-            answer = Answer(outcome.result, first=flight.query.first, features=flight.wanted.features)
-            self._flights.end([flight], answer)
-        elif isinstance(outcome, protocol.Busy):
-            self._gathering.wait(flight)
-        elif isinstance(outcome, errors.StoreUnavailable):
-            self._flights.end([flight], Answer(None, outcome))
-        elif blocked := self._blocked(client.application):
-            self._flights.end([flight], Again(blocked, client))
-        elif isinstance(outcome, protocol.Refused):
-            refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
-            self._flights.end([flight], Again(refusal, client))
-        else:
-            self._gathering.start([flight])  # it is blocked no more
 
     async def _send(self, batch: Batch) -> None:
         """Send one operation for a batch, and book what came of it."""
-        async with self._batches.connections:
-            self._batches.close(batch)
-            flights = [flight for flight in batch.flights if self._is_in_time(flight)]
+        async with self.gathering.connections:
+            self.gathering.close(batch)
+            # Reservations must not have ended, and must count in the periods of now.
+            day, now = self._clock.now() // protocol.DAY_SECONDS, self._clock.monotonic()
+            flights = [each for each in batch.flights if each.begun // protocol.DAY_SECONDS == day and each.until > now]
             if late := [flight for flight in batch.flights if flight not in flights]:
                 await self._bookings.book([Booking(flight) for flight in late])
                 self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
@@ -214,7 +142,7 @@ class Pipeline:
             except errors.BridgeError as error:
                 fetched = error
         if isinstance(fetched, errors.BridgeError):
-            self._gathering.start(await self._failures.end(flights, fetched))
+            await self._fail(flights, fetched)
         elif isinstance(fetched, Received):
             await self._book_passed_on(flights[0], fetched)
         else:
@@ -246,7 +174,7 @@ class Pipeline:
             if answer is None:
                 flight.spent += each.returned + each.lost
                 flight.anew = True
-                self._gathering.start([flight])
+                self.gathering.start([flight])
             elif stored_as:
                 flight.end(answer)  # the flight stays until its results are committed
             else:
@@ -265,13 +193,52 @@ class Pipeline:
         await self._bookings.book([Booking(flight, used, uncertain, stored, flight.wanted.bits)])
         self._flights.end([flight], answer)
 
-    def _is_in_time(self, flight: Flight) -> bool:
-        """Return whether a reservation has not ended, and counts in the periods of now."""
-        is_same_day = flight.begun // protocol.DAY_SECONDS == self._clock.now() // protocol.DAY_SECONDS
-        return is_same_day and flight.until > self._clock.monotonic()
+    async def _fail(self, flights: Sequence[Flight], error: errors.BridgeError) -> None:
+        """Book an operation without data, and end its flights, or begin them once more where that may help."""
+        is_billed = isinstance(error, errors.ServerError) and error.may_be_billed
+        if isinstance(error, errors.QueryRefused):  # unless all its errors are of validation
+            executed = [each for each in error.reported if each.path is not None]
+            is_billed = any("specifiedBy" not in (each.extensions or {}) for each in executed)
+        for flight in flights:
+            flight.spent += flight.parts if is_billed else 0
+        await self._bookings.book([Booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
+        # As opposed to a query that is refused, or a quota that is exhausted.
+        is_outage = isinstance(error, errors.ServerError | errors.TooManyRequests)
+        if isinstance(error, errors.QuotaExhausted):
+            await self._exhausted.mark(flights[0].client, error)
+        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
+            self._flights.end(flights, Again(error))
+            return
+        elif isinstance(error, errors.OversizedOperation | errors.QueryRefused):
+            is_outage = False
+            if await self._is_fetched_otherwise(flights, error):
+                self.gathering.start(flights)
+                return
+        asked = [(flight.client, flight.query) for flight in flights]
+        stale = await self._lookups.stale(asked) if is_outage else [None] * len(flights)
+        for flight, answer in zip(flights, stale, strict=True):
+            self._flights.end([flight], answer if answer and not flight.anew else Answer(None, error, "miss"))
 
-    def _blocked(self, application: Application) -> errors.BridgeError | None:
-        """Return why nothing is begun that costs parts."""
-        if self._bookings.is_behind:
-            return errors.StoreUnavailable("usage of parts cannot be written at the moment")
-        return self._exhausted.error(application)
+    async def _is_fetched_otherwise(
+        self, flights: Sequence[Flight], error: errors.OversizedOperation | errors.QueryRefused
+    ) -> bool:
+        """Let flights be fetched in smaller batches, or without the features that the errors name, or without all if
+        they name none; return whether that may help."""
+        without = flights[0].without
+        if isinstance(error, errors.OversizedOperation):
+            parts = sum(flight.parts for flight in flights)
+            if len(flights) > 1:
+                await self._features.keep_parts_max(flights[0].client.application, max(1, parts // 2))
+            return len(flights) > 1
+        if flights[0].query.passed_on:
+            return False
+        # A null takes the fields around it along, so that another attempt may name further features.
+        named = self._features.named(error.reported, flights[0].selected)
+        lacking = named or (NO_FEATURES if without else flights[0].selected.features)
+        if not (named or without) and len({id(flight.request) for flight in flights}) > 1:
+            for flight in flights:  # the query of another caller may be the reason
+                flight.apart = flight.request
+            return True
+        for flight in flights:
+            flight.apart, flight.without, flight.is_guess = error, without | lacking, not named
+        return bool(lacking)

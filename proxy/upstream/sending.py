@@ -26,6 +26,9 @@ WAIT_SECONDS = 0.1  # at most, before an operation is sent once more; and its Re
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
 
+Send = Callable[[EncodedOperation, identity.Credentials, float], Awaitable[Any]]
+"""Sends an operation, within so many seconds, and returns its data, or raises an error of this service."""
+
 log = structlog.get_logger()
 
 

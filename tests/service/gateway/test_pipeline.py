@@ -212,18 +212,19 @@ def test_a_query_that_is_too_complex_alone_fails(runs: Runs) -> None:
 def test_a_store_that_takes_no_finish_delays_no_response_and_stops_what_costs(runs: Runs) -> None:
     async def main(world: World) -> None:
         store = BrokenStore(world.store)
-        process = world.process(store)
+        state = world.state(store)
+        process = world.process(state=state)
         await world.resolve(process, ERP, QUERIES[1:2])
         store.broken = {"finish"}
         assert uids((await world.resolve(process, ERP, ONE))[0]) == [uid(0)]
-        assert not bool(process.is_ready)
+        assert state.bookings.is_behind
         assert await world.counted("erp") == 1 + 3  # the reservation counts in full
         repeated, stored, new = await world.resolve(process, ERP, [*ONE, *QUERIES[1:3]])
         assert (uids(repeated), uids(stored)) == ([uid(0)], [uid(1)])
         assert isinstance(new.error, errors.StoreUnavailable)
         store.broken = set()
         await process.aclose()
-        assert process.is_ready
+        assert not bool(state.bookings.is_behind)
         assert await world.counted("erp") == world.upstream.billed["erp"] == 2
 
     runs(upstream(), main)

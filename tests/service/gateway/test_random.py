@@ -389,7 +389,7 @@ class Run:
             await self.tick()
         else:
             raise AssertionError("does not end")
-        assert all(process.pipeline.is_ready or process.is_dead for process in self.processes)
+        assert all(process.is_dead or not process.state.bookings.is_behind for process in self.processes)
         await self.world.store.sweep()
         await self.check()
         usage = await self.world.store.usage()
@@ -413,7 +413,7 @@ class Run:
         for (client_id, period), parts in upstream.billed_in.items():
             row = usage.get((ACCOUNTS[client_id], period), ())
             assert parts <= sum(row[2:]) + self.lowered(client_id)
-        is_booked = self.is_exact and all(process.pipeline.is_ready for process in self.processes)
+        is_booked = self.is_exact and not any(process.state.bookings.is_behind for process in self.processes)
         for client_id, account in ACCOUNTS.items():
             if (row := usage.get((account, "lifetime"), ())) and not self.is_set:
                 assert row.used <= upstream.used[client_id]

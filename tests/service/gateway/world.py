@@ -18,7 +18,6 @@ import redis.asyncio
 
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
-from proxy.gateway.batches import Send
 from proxy.gateway.features import Features
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
@@ -32,6 +31,7 @@ from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 from proxy.upstream import classify, http_post
 from proxy.upstream.identity import Credentials
+from proxy.upstream.sending import Send
 
 START = 1_796_083_200.0 + 9 * 86_400  # 2026-12-10 00:00 UTC
 SECONDS = 30.0  # that an operation may take
