@@ -1,8 +1,8 @@
-"""Logging to one stream, for people or as JSON. Configured once by the command line; all modules log with structlog.
+"""Logging with structlog to one stream, for people or as JSON.
 
 Removes whatever could hold an API key from every line: tracebacks, messages of unknown exceptions, and all but the
 fixed part of other libraries' messages, because aiohttp and asyncio repeat request lines in theirs. Hides API keys in
-warnings and errors of a request, which may repeat what its client sent, and adds the request's id.
+warnings and errors of a request, which may repeat what its client sent.
 """
 
 import logging

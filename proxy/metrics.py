@@ -1,9 +1,8 @@
 """Metrics of the service for Prometheus. There is one Metrics object in a process, passed to constructors.
 
-All of them are plain numbers, which go once a second, and when they are read, to the library's metrics; where
-the service has set the library's variable for a folder, these are in files of it, so that each process shows the
-metrics of all. Label values are fixed words and names of applications and keys: never an API key, a uid or text of a
-client.
+All of them are plain numbers, which go once a second, and when they are read, to the library's metrics. These are in
+files of the folder that the service has set, so that each process shows the metrics of all. Label values are fixed
+words and names of applications and keys: never an API key, a uid or text of a client.
 """
 
 import asyncio
@@ -54,9 +53,7 @@ class Numbers(dict[tuple[str, ...], float]):
 
 
 class Durations(dict[str, list[float]]):
-    """A histogram as plain numbers by its label: how many durations there are up to each of SECONDS, and their sum.
-    The library has no public way to add them: `pyproject.toml` bounds its version, and the test of metrics fails if
-    this changes."""
+    """A histogram as plain numbers by its label: how many durations there are up to each of SECONDS, and their sum."""
 
     def __init__(self, shown: Histogram) -> None:
         super().__init__()
@@ -70,7 +67,7 @@ class Durations(dict[str, list[float]]):
         numbers[-1] += seconds
 
     def flush(self) -> None:
-        """Hand the numbers to the library."""
+        """Hand the numbers to the library, which has no public way: `pyproject.toml` bounds its version."""
         for label, numbers in self.items():
             shown = self._shown.labels(label)
             for part, number in zip((*shown._buckets, shown._sum), numbers, strict=True):

@@ -1,9 +1,8 @@
 """Redaction of API keys and other secrets: in pages, the store, the log, reports and recordings alike.
 
-Hidden are known secrets wherever they occur, what follows `apikey` or is given as `token=`, and words that are API keys
-by their digests; in request targets also credentials for prices of the caller's own. Texts are searched as they are,
-and after percent-encoding and JSON escapes have been undone, also of what was encoded twice: every spelling is found. A
-text that has a secret in an encoded spelling only is shown decoded.
+Hidden are known secrets, what follows `apikey` or is given as `token=`, and words that are API keys by their digests;
+in request targets also credentials for prices of the caller's own. Texts are searched as they are, and with
+percent-encoding and JSON escapes undone, also twice; one with a secret in such a spelling only is shown decoded.
 """
 
 import json
@@ -31,7 +30,6 @@ _TOKEN = r"(?<![A-Za-z0-9])token"  # noqa: S105 - a name
 _TOKEN_PARAMETER = rf"{_TOKEN}(?:\[[\w-]*\])?="
 # Fields of SupApiCredentials (contract graphql.md §1.3), besides `apiKey`.
 _CREDENTIALS = r"(?:client[-_]?(?:id|secret)|username|password)"
-_NAMED = re.compile(rf"{_NAME}|{_TOKEN_PARAMETER}", re.IGNORECASE | re.ASCII)
 _IN_TEXT = rf"(?P<name>{_NAME}{_SEPARATOR}|{_TOKEN_PARAMETER})"
 _VALUE = re.compile(_IN_TEXT + r"[^&\s\"'<>\\#)]+", re.IGNORECASE | re.ASCII)
 # Behind an escape that has been undone: a key may itself have had an encoded delimiter.
@@ -67,11 +65,9 @@ IsKey = Callable[[str], bool]
 class Redaction:
     """Redaction of `secrets`, of texts that `is_key`, and of what is named as a key. Its repr shows none of them."""
 
-    __slots__ = ("_is_key", "_secrets")
-
     def __init__(self, secrets: Iterable[str] = (), is_key: IsKey | None = None) -> None:
         self._secrets = frozenset(plain for secret in secrets for plain in _spellings(secret))
-        self._is_key = is_key
+        self.is_key = is_key or _is_none
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._secrets)} hidden)"
@@ -88,13 +84,9 @@ class Redaction:
         plain = _layers(text)[-1]
         if text.lstrip()[:1] not in ("{", "["):
             text = self._hide(text)
-        elif _NAMED.search(plain) or any(secret in plain for secret in self._secrets):
+        elif _VALUE.search(plain) or any(secret in plain for secret in self._secrets):
             text = _STRING.sub(self._hidden_string, _FIELD.sub(rf"\1{HIDDEN}", text))
         return text.encode("utf-8", "surrogateescape")
-
-    def is_key(self, text: str) -> bool:
-        """Return whether a text is an API key."""
-        return self._is_key is not None and self._is_key(text)
 
     def including(self, target: str) -> "Redaction":
         """Return a redaction that also hides the API keys in a request target wherever they occur: those given as such,
@@ -105,13 +97,13 @@ class Redaction:
         """Return a redaction that hides these secrets, too."""
         if not secrets:
             return self
-        more = Redaction(secrets, self._is_key)
+        more = Redaction(secrets, self.is_key)
         more._secrets |= self._secrets
         return more
 
     def _known(self, text: str) -> set[str]:
         """Return the values and words of a text that are API keys."""
-        return set() if self._is_key is None else {each for each in set(_candidates(text)) if self._is_key(each)}
+        return set() if self.is_key is _is_none else {each for each in set(_candidates(text)) if self.is_key(each)}
 
     def _hidden_string(self, string: re.Match[str]) -> str:
         hidden = self._hide(string[1])
@@ -137,6 +129,10 @@ class Redaction:
             around = ("", "") if len(secret) >= WHOLE_WORD else ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
             text = re.sub(re.escape(secret).join(around), HIDDEN, text)
         return named.sub(rf"\g<name>{HIDDEN}", text)
+
+
+def _is_none(_: str) -> bool:
+    return False
 
 
 def given(target: str) -> set[str]:

@@ -9,7 +9,7 @@ sd_listen_fds(3) and sd_notify(3).
 import os
 import socket
 from collections.abc import MutableMapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from proxy import errors
@@ -32,16 +32,13 @@ def listen(host: str, port: int, *, shared: bool = False) -> Sockets:
     """Return listening sockets for all addresses of a host, 0 for any free port. Other processes may listen on a
     `shared` port, too. Raises OSError."""
     opened: list[socket.socket] = []
-    try:
+    with ExitStack() as stack:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, (name, _, *rest) in found:
-            address = (name, port, *rest)
-            opened.append(socket.create_server(address, family=family, backlog=BACKLOG, reuse_port=shared))
-            port = opened[-1].getsockname()[1]
-    except OSError:
-        for each in opened:
-            each.close()
-        raise
+            server = socket.create_server((name, port, *rest), family=family, backlog=BACKLOG, reuse_port=shared)
+            opened.append(stack.enter_context(server))
+            port = server.getsockname()[1]
+        stack.pop_all()
     return tuple(opened)
 
 
@@ -71,8 +68,7 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
 def take(environ: MutableMapping[str, str]) -> Sockets:
     """Return the sockets for the public port that a service manager has passed to this process, () for none, and remove
     their environment variables. Children that are executed do not inherit them. Raises ConfigError."""
-    variables = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID")
-    pid, count, *_ = (environ.pop(name, "") for name in variables)
+    pid, count, *_ = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES", "PIDFDID"))
     # Left over from a parent process: the descriptors of these numbers are something else here.
     if pid != str(os.getpid()) or not count.isdecimal():
         return ()
@@ -84,8 +80,7 @@ def _opened(descriptor: int) -> socket.socket:
     with suppress(OSError):  # it is not open, or no socket
         os.set_inheritable(descriptor, False)
         opened = socket.socket(fileno=descriptor)
-        is_listening = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-        if is_listening and opened.family in (socket.AF_INET, socket.AF_INET6):
+        if opened.family != socket.AF_UNIX and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             return opened
         opened.close()
     raise errors.ConfigError(

@@ -3,6 +3,7 @@
 A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
 """
 
+import os
 import re
 import stat
 from collections.abc import Mapping
@@ -22,11 +23,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> config.Config:
-    """Read a configuration file. `env:` secrets come from `environ`, `file:` ones from beside the file.
-
-    Without `upstream` no request will be sent to it: missing credentials, outgoing proxy and TLS files are accepted.
-    The settings of the store are always required.
-    """
+    """Read a configuration file. Without `upstream` no request will be sent to it: missing credentials, outgoing proxy
+    and files are accepted. The settings of the store are always required."""
     return _Reader(path, environ, upstream).settings()
 
 
@@ -35,14 +33,8 @@ def exposed(path: Path) -> list[Path]:
     reader = _Reader(path, {}, upstream=False)
     with suppress(errors.ConfigError):  # such as a variable that is not set
         reader.settings()
-    return [file for file in reader.secret_files if _is_open(file)]
-
-
-def _is_open(file: Path) -> bool:
-    try:
-        return bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
-    except OSError:
-        return False
+    for_others = stat.S_IRWXG | stat.S_IRWXO
+    return [file for file in reader.secret_files if os.path.exists(file) and file.stat().st_mode & for_others]
 
 
 def _completed(raw: Any) -> Any:
@@ -142,11 +134,10 @@ class _Reader(base.Blocks):
         without_tls = (self.located.data or {}).get("store_without_tls") is True
         return secret.StoreUrl.parse(resolved, self.file, self.environ, without_tls)
 
-    def _note_secret(self, kind: type[Any], raw: str) -> None:
+    def _note_secret(self, kind: type[Any], text: str) -> None:
         """Note the file in which a secret is; an address is one only with a password."""
-        if raw.startswith("file:"):
-            self.secret_files[self.file.parent / raw.removeprefix("file:")] = None
-        elif kind in (secret.ProxyAddress, secret.StoreUrl) and "@" not in raw:
-            return
-        elif not raw.startswith(("env:", "sha256:")) and raw != EXAMPLE_KEY:
+        is_plain = "@" in text or kind not in (secret.ProxyAddress, secret.StoreUrl)
+        if text.startswith("file:"):
+            self.secret_files[self.file.parent / text.removeprefix("file:")] = None
+        elif is_plain and not text.startswith(("env:", "sha256:")) and text != EXAMPLE_KEY:
             self.secret_files[self.file] = None

@@ -43,7 +43,6 @@ class Secret:
         return hash(self._text)
 
     def reveal(self) -> str:
-        """Return the secret itself, for the request that needs it."""
         return self._text
 
 
@@ -72,12 +71,9 @@ class StoreUrl(Secret):
         scheme, separator, path = text.partition(":")
         if scheme != "sqlite" or (separator and not path):
             raise ValueError("is none of memory:, sqlite, sqlite:PATH, redis://…, rediss://… and unix://…")
-        if path:
-            file = config_file.parent / Path(path).expanduser()
-        else:
-            folder = environ.get("STATE_DIRECTORY", "").partition(":")[0]
-            file = Path(folder or config_file.parent, config_file.name).with_suffix(".sqlite")
-        return cls(f"sqlite:{file.absolute()}")
+        folder = environ.get("STATE_DIRECTORY", "").partition(":")[0] or config_file.parent
+        own = Path(folder, config_file.name).with_suffix(".sqlite")
+        return cls(f"sqlite:{(config_file.parent / Path(path).expanduser() if path else own).absolute()}")
 
     @property
     def file(self) -> Path | None:
@@ -132,7 +128,6 @@ class Digest(Secret):
 
     @property
     def fingerprint(self) -> str:
-        """First digits of the SHA-256."""
         return self.reveal()[:FINGERPRINT]
 
     def keyed(self, key: bytes) -> str:

@@ -1,9 +1,9 @@
 """Clocks, passed to constructors so that tests control the time, and limits of a rate by them."""
 
-import functools
 import time
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 
@@ -18,13 +18,11 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """Clock of the operating system. A request reads it forty times, so that a method of its own would count."""
+    """Clock of the operating system."""
 
     now = staticmethod(time.time)
     # Linux stops `time.monotonic` while the machine is suspended: what is kept would not age.
-    monotonic = staticmethod(
-        functools.partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-    )
+    monotonic = staticmethod(partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)))
 
 
 class ManualClock:
@@ -40,11 +38,10 @@ class ManualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward by `seconds`."""
         self._now += seconds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Window:
     """Limit of `count` requests within any `seconds`."""
 

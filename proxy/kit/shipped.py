@@ -20,8 +20,7 @@ def mapping_files() -> list[Path]:
 
 
 def versions() -> tuple[str, str]:
-    """Return short digests of the schema and of the mappings, which decide on v3 responses beside the program: a
-    checkout or a package with changes of its own has others."""
+    """Return short digests of the schema and of the mappings, which decide on v3 responses beside the program."""
     files = mapping_files()
     schema = [file for file in files if file.name == SCHEMA]
     mapped = [file for file in files if file.name != SCHEMA]

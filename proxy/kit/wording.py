@@ -12,10 +12,7 @@ def counted(number: int, singular: str, plural: str | None = None) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text with control characters and marks of writing direction made visible, which a terminal or browser
-    would obey: names of files and clients may hold them."""
-    if text.isprintable():
-        return text
+    """Return text with what a terminal or browser would obey made visible, such as marks of writing direction."""
     return "".join(
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text
     )
