@@ -28,8 +28,7 @@ def config(
         for name, at, value in _settings(loaded, (), ())
         if (source := _source(located, at)) != DEFAULT or everything
     ]
-    columns = {"setting": "name", "value": "value", "from": "source"}
-    shown.print_result(listed, [shown.table(listed, columns)], as_json)
+    shown.print_result(listed, [shown.table(listed, {"setting": "name", "value": "value", "from": "source"})], as_json)
 
 
 def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:

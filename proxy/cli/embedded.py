@@ -4,7 +4,7 @@ import dataclasses
 from contextlib import AsyncExitStack
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from proxy import config
 
@@ -12,8 +12,7 @@ ENDLESS = 10**12  # parts
 
 
 async def with_sandbox(settings: config.Config, stack: AsyncExitStack, chosen: Any = None) -> tuple[config.Config, Any]:
-    """Start a sandbox with its settings or the default ones; return the configuration that is connected to it, and the
-    sandbox."""
+    """Start a sandbox, with settings; return the configuration that is connected to it, and the sandbox."""
     import nexar_sandbox
 
     upstream = await stack.enter_async_context(nexar_sandbox.serve(chosen or nexar_sandbox.SandboxSettings()))
@@ -26,17 +25,14 @@ def connected(settings: config.Config, url: str) -> config.Config:
     import nexar_sandbox
 
     account = nexar_sandbox.DEFAULT_APPLICATION
+    own = config.ClientId(account.client_id), config.Secret(account.client_secret)
     applications = {
-        name: msgspec.structs.replace(
-            entry,
-            client_id=entry.client_id or config.ClientId(account.client_id),
-            client_secret=entry.client_secret or config.Secret(account.client_secret),
-        )
+        name: replace(entry, client_id=entry.client_id or own[0], client_secret=entry.client_secret or own[1])
         for name, entry in settings.applications.items()
     }
     addresses = config.UpstreamSettings(graphql_url=f"{url}/graphql", token_url=f"{url}/connect/token")
     store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
-    return msgspec.structs.replace(settings, upstream=addresses, applications=applications, store=store)
+    return replace(settings, upstream=addresses, applications=applications, store=store)
 
 
 def endless_sandbox(catalog: str = "") -> Any:

@@ -14,15 +14,14 @@ import typer
 from proxy import config, errors
 from proxy.cli import doctor
 from proxy.config import loader
+from proxy.gateway.core import Gateway
 from proxy.kit import clock
+from proxy.planning import queries
 
 APPLICATION = "our"
-KEY_BYTES = 24  # random bytes of an API key that is made
 REFERENCES = ("env:", "file:")
 NUMBER = "SN74S74N"  # of the first request, too, which is free then
 QUESTION = "Fetch one part with all fields, to learn which features the plan has? It costs 1 part."
-SECONDS = 60.0
-NO_ECHO = "not shown; or env:NAME, file:PATH"
 
 
 def init(
@@ -36,12 +35,8 @@ def init(
         Literal["evaluation", "standard", "pro", "enterprise"] | None,
         typer.Option(help="The plan at Nexar; it sets parts, period and features."),
     ] = None,
-    apikey: Annotated[
-        str | None, typer.Option(help="The API key that your programs send; a new one is made if omitted.")
-    ] = None,
-    graphql_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="GraphQL endpoint, where it is not Nexar's.")
-    ] = None,
+    apikey: Annotated[str | None, typer.Option(help="The API key that your programs send; else one is made.")] = None,
+    graphql_url: Annotated[str | None, typer.Option(metavar="URL", help="GraphQL endpoint, if not Nexar's.")] = None,
     token_url: Annotated[str | None, typer.Option(metavar="URL", help="Its token endpoint.")] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing: use the options, and fetch the part.")] = False,
 ) -> None:
@@ -50,20 +45,18 @@ def init(
     The part shows which features the plan has; it costs 1 part, and is booked. The exit code is that of doctor: 0, or 1
     where the file is written and something is to do.
     """
-    if output.is_dir():
-        raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
     secret_file = output.with_suffix(".secret")
     if output.exists() or secret_file.exists():
-        raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output, or delete it")
+        raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output")
     if client_secret is not None and not client_secret.startswith(REFERENCES):
         why = "must be env:NAME or file:PATH: others can read a command line"
         raise typer.BadParameter(why, param_hint="--client-secret")
     client_id = client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes)
-    secret = client_secret or _asked(f"Client secret ({NO_ECHO})", "--client-secret", yes, hidden=True)
+    secret = client_secret or _asked("Client secret (not shown; or env:NAME, file:PATH)", "--client-secret", yes)
     tier = plan or (None if yes else _asked_plan())
     if not (apikey or yes):
         apikey = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
-    apikey = (apikey or "").strip() or secrets.token_urlsafe(KEY_BYTES)
+    apikey = (apikey or "").strip() or secrets.token_urlsafe(24)
     # JSON is YAML, whatever a key has in it.
     addresses = {name: url for name, url in (("graphql_url", graphql_url), ("token_url", token_url)) if url}
     lines = [
@@ -107,16 +100,13 @@ def _write(output: Path, text: str, secret_file: Path, secret: str) -> None:
 async def _learn_features(output: Path) -> None:
     """Fetch one part with all fields, whose errors say which features the plan lacks, and add those that it has to the
     configuration. The part is booked in its store."""
-    from proxy.gateway.core import Gateway
-    from proxy.planning import queries
-
     configured = loader.load(output, os.environ)
     application = msgspec.structs.replace(configured.applications[APPLICATION], features="unknown")
     asking = msgspec.structs.replace(configured, applications={APPLICATION: application})
     async with AsyncExitStack() as resources:
         gateway = await Gateway.open(asking, clock.SystemClock(), resources)
         (client,) = gateway.applications.clients.values()
-        deadline = gateway.clock.monotonic() + SECONDS
+        deadline = gateway.deadline(gateway.clock.monotonic())
         (answer,) = await gateway.pipeline.resolve(client, [queries.matching(0, 1, mpn=NUMBER)], deadline)
     if answer.result is None or not answer.result.items:
         reason = answer.error.message if answer.error else f"no part has the number {NUMBER}"
@@ -128,11 +118,10 @@ async def _learn_features(output: Path) -> None:
     typer.echo(f"The part is booked; the plan has {features or 'no further features'}.")
 
 
-def _asked(text: str, option: str, yes: bool, *, hidden: bool = False) -> str:
+def _asked(text: str, option: str, yes: bool) -> str:
     if yes:
         raise typer.BadParameter("is needed with --yes", param_hint=option)
-    answer: str = typer.prompt(text, hide_input=hidden)
-    return answer.strip()
+    return str(typer.prompt(text, hide_input="secret" in option)).strip()
 
 
 def _asked_plan() -> str:

@@ -5,7 +5,7 @@ import os
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import typer
 from typer import core
@@ -103,23 +103,19 @@ def main() -> None:
     not_run = NOT_RUN.get("".join(sys.argv[1:2]))
     try:
         # Not standalone: typer would print usage and boxes around its errors.
-        code = program(_called(sys.argv[1:]))(standalone_mode=False)
+        sys.exit(program(_called(sys.argv[1:]))(standalone_mode=False))
     except errors.StartError as error:
-        _end(error.message, not_run or 2)
+        message, code = error.message, 2
     except typer.TyperException as error:
-        _end(error.format_message().rstrip("."), not_run or error.exit_code)
+        message, code = error.format_message().rstrip("."), error.exit_code
     except typer.Abort:
-        _end("aborted", not_run or 1)
+        message, code = "aborted", 1
     except Exception as error:
-        if isinstance(error, ModuleNotFoundError) and error.name in EXTRAS:
-            _end(f"{error.name} is not installed; {wording.install_line(EXTRAS[error.name])}", not_run or 2)
-        if not_run is None:
-            raise
-        traceback.print_exc()
-        sys.exit(not_run)
-    sys.exit(code)
-
-
-def _end(message: str, code: int) -> NoReturn:
+        if not (isinstance(error, ModuleNotFoundError) and error.name in EXTRAS):
+            if not_run is None:
+                raise
+            traceback.print_exc()
+            sys.exit(not_run)
+        message, code = f"{error.name} is not installed; {wording.install_line(EXTRAS[error.name])}", 2
     wording.print_mistake(message)
-    sys.exit(code)
+    sys.exit(not_run or code)

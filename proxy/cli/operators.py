@@ -30,6 +30,10 @@ SECONDS = 10.0  # that the service may take to respond
 ROWS = 5  # of clients, unknown API keys and failures in a status
 NEARLY_USED = 0.8  # share of a limit from which --check names it
 DAYS = 7  # whose parts are shown
+NOT_STORED = {  # where usage outlives no service
+    "sandbox": "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`.",
+    "memory:": "`store: memory:` is only in the memory of the running service: see `v3bridge status`.",
+}
 
 log = structlog.get_logger()
 
@@ -63,10 +67,7 @@ def status(
     config_file: option_fields.ConfigFile = None,
     admin_port: option_fields.AdminPort = None,
     as_json: option_fields.AsJson = False,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Print only what needs an operator, a line each; the exit code is 1 then."),
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only what needs an operator; exit code 1 then.")] = False,
 ) -> None:
     """Print the state of the service: ready or why not, parts used and left, upstream, who calls, failures.
 
@@ -79,10 +80,8 @@ def status(
     url = f"http://{sockets.shown(admin.host, admin.port if admin_port is None else admin_port)}"
     found = _read(url, admin.token.reveal() if admin.token else "")
     if config_file is not None and (other := state_of_service.another(found, settings)):
-        raise errors.ConfigError(
-            f"{other}, responds at {url}/status; the service of {config_file} needs an operators' port of its own: "
-            f"{sockets.OPERATORS_OPTIONS}"
-        )
+        own = f"the service of {config_file} needs an operators' port of its own: {sockets.OPERATORS_OPTIONS}"
+        raise errors.ConfigError(f"{other}, responds at {url}/status; {own}")
     if check:
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
@@ -150,16 +149,11 @@ def usage(
     application: Annotated[str | None, typer.Argument(help="With --forget-results: only those of this one.")] = None,
     config_file: option_fields.ConfigFile = None,
     as_json: option_fields.AsJson = False,
-    clients: Annotated[
-        bool, typer.Option("--clients", help="Print who called in the last 30 days, and what they lose.")
-    ] = False,
+    clients: Annotated[bool, typer.Option("--clients", help="Who called in 30 days, and what they lose.")] = False,
     set_: Annotated[
         str | None,
         typer.Option(
-            "--set",
-            metavar="APPLICATION=N",
-            help="Replace used and uncertain parts by what the portal shows, and send requests again; "
-            "APPLICATION/KEY=N those of an API key.",
+            "--set", metavar="APPLICATION=N", help="Replace used parts by what the portal shows; or APPLICATION/KEY=N."
         ),
     ] = None,
     forget_results: Annotated[
@@ -173,7 +167,7 @@ def usage(
         raise typer.BadParameter("only one of --clients, --set and --forget-results")
     if application is not None and not forget_results:
         raise typer.BadParameter("an application is named for --forget-results only", param_hint="APPLICATION")
-    why = _nothing_stored(settings)
+    why = NOT_STORED.get("sandbox" if settings.upstream == "sandbox" else settings.store.reveal())
     if why and (set_ is not None or forget_results):
         raise errors.ConfigError(f"store: {why}")
     logging.configure("info", settings.log.format, sys.stderr)
@@ -187,15 +181,6 @@ def usage(
         return
     found = _with_state(settings, _clients if clients else _usage)
     shown.print_result(found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json)
-
-
-def _nothing_stored(settings: config.Config) -> str:
-    """Return why usage outlives no service; nothing where it does."""
-    if settings.upstream == "sandbox":
-        return "`upstream: sandbox` starts with no usage each time, and stores none: see `v3bridge status`."
-    if settings.store.reveal() == "memory:":
-        return "`store: memory:` is only in the memory of the running service: see `v3bridge status`."
-    return ""
 
 
 def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
@@ -259,7 +244,6 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
     if not shown.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
     deleted = _with_state(settings, lambda state: state.forget_results(application))
-    log.info("results forgotten", parts=deleted, application=application or "all")
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 

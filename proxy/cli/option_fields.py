@@ -18,12 +18,7 @@ T = TypeVar("T")
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
 AdminPort = Annotated[
     int | None,
-    typer.Option(
-        min=0,
-        max=65535,
-        envvar="V3BRIDGE_ADMIN_PORT",
-        help="The operators' port instead of admin.port. Also V3BRIDGE_ADMIN_PORT.",
-    ),
+    typer.Option(min=0, max=65535, envvar="V3BRIDGE_ADMIN_PORT", help="Replaces admin.port; also V3BRIDGE_ADMIN_PORT."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 

@@ -13,12 +13,8 @@ from proxy.cli import SERVE, option_fields
 def serve(
     config_file: option_fields.ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Listen here instead of listen.host.")] = None,
-    port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Listen here instead of listen.port; 0: a free one.")
-    ] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=256, help="Worker processes, instead of listen.workers.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of listen.port; 0: a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes, instead of listen.workers.")] = None,
     admin_port: option_fields.AdminPort = None,
 ) -> None:
     """Start the proxy and print a curl line that works, and the address of the status for operators."""

@@ -50,9 +50,9 @@ class Service:
         if self._passed:
             self._listen |= zip(("host", "port"), sockets.address(self._passed[0]), strict=True)
         self._settings = self._read()
+        log.configure(self._settings.log.level, self._settings.log.format, log.Output(sys.stderr))
         self._sandbox: sockets.WorkerSockets | None = None
         self._sandbox_url = ""
-        self._admin_failure = ""  # why the operators' port cannot be opened: the service runs without it
         self._workers = self._open()
         self._url = _url(self._settings.listen.host, self._workers[0].public)
         self._metrics = metrics.Metrics()
@@ -60,9 +60,6 @@ class Service:
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code."""
         settings = self._settings
-        log.configure(settings.log.level, settings.log.format, log.Output(sys.stderr))
-        if self._admin_failure:
-            logger.warning("admin port unavailable", reason=self._admin_failure)
         for file in loader.exposed(self._file):
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         run_worker = partial(_run_worker, os.getpid(), self._folder)
@@ -91,15 +88,15 @@ class Service:
             raise errors.ConfigError(
                 f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"
             )
-        public = [self._passed] * listen.workers
-        if not self._passed:
-            public = sockets.open_port(listen.host, listen.port, listen.workers)
-        operators: list[sockets.Sockets] = [()] * listen.workers
+        workers = listen.workers
+        public = [self._passed] * workers if self._passed else sockets.open_port(listen.host, listen.port, workers)
+        operators: list[sockets.Sockets] = [()] * workers
         if admin:
             try:
-                operators = sockets.open_port(admin.host, admin.port, listen.workers, for_operators=True)
-            except errors.ConfigError as error:
-                self._settings, self._admin_failure = replace(self._settings, admin=False), error.message
+                operators = sockets.open_port(admin.host, admin.port, workers, for_operators=True)
+            except errors.ConfigError as error:  # the service runs without it
+                logger.warning("admin port unavailable", reason=error.message)
+                self._settings = replace(self._settings, admin=False)
         if has_sandbox:
             self._sandbox = sockets.WorkerSockets(*sockets.open_port(SANDBOX_HOST, 0))
             self._sandbox_url = _url(SANDBOX_HOST, self._sandbox.public)
@@ -133,10 +130,9 @@ class Service:
 
     def _report_start(self) -> None:
         """Print and log where the service listens, and tell the service manager that it is ready."""
-        settings, admin_url, url = self._settings, "", self._url
-        upstream, query = settings.upstream, '[{"mpn":"SN74S74N"}]'
-        if settings.admin:
-            admin_url = _url(settings.admin.host, self._workers[0].operators)
+        settings, url, query = self._settings, self._url, '[{"mpn":"SN74S74N"}]'
+        upstream = settings.upstream
+        admin_url = _url(settings.admin.host, self._workers[0].operators) if settings.admin else ""
         # The example's key if it is configured; others may be known only by digest.
         keys = {key.key for entry in settings.applications.values() for key in entry.apikeys}
         apikey = loader.EXAMPLE_KEY if config.digest(loader.EXAMPLE_KEY) in keys else "YOUR_APIKEY"

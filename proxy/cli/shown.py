@@ -92,15 +92,13 @@ def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bo
     BadParameter without one."""
     if yes or free or not parts:
         return True
-    most = parts if budget is None else min(parts, budget)
+    most = counted(parts if budget is None else min(parts, budget), "part")
     # The question goes to standard error, because standard output may be a report.
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return _answer(f"Up to {counted(most, 'part')} may be spent. Continue?")
+        return _answer(f"Up to {most} may be spent. Continue?")
     if budget is None:
-        raise typer.BadParameter(
-            f"up to {counted(parts, 'part')} may be spent: set a limit with --budget, or confirm with --yes",
-            param_hint="--budget",
-        )
+        why = f"up to {most} may be spent: set a limit with --budget, or confirm with --yes"
+        raise typer.BadParameter(why, param_hint="--budget")
     return True
 
 
