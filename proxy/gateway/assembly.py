@@ -23,7 +23,7 @@ from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
-from proxy.gateway.stored_state import StoredState
+from proxy.gateway.quota import StoredState
 from proxy.gateway.v3_objects import V3Objects
 from proxy.kit import shipped, tasks
 from proxy.kit.clock import Clock
@@ -65,7 +65,7 @@ class Gateway:
         sources, self.mappings, self.projections = translation
         self.admit, self.quota_status = process.admit, process.usage.status
         self.applications = Applications(settings.applications)
-        self.state = StoredState(process.store, settings, process.clock)
+        self.state = StoredState(process.store, self.applications, process.clock)
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed

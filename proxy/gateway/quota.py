@@ -1,25 +1,32 @@
-"""Quotas as a process knows them: usage of accounts, and those that the upstream refuses as exhausted: nothing more is
-sent for one until it is reset, by any process."""
+"""Usage and quotas of accounts: as a process knows them, and as the store has them, whether the service runs or not.
+
+Nothing more is sent for a quota that the upstream refuses as exhausted until it is reset, by any process.
+"""
 
 import contextlib
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from typing import NamedTuple
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple, Self
 
 import msgspec
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from proxy import errors, model
-from proxy.gateway.applications import NEVER_SECONDS, Application, ChargedAccount, Client
+from proxy import config, errors, model
+from proxy.gateway.applications import NEVER_SECONDS, Application, Applications, ChargedAccount, Client
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Account, Usage
+from proxy.kit.wording import rfc3339
+from proxy.store import open as opening
+from proxy.store import protocol
+from proxy.store.protocol import Account, Begin, Finish, Usage, Want
 from proxy.store.store import Store
 from proxy.upstream import classify
 
 EXHAUSTED = "exhausted "  # how the keys of exhausted quotas begin; the account follows
 RETRY_SECONDS = 900.0  # for which a refusal is taken on the 1st of a month, and of a tier without parts
+RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 GAUGES = {
     "used": "Parts used in the period",
     "uncertain": "Parts that may have been billed",
@@ -79,7 +86,7 @@ class ExhaustedQuotas:
     async def refresh(self, accounts: Sequence[str]) -> None:
         """Learn what other processes have marked, and what was cleared. Raises StoreUnavailable."""
         await self._save()
-        marked = await stored_exhausted(self._store, accounts)
+        marked = await _stored_exhausted(self._store, accounts)
         for account in accounts:
             self._exhausted.pop(account, None)
         self._exhausted |= marked
@@ -106,7 +113,7 @@ class KnownUsage:
 
     async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
         """Read the usage of accounts. Raises StoreUnavailable."""
-        self._usage = await stored_usage(self._store, charged, self._clock.now())
+        self._usage = await _stored_usage(self._store, charged, self._clock.now())
         self._statuses.clear()
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
@@ -122,7 +129,7 @@ class KnownUsage:
         key = client.charged[-1].id, int(now)
         if key not in self._statuses:
             limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
-            rows = [(each, usage_of(self._usage, each, now)) for each in limited]
+            rows = [(each, _usage_of(self._usage, each, now)) for each in limited]
             charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
             status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
             self._statuses[key] = status
@@ -134,27 +141,175 @@ class KnownUsage:
             name: GaugeMetricFamily(f"v3bridge_parts_{name}", meaning, labels=("quota_account",))
             for name, meaning in GAUGES.items()
         }
-        for each in charged:
-            usage = usage_of(self._usage, each, self._clock.now())
-            if each.limit is not None:
-                gauges["remaining"].add_metric((each.name,), max(0, each.limit - usage.used - usage.uncertain))
-            for name in ("used", "uncertain", "reserved"):
-                gauges[name].add_metric((each.name,), getattr(usage, name))
+        for row in usage_rows(charged, self._usage, {}, self._clock.now()):
+            for name, gauge in gauges.items():
+                if (parts := getattr(row, name)) is not None:
+                    gauge.add_metric((row.name,), parts)
         return [*gauges.values()]
 
 
-async def stored_exhausted(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
+class UsageRow(msgspec.Struct, frozen=True):
+    """Usage of one account in its period. Times are RFC 3339 in UTC.
+
+    `key` is null in the application's own row, `limit`, `remaining` and `percent` where nothing is limited, `resets_at`
+    for a lifetime, `exhausted_until` where upstream has not refused the quota as exhausted; `part_limit` is the limit
+    that it named then, 0 for a tier without parts. `limit` is that of the configuration, or `part_limit` where that is
+    lower.
+    """
+
+    application: str
+    key: str | None
+    period: str
+    used: int
+    uncertain: int
+    reserved: int
+    limit: int | None
+    remaining: int | None
+    percent: float | None
+    resets_at: str | None
+    exhausted_until: str | None
+    part_limit: int | None
+
+    @property
+    def name(self) -> str:
+        """Name of the account, such as `demo` or `demo/erp`."""
+        return self.application if self.key is None else f"{self.application}/{self.key}"
+
+
+def usage_rows(
+    charged: Iterable[ChargedAccount], usages: Usages, exhausted: Mapping[str, Exhausted], now: float
+) -> list[UsageRow]:
+    """Make a row for each account."""
+    rows = []
+    for each in charged:
+        usage, refusal = _usage_of(usages, each, now), exhausted.get(each.id)
+        part_limit = classify.part_limit(refusal.message) if refusal else None
+        # What the upstream says holds for the running period: it knows its plan, and who else uses it.
+        limit = min((limit for limit in (each.limit, part_limit) if limit is not None), default=None)
+        counted, reset = usage.used + usage.uncertain, each.reset_seconds(now)
+        application, _, key = each.name.partition("/")
+        remaining = None if limit is None else max(0, limit - counted)
+        percent = round(100 * counted / limit, 1) if limit else None
+        ends = None if reset is None else rfc3339(now + reset), refusal and rfc3339(refusal.until)
+        rows.append(UsageRow(application, key or None, *usage[1:], limit, remaining, percent, *ends, part_limit))
+    return rows
+
+
+async def _stored_exhausted(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
     """Return the quotas of accounts that are marked as exhausted. Raises StoreUnavailable."""
     texts = await store.values([f"{EXHAUSTED}{account}" for account in accounts])
     return {account: _decode(text) for account, text in zip(accounts, texts, strict=True) if text is not None}
 
 
-async def stored_usage(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[tuple[str, str], Usage]:
+async def _stored_usage(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[tuple[str, str], Usage]:
     """Return the usage of accounts in their present periods, where there is any. Raises StoreUnavailable."""
     return {row[:2]: row for row in await store.usage({each.in_period(now)[:2] for each in charged})}
 
 
-def usage_of(usages: Usages, charged: ChargedAccount, now: float) -> Usage:
+def _usage_of(usages: Usages, charged: ChargedAccount, now: float) -> Usage:
     """Return the usage of an account in its present period."""
     pair = charged.in_period(now)[:2]
     return usages.get(pair) or Usage(*pair)
+
+
+class StoredState:
+    """State that the service keeps in its store, as commands, checks and the status use it. Raises StoreUnavailable
+    wherever the store cannot be used."""
+
+    def __init__(self, store: Store, applications: Applications, clock: Clock) -> None:
+        self._store, self._applications, self._clock = store, applications, clock
+        self.aclose = store.aclose
+
+    @classmethod
+    async def open(cls, settings: config.Config, clock: Clock) -> Self:
+        """Open the store, to be closed by the caller. Raises ConfigError."""
+        worker, cache_bytes = secrets.token_hex(8), settings.cache.bytes
+        store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
+        return cls(store, Applications(settings.applications), clock)
+
+    async def usage(self) -> list[UsageRow]:
+        """Return the usage of each application and each of its API keys in its present period, in the order of the
+        configuration."""
+        now, charged = self._clock.now(), self._applications.charged
+        used, accounts = await _stored_usage(self._store, charged, now), [each.id for each in charged]
+        return usage_rows(charged, used, await _stored_exhausted(self._store, accounts), now)
+
+    async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
+        """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
+        first = self.first_day(days)
+        periods = [(first + timedelta(day)).isoformat() for day in range(days)]
+        names = {each.id: each.name for each in self._applications.charged}
+        found: dict[str, dict[str, int]] = {}
+        for row in await self._store.usage([(account, period) for account in names for period in periods]):
+            found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
+        return found
+
+    async def set_usage(self, name: str, parts: int) -> UsageRow:
+        """Replace the usage of an application such as `demo`, or of one of its API keys such as `demo/erp`, in its
+        present period; return that before. An application's requests are sent again. Raises LookupError for a name
+        that there is not."""
+        account = {each.name: each for each in self._applications.charged}[name]
+        before = next(row for row in await self.usage() if row.name == name)
+        await self._store.set_usage(account.in_period(self._clock.now()), parts)
+        await self._store.drop_value(f"{EXHAUSTED}{account.id}")
+        return before
+
+    async def stored_parts(self, application: str | None = None) -> int:
+        """Return how many parts are stored for an application, or for all."""
+        return await self._store.parts(self._scopes(application))
+
+    async def forget_results(self, application: str | None = None) -> int:
+        """Delete the results of an application, or all, have running services forget those in memory, and return how
+        many parts."""
+        return await self._store.forget(self._scopes(application))
+
+    def _scopes(self, application: str | None) -> str:
+        return "" if application is None else self._applications.by_name[application].scopes
+
+    async def clients(self) -> list[model.Seen]:
+        """Return who called in the last CLIENT_DAYS, the last one first."""
+        return await self._store.seen(protocol.CLIENT, (self.first_day() - date(1970, 1, 1)).days)
+
+    def first_day(self, days: int = protocol.CLIENT_DAYS) -> date:
+        """Return the first of so many days (UTC), today among them."""
+        return datetime.fromtimestamp(self._clock.now(), UTC).date() - timedelta(days - 1)
+
+    async def unknown_keys(self) -> list[model.Seen]:
+        """Return API keys that programs send and no application has, the last one first, with the address and the
+        User-Agent of their last request."""
+        keys: dict[str, model.Seen] = {}
+        for row in await self._store.seen(protocol.UNKNOWN_KEY, 0):
+            last = keys.setdefault(row.key, row._replace(requests=0))
+            keys[row.key] = last._replace(requests=last.requests + row.requests)
+        for key in self._applications.clients:  # by now
+            keys.pop(key.reveal(), None)
+        return [*keys.values()]
+
+    async def failures(self) -> list[model.Seen]:
+        """Return failures, the last one first."""
+        return await self._store.seen(protocol.FAILURE, 0)
+
+    @contextlib.asynccontextmanager
+    async def booked(self, application: str, parts: int) -> AsyncIterator[Callable[[int, int], None]]:
+        """Reserve what requests beside the pipeline may cost an application; yield the function that takes the parts
+        that were returned, and those that may have been billed. They are booked at the end, and uncertain where it was
+        not called. Raises QuotaExhausted."""
+        charged = next(each for each in self._applications.charged if each.name == application)
+        client = Client(self._applications.by_name[application], (charged,))
+        id, now = secrets.token_hex(16), self._clock.now()
+        begin = Begin(id, application, 0, Want(id, parts), client.accounts(now), now, RUN_SECONDS)
+        [outcome] = await self._store.begin([begin])
+        if isinstance(outcome, protocol.Refused):
+            raise client.exceeded(outcome, parts, now)
+        if isinstance(outcome, errors.StoreUnavailable):
+            raise outcome
+        counts = [0, parts]
+
+        def book(returned: int, uncertain: int) -> None:
+            counts[:] = returned, uncertain
+
+        try:
+            yield book
+        finally:
+            accounts = client.accounts(self._clock.now())
+            await self._store.finish([Finish(begin, 0, (), accounts, counts[0], counts[1])])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from proxy import config
 from proxy.gateway import assembly as gateway
-from proxy.gateway.stored_state import StoredState
+from proxy.gateway.quota import StoredState
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
 

@@ -1,13 +1,12 @@
 """State of a service as commands and checks use it: usage, and what they change."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from proxy import config, errors
-from proxy.gateway.quota import EXHAUSTED
-from proxy.gateway.stored_state import StoredState, UsageRow
+from proxy.gateway.applications import Applications
+from proxy.gateway.quota import EXHAUSTED, StoredState, UsageRow
 from proxy.kit import clock
 from proxy.store.sqlite import SqliteStore
 
@@ -21,11 +20,6 @@ APPLICATIONS = {
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> config.Config:
-    return config.Config(applications=APPLICATIONS, store=config.StoreUrl(f"sqlite:{tmp_path / 'state.sqlite'}"))
-
-
-@pytest.fixture
 async def store() -> AsyncIterator[SqliteStore]:
     opened = await SqliteStore.open(None, clock.ManualClock(), "worker", 1_000_000)
     yield opened
@@ -33,8 +27,8 @@ async def store() -> AsyncIterator[SqliteStore]:
 
 
 @pytest.fixture
-def state(settings: config.Config, store: SqliteStore) -> StoredState:
-    return StoredState(store, settings, clock.ManualClock())
+def state(store: SqliteStore) -> StoredState:
+    return StoredState(store, Applications(APPLICATIONS), clock.ManualClock())
 
 
 async def rows(state: StoredState) -> dict[str, UsageRow]:

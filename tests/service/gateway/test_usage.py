@@ -3,10 +3,9 @@
 from service.gateway.world import START, Runs, Upstream, World, client, uid
 
 from proxy import config, errors
-from proxy.gateway import stored_state
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.process import ProcessState
-from proxy.gateway.quota import Exhausted
+from proxy.gateway.quota import Exhausted, usage_rows
 from proxy.planning.queries import matching
 from proxy.store.protocol import Usage
 
@@ -30,7 +29,7 @@ def account(place: int, name: str = "a") -> str:
 
 def test_the_row_of_an_application_precedes_those_of_its_keys() -> None:
     used = [Usage(account(0), "2026-12", 60, 30, 5), Usage(account(1), "2026-12", 40, 0, 0)]
-    rows = stored_state.rows(APPLICATIONS, {row[:2]: row for row in used}, {}, START)
+    rows = usage_rows(APPLICATIONS.charged, {row[:2]: row for row in used}, {}, START)
     assert [
         (row.application, row.key, row.period, row.used, row.uncertain, row.reserved, row.limit, row.remaining)
         for row in rows
@@ -47,7 +46,7 @@ def test_the_row_of_an_application_precedes_those_of_its_keys() -> None:
 
 def test_an_exhausted_application_shows_its_end_and_the_limit_that_the_upstream_named() -> None:
     message = "You have exceeded your part limit of 100."
-    rows = stored_state.rows(APPLICATIONS, {}, {account(0): Exhausted(message, START + 60)}, START)
+    rows = usage_rows(APPLICATIONS.charged, {}, {account(0): Exhausted(message, START + 60)}, START)
     assert [(row.limit, row.part_limit, row.exhausted_until) for row in rows[:2]] == [
         (100, 100, "2026-12-10T00:01:00Z"),
         (50, None, None),
