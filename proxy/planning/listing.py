@@ -1,24 +1,29 @@
-"""Searchable lists of brands, sellers and categories: the upstream returns them whole and free of charge, unsearched.
+"""Searchable lists of brands, sellers and categories: the upstream returns them whole and free of charge, unsearched
+and uncounted.
 
 A listing is built once from the service's records and never changes; the directory replaces it when it gets old. It may
 be searched in another thread: a search goes through tens of thousands of objects. Words match from their beginning,
-aliases count too, `*` stands for anything (contract v3-rest.md §1.1).
+aliases count too, `*` stands for anything (contract v3-rest.md §1.1, §3.6).
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Set
+import re
+import statistics
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.mapping.uids import Uids
-from proxy.planning import list_index, lucene
-from proxy.planning.list_index import WORD, WordIndex
+from proxy.planning import lucene
 from proxy.planning.lucene import Condition
-from proxy.planning.search_support import FilterCondition, RequestFilters
+from proxy.planning.search_support import RequestFilters
 
 FRESH_SECONDS = 86_400.0  # for which a list is kept, before it is fetched again in the background
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list
+WORD = re.compile(r"\w+")
+LAST = "\U0010ffff"  # sorts behind every letter
 
 
 class ListEntry(NamedTuple):
@@ -68,7 +73,7 @@ class Listing:
                 self.ids[name] += (entry.record.id,)
                 self._shown[name] += (entry.v3["name"],)
         names = [entry.names for entry in self._entries]
-        self._words, self._own_words = WordIndex(names), WordIndex([object_names[:1] for object_names in names])
+        self._words, self._own_words = _WordIndex(names), _WordIndex([object_names[:1] for object_names in names])
         self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
 
     def __len__(self) -> int:
@@ -82,30 +87,37 @@ class Listing:
     def search(self, request: model.SearchRequest, filters: RequestFilters) -> ListSearchResult:
         """Return a page of matches with v3's counts. Raises BadRequest for unknown fields. The objects have no specs: a
         spec_drilldown finds none."""
-        ordered_by = [field for field, _ in _orders(request.sortby) if field != "score"]
-        faceted = [each.field for each in request.facets if each.include]
-        self._check([*ordered_by, *faceted, *dict(request.stats), *(each.field for each in filters.conditions)])
+        orders = [lucene.order(text) for text in request.sortby.split(",") if text.strip()]
+        facets = [each for each in request.facets if each.include]
+        known = [name for name in self._entries[0].v3 if name != "__class__"] if self._entries else []
+        ordered_by = [field for field, _ in orders if field != "score"]
+        named = [*ordered_by, *(each.field for each in facets), *dict(request.stats)]
+        for field in [*named, *(each.field for each in filters.conditions)] if self._entries else ():
+            if field not in known:
+                raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {', '.join(known)}")
         ordered = self._matching(request.q)
         sets = self._sets(ordered, [each.condition for each in filters.filter_conditions])
-        passing = _passing(ordered, sets, None)
-        fields = {
-            facet.field: list_index.facet(
-                facet, self._values(facet.field, _passing(ordered, sets, facet.exclude_filter and facet.field))
-            )
-            for facet in request.facets
-            if facet.include
-        }
-        stats = {
-            name: list_index.stats(name, self._values(name, _passing(ordered, sets, exclude_filter and name)))
-            for name, exclude_filter in request.stats
-        }
+
+        def values(field: str, exclude_filter: bool) -> list[Any]:
+            numbers = _passing(ordered, sets, field if exclude_filter else None)
+            return [self._entries[number].v3[field] for number in numbers]
+
+        passing = _passing(ordered, sets)
+        fields = {each.field: _facet(each, values(each.field, each.exclude_filter)) for each in facets}
+        stats = {name: _stats(name, values(name, exclude_filter)) for name, exclude_filter in request.stats}
         queries = {
-            text: {"count": len(_passing(passing, self._sets(passing, conditions), None))}
+            text: {"count": len(_passing(passing, self._sets(passing, conditions)))}
             for text, conditions in filters.facet_queries.items()
         }
-        hits = self._sorted(passing, request.sortby)
+        hits = self._sorted(passing, orders)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
-        unknown = tuple(self._unknown(filters.filter_conditions))
+        unknown = tuple(
+            each.named(value)
+            for each in filters.filter_conditions
+            if each.condition.field in UIDS
+            for value in each.condition.values
+            if lucene.ANY not in value and value not in self._by_uid
+        )
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
     def _matching(self, q: str) -> list[int]:
@@ -133,22 +145,23 @@ class Listing:
         """Return the field of each condition with the objects that meet it; of a list one element must."""
         sets: list[tuple[str, Set[int]]] = []
         for each in conditions:
-            meets = list_index.meeting(self._as_shown(each))
-            values = zip(numbers, self._values(each.field, numbers), strict=True)
-            sets.append((each.field, {number for number, value in values if any(map(meets, list_index.listed(value)))}))
+            shown: Iterable[tuple[str, ...]] = ((value,) for value in each.values)
+            if each.field in UIDS or each.field == "name":  # old uids and names: the values are the current ones
+                shown = (self._shown.get(value, (value,)) for value in each.values)
+            meets = _meeting(each._replace(values=tuple(chain.from_iterable(shown))))
+            values = ((number, _listed(self._entries[number].v3[each.field])) for number in numbers)
+            sets.append((each.field, {number for number, listed in values if any(map(meets, listed))}))
         return sets
 
-    def _values(self, field: str, numbers: list[int]) -> list[Any]:
-        return [self._entries[number].v3[field] for number in numbers]
-
-    def _sorted(self, numbers: list[int], sortby: str) -> list[int]:
-        """Return objects sorted by one or several fields, missing values last; `score desc` keeps the order of the
-        matches."""
-        for field, direction in reversed(_orders(sortby)):  # stable sorts, the least significant key first
+    def _sorted(self, numbers: list[int], orders: list[tuple[str, str]]) -> list[int]:
+        """Return objects sorted by one or several fields, numbers by size and texts by the alphabet, missing values
+        last; `score desc` keeps the order of the matches."""
+        for field, direction in reversed(orders):  # stable sorts, the least significant key first
             if field != "score":
+                values = ((number, self._entries[number].v3[field]) for number in numbers)
                 keys = {
-                    number: list_index.sort_key(value)
-                    for number, value in zip(numbers, self._values(field, numbers), strict=True)
+                    number: (0, value, "") if isinstance(value, int | float) else (1, 0.0, str(value).casefold())
+                    for number, value in values
                     if value is not None
                 }
                 having = sorted(filter(keys.__contains__, numbers), key=keys.__getitem__, reverse=direction == "desc")
@@ -157,26 +170,33 @@ class Listing:
                 numbers = numbers[::-1]
         return numbers
 
-    def _unknown(self, filters: Iterable[FilterCondition]) -> Iterator[str]:
-        """Yield filter values for uid fields that are not the uid of any object."""
-        for each in filters:
-            if each.condition.field in UIDS:
-                values = (value for value in each.condition.values if lucene.ANY not in value)
-                yield from (each.named(value) for value in values if value not in self._by_uid)
 
-    def _as_shown(self, condition: Condition) -> Condition:
-        """Return the condition with old uids and names replaced by the current ones, which the values are."""
-        if condition.field not in UIDS | {"name"}:
-            return condition
-        shown = (self._shown.get(value, (value,)) for value in condition.values)
-        return condition._replace(values=tuple(chain.from_iterable(shown)))
+class _WordIndex:
+    """Index of the words in names, by object number. An object can have several names, in lower case."""
 
-    def _check(self, fields: Iterable[str]) -> None:
-        """Raise BadRequest for a field that the objects do not have, listing those they have."""
-        known = [name for name in self._entries[0].v3 if name != "__class__"] if self._entries else [*fields]
-        for field in fields:
-            if field not in known:
-                raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {', '.join(known)}")
+    def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
+        self._every = frozenset(range(len(names)))
+        self._holders: dict[str, set[int]] = defaultdict(set)  # of a word, or of a whole name
+        words: set[str] = set()
+        for number, object_names in enumerate(names):
+            found = {*chain.from_iterable(map(WORD.findall, object_names))}
+            words |= found
+            for text in {*found, *object_names}:
+                self._holders[text].add(number)
+        self._words = sorted(words)
+
+    def beginning(self, text: str) -> Set[int]:
+        """Return the numbers of all objects that have, for each word of a text, a word that begins with it."""
+        matching: Set[int] = self._every
+        for start in WORD.findall(text):
+            first, last = bisect_left(self._words, start), bisect_left(self._words, start + LAST)
+            matching &= frozenset(chain.from_iterable(map(self._holders.__getitem__, self._words[first:last])))
+        return matching
+
+    def like(self, pattern: str) -> Set[int]:
+        """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
+        matches = lucene.matcher(pattern)
+        return set(chain.from_iterable(numbers for text, numbers in self._holders.items() if matches(text)))
 
 
 def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]], table: Uids) -> Iterator[ListEntry]:
@@ -192,7 +212,7 @@ def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]], table: 
             continue
 
 
-def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded: str | bool | None) -> list[int]:
+def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded: str | None = None) -> list[int]:
     """Return the objects that meet all conditions except those on a field."""
     for name, passing in sets:
         if name != excluded:
@@ -200,5 +220,77 @@ def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded:
     return numbers
 
 
-def _orders(sortby: str) -> list[tuple[str, str]]:
-    return [lucene.order(text) for text in sortby.split(",") if text.strip()]
+def _facet(options: model.FacetField, values: Iterable[Any]) -> dict[str, Any]:
+    """Return one entry of facet_results.fields, the most frequent value first, then in the order of texts."""
+    each = [_listed(value) for value in values]
+    counts = Counter(chain.from_iterable(each))
+    distinct = sorted(sorted(counts, key=_text), key=counts.__getitem__, reverse=True)
+    return {
+        "__class__": "SearchFacetResult",
+        "facets": [
+            {"value": value, "count": counts[value]}
+            for value in distinct[options.start : options.start + options.limit]
+        ],
+        "missing": sum(not elements for elements in each),
+        "spec_drilldown_rank": None,
+    }
+
+
+def _stats(field: str, values: Sequence[Any]) -> dict[str, Any]:
+    """Return one entry of stats_results; null if no object has a number. Raises BadRequest for text values."""
+    # bool is an int in Python.
+    numbers = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
+    # Values, but no number: a text field. Without any value at all the statistics are null.
+    if not numbers and any(value is not None for value in values):
+        raise errors.BadRequest(f"stats: {field} holds no numbers")
+    return {
+        "__class__": "SearchStatsResult",
+        "min": min(numbers, default=None),
+        "max": max(numbers, default=None),
+        "mean": statistics.fmean(numbers) if numbers else None,
+        "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
+        "count": len(numbers),
+        "missing": len(values) - len(numbers),
+        "spec_drilldown_rank": None,
+    }
+
+
+def _listed(value: Any) -> list[Any]:
+    """Return the values of an object's field as a list; nested objects as text."""
+    if value is None:
+        return []
+    values = value if isinstance(value, list) else [value]
+    return [_text(each) if isinstance(each, dict | list) else each for each in values]
+
+
+def _meeting(condition: Condition) -> Callable[[Any], bool]:
+    """Return the test whether a value meets a condition; in a range numbers are compared as numbers, others as text."""
+    plain = frozenset(value for value in condition.values if lucene.ANY not in value)
+    like = [lucene.matcher(value) for value in dict.fromkeys(condition.values) if lucene.ANY in value]
+    low, high = condition.low, condition.high
+    minimum, maximum = _number(low), _number(high)
+    numeric = (low is None or minimum is not None) and (high is None or maximum is not None)
+
+    def is_equal(value: Any) -> bool:
+        text = _text(value)
+        return text in plain or any(matches(text) for matches in like)
+
+    def is_between(value: Any) -> bool:
+        number = _number(value) if numeric else None
+        if number is None:
+            text = _text(value)
+            return (low or "") <= text and (high is None or text <= high)
+        return (minimum is None or minimum <= number) and (maximum is None or number <= maximum)
+
+    return is_between if condition.is_range else is_equal
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
