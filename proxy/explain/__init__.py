@@ -12,7 +12,7 @@ from proxy import config, errors, model
 from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped, slices
 from proxy.mapping import loader, rules
-from proxy.planning import fetches, match, queries, search, search_support
+from proxy.planning import fetches, lucene, match, queries, search
 from proxy.planning.documents import ATTRIBUTES, LISTS
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.projection_cache import ProjectionCache
@@ -155,7 +155,7 @@ class _AskedObjects:
         return dict.fromkeys(valid, FOUND)
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
-        filters = slices.run_to_end(search_support.parse_filters(parameters))
+        filters = slices.run_to_end(lucene.parse_filters(parameters))
         any_name = _AnyName({each.replace("*", ""): (f"<ids of {each}>",) for each in filters.patterns})
         features, tables = request.projection.features, self._explainer.mappings.tables
         steps = search.plan_with_lists(parameters, filters, tables, features)

@@ -20,7 +20,7 @@ from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
-from proxy.planning import fetches, match, queries, search, search_support
+from proxy.planning import fetches, lucene, match, queries, search
 from proxy.planning.documents import PartialData
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
@@ -142,7 +142,7 @@ class V3Objects:
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing: Listing = await self._list(request, name)
-        filters = await _in_turns(search_support.parse_filters(parameters))
+        filters = await _in_turns(lucene.parse_filters(parameters))
         result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
         compiled = self.projections.list_item(name, request.projection)
@@ -153,7 +153,7 @@ class V3Objects:
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
-        filters = await _in_turns(search_support.parse_filters(parameters))
+        filters = await _in_turns(lucene.parse_filters(parameters))
         steps = search.plan_with_lists(parameters, filters, self.projections.tables, request.projection.features)
         fetched: Any = None
         while True:

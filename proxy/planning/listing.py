@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 from proxy import errors, model
 from proxy.mapping.uids import Uids
 from proxy.planning import lucene
-from proxy.planning.lucene import Condition
-from proxy.planning.search_support import RequestFilters
+from proxy.planning.lucene import Condition, RequestFilters
 
 FRESH_SECONDS = 86_400.0  # for which a list is kept, before it is fetched again in the background
 UIDS = frozenset({"uid", "parent_uid", "ancestor_uids", "children_uids"})  # fields whose values are objects of the list

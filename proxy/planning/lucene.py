@@ -1,24 +1,27 @@
-"""Parser of v3's Lucene-like filter queries, `field:expr`, to conditions that all must hold (contract v3-rest.md
-§1.1), and v3's wildcard: `*` matches any text, here and in part numbers (§4).
+"""Filters of a v3 search: its Lucene-like queries, `field:expr`, parsed to conditions that all must hold (contract
+v3-rest.md §1.1), and v3's wildcard: `*` matches any text, here and in part numbers (§4).
 
 Supported: values, quoted values, inclusive ranges, groups and OR within one field, AND between fields. Everything else
 is refused with the reason, so that no filter is silently dropped.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from luqum import tree
 from luqum.exceptions import ParseError
 from luqum.parser import parser
 
 from proxy import errors
+from proxy.kit.slices import Slices
+from proxy.model import SearchRequest
 from proxy.v3.parameters import Bound
 
 ANY = "*"  # the wildcard
 OPEN = "*"  # an open end of a range
 NUMBER = re.compile(r"\d+(\.\d+)?([eE][-+]?\d+)?")
+UNKNOWN = {"Fuzzy": "fuzziness (~)", "Proximity": "proximity (~)", "Boost": "a boost (^)", "Regex": "a pattern"}
 
 
 class Condition(NamedTuple):
@@ -32,6 +35,39 @@ class Condition(NamedTuple):
     @property
     def is_range(self) -> bool:
         return not self.values
+
+
+class FilterCondition(NamedTuple):
+    """Condition, and the request parameter that it was sent in."""
+
+    parameter: str
+    condition: Condition
+
+    def named(self, value: str) -> str:
+        """Return parameter and value as messages to the client name them."""
+        field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
+        return f"{self.parameter}={field}{value}"
+
+
+class RequestFilters(NamedTuple):
+    """Filters of a request, and the conditions of each of its facet queries by the query's text."""
+
+    filter_conditions: list[FilterCondition]
+    facet_queries: dict[str, list[Condition]]
+
+    @property
+    def conditions(self) -> list[Condition]:
+        """All conditions, of filters and of facet queries."""
+        return [
+            *(each.condition for each in self.filter_conditions),
+            *(each for conditions in self.facet_queries.values() for each in conditions),
+        ]
+
+    @property
+    def patterns(self) -> list[str]:
+        """Values with a wildcard, except `*` alone, which matches any value and is compared with nothing."""
+        values = (value for each in self.conditions for value in each.values if ANY in value)
+        return [value for value in values if value != ANY]
 
 
 class _CannotError(Exception):
@@ -60,6 +96,29 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         return at <= end
 
     return matches
+
+
+def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
+    """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
+    parsed, and for too many conditions."""
+    filter_conditions: list[FilterCondition] = []
+    for name, values in request.filters:
+        filter_conditions += [
+            FilterCondition(f"filter[fields][{name}]", each) for each in field_conditions(name, values)
+        ]
+        yield
+    for text in request.filter_queries:
+        filter_conditions += [FilterCondition("filter[queries]", each) for each in conditions(text)]
+        yield
+    Bound.CONDITIONS.check(len(filter_conditions))
+    facet_queries: dict[str, list[Condition]] = {}
+    for text in request.facet_queries:
+        facet_queries[text] = conditions(text)
+        Bound.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
+        yield
+    filters = RequestFilters(filter_conditions, facet_queries)
+    Bound.PATTERNS.check(len(filters.patterns))
+    return filters
 
 
 def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:
@@ -99,7 +158,7 @@ def _all(node: tree.Item) -> Iterator[Condition]:
         case tree.Group() | tree.Plus():
             yield from _all(node.children[0])
         case tree.OrOperation():
-            yield _any([_alternative(child) for child in node.children])
+            yield _any(node.children)
         case tree.AndOperation():
             for child in node.children:
                 yield from _all(child)
@@ -121,20 +180,19 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
     if "or" not in words:
         yield from (condition for child in parts for condition in _all(child))
     elif len(words) % 2 and set(words[1::2]) == {"or"}:
-        yield _any([_alternative(child) for child in node.children[::2]])
+        yield _any(node.children[::2])
     else:
         raise _CannotError("or and and cannot be mixed")
 
 
-def _alternative(node: tree.Item) -> Condition:
-    """Return the condition of one side of an OR."""
-    first, *further = _all(node)
-    if further:
-        raise _CannotError("AND cannot stand inside OR")
-    return first
-
-
-def _any(alternatives: list[Condition]) -> Condition:
+def _any(nodes: Iterable[tree.Item]) -> Condition:
+    """Return the condition that an OR of these alternatives is."""
+    alternatives: list[Condition] = []
+    for node in nodes:
+        first, *further = _all(node)
+        if further:
+            raise _CannotError("AND cannot stand inside OR")
+        alternatives.append(first)
     if len({condition.field for condition in alternatives}) > 1:
         raise _CannotError("OR works within one field only")
     if any(condition.is_range for condition in alternatives):
@@ -147,45 +205,36 @@ def _condition(field: str, node: tree.Item) -> Condition:
         case tree.Range():
             if not (node.include_low and node.include_high):
                 raise _CannotError("a range has both ends in: [1 TO 5]")
-            return Condition(field, (), _end(node.low), _end(node.high))
+            low, high = (None if end == OPEN else end for end in map(_value, (node.low, node.high)))
+            return Condition(field, (), low, high)
         case tree.FieldGroup() | tree.Group():
             return _condition(field, node.children[0])
         case tree.OrOperation():
-            return Condition(field, tuple(_value(child) for child in node.children))
+            return Condition(field, tuple(map(_value, node.children)))
         case tree.UnknownOperation():
-            return Condition(field, _listed([_value(child) for child in node.children]))
+            words = [_value(child) for child in node.children]
+            between = [word.lower() for word in words[1::2]]
+            if "and" in between:
+                raise _CannotError("a field has one value at a time")
+            # Alternatives if a lower-case `or` is between each two, else one value of several words.
+            are_alternatives = between and len(words) % 2 and all(word == "or" for word in between)
+            return Condition(field, tuple(words[::2]) if are_alternatives else (" ".join(words),))
         case tree.AndOperation():
             raise _CannotError("a field has one value at a time")
         case _:
             return Condition(field, (_value(node),))
 
 
-def _listed(words: list[str]) -> tuple[str, ...]:
-    """Return the values of juxtaposed words: alternatives if a lower-case `or` is between each two, else one value
-    of several words."""
-    between = [word.lower() for word in words[1::2]]
-    if "and" in between:
-        raise _CannotError("a field has one value at a time")
-    if between and len(words) % 2 and all(word == "or" for word in between):
-        return tuple(words[::2])
-    return (" ".join(words),)
-
-
-def _end(node: tree.Item) -> str | None:
-    value = _value(node)
-    return None if value == OPEN else value
-
-
 def _value(node: tree.Item) -> str:
     match node:
-        case tree.Phrase():
-            return _plain(node.value[1:-1])
-        case tree.Word():
+        case tree.Phrase() | tree.Word():
+            is_quoted = isinstance(node, tree.Phrase)
             # A single-character wildcard: the upstream has none, and as a plain character it would silently match
             # nothing.
-            if re.search(r"(?<!\\)\?", node.value):
+            if not is_quoted and re.search(r"(?<!\\)\?", node.value):
                 raise _CannotError("? is not understood; put it in quotes where it is meant")
-            return _plain(node.value)
+            # Without Lucene's escapes: `C0G\/NP0` is `C0G/NP0`.
+            return re.sub(r"\\(.)", r"\1", node.value[1:-1] if is_quoted else node.value)
         case tree.Prohibit() if isinstance(node.children[0], tree.Word) and NUMBER.fullmatch(node.children[0].value):
             return f"-{node.children[0].value}"  # a minus before a number is its sign
         case tree.Not() | tree.Prohibit():
@@ -193,15 +242,5 @@ def _value(node: tree.Item) -> str:
         case tree.Group() | tree.FieldGroup():
             raise _CannotError("groups cannot be nested")
         case _:
-            raise _CannotError(f"{_kind(node)} is not understood")
-
-
-def _plain(text: str) -> str:
-    r"""Remove Lucene's escapes: `C0G\/NP0` is `C0G/NP0`."""
-    return re.sub(r"\\(.)", r"\1", text)
-
-
-def _kind(node: Any) -> str:
-    return {"Fuzzy": "fuzziness (~)", "Proximity": "proximity (~)", "Boost": "a boost (^)", "Regex": "a pattern"}.get(
-        type(node).__name__, type(node).__name__
-    )
+            kind = type(node).__name__
+            raise _CannotError(f"{UNKNOWN.get(kind, kind)} is not understood")

@@ -14,9 +14,9 @@ from proxy.mapping.tables import Tables
 from proxy.model import PARTS_MAX, EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import facets, lucene, match, queries, search_filters
 from proxy.planning.documents import Document
-from proxy.planning.lucene import Condition
+from proxy.planning.lucene import Condition, FilterCondition
 from proxy.planning.queries import Page, Query
-from proxy.planning.search_support import FilterCondition, SupportedRequest
+from proxy.planning.search_support import SupportedRequest
 
 MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
 FIELD = "mpn"

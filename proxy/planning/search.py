@@ -11,7 +11,7 @@ from msgspec import structs
 
 from proxy.mapping.tables import Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
-from proxy.planning import facets, mpn_search, queries, search_filters, search_support, spec_fields
+from proxy.planning import facets, lucene, mpn_search, queries, search_filters, search_support, spec_fields
 from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.lucene import Condition
 from proxy.planning.queries import Page, Query
@@ -179,7 +179,7 @@ Plan = SearchPlan | mpn_search.MpnSearchPlan
 
 
 def plan_with_lists(
-    request: SearchRequest, filters: search_support.RequestFilters, tables: Tables, features: frozenset[str]
+    request: SearchRequest, filters: lucene.RequestFilters, tables: Tables, features: frozenset[str]
 ) -> Generator[str, Any, Plan]:
     """Plan a search with the shipped tables. Yields the name of each upstream list that they are not enough for, and
     expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest."""
@@ -199,7 +199,7 @@ def plan_with_lists(
 
 def plan(
     request: SearchRequest,
-    filters: search_support.RequestFilters,
+    filters: lucene.RequestFilters,
     tables: Tables,
     features: frozenset[str],
     complete: bool = True,

@@ -10,48 +10,12 @@ from typing import Literal, NamedTuple
 from msgspec import structs
 
 from proxy import errors
-from proxy.kit.slices import Slices
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
 from proxy.planning import lucene, search_filters, spec_fields
-from proxy.planning.lucene import Condition
-from proxy.v3.parameters import Bound
+from proxy.planning.lucene import Condition, FilterCondition, RequestFilters
 
 SCORE = ("score", "desc")  # the upstream's default order
-
-
-class FilterCondition(NamedTuple):
-    """Condition, and the request parameter that it was sent in."""
-
-    parameter: str
-    condition: Condition
-
-    def named(self, value: str) -> str:
-        """Return parameter and value as messages to the client name them."""
-        field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
-        return f"{self.parameter}={field}{value}"
-
-
-class RequestFilters(NamedTuple):
-    """Filters of a request, and the conditions of each of its facet queries by the query's text."""
-
-    filter_conditions: list[FilterCondition]
-    facet_queries: dict[str, list[Condition]]
-
-    @property
-    def conditions(self) -> list[Condition]:
-        """All conditions, of filters and of facet queries."""
-        return [
-            *(each.condition for each in self.filter_conditions),
-            *(each for conditions in self.facet_queries.values() for each in conditions),
-        ]
-
-    @property
-    def patterns(self) -> list[str]:
-        """Values with a wildcard, except `*` alone, which matches any value."""
-        values = (value for each in self.conditions for value in each.values if lucene.ANY in value)
-        # It is compared with nothing.
-        return [value for value in values if value != lucene.ANY]
 
 
 class SupportedRequest(NamedTuple):
@@ -79,29 +43,6 @@ class SupportedRequest(NamedTuple):
             (*self.queries, *request.facet_queries),
             tuple(dict.fromkeys(names)),
         )
-
-
-def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
-    """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
-    parsed, and for too many conditions."""
-    filter_conditions: list[FilterCondition] = []
-    for name, values in request.filters:
-        filter_conditions += [
-            FilterCondition(f"filter[fields][{name}]", each) for each in lucene.field_conditions(name, values)
-        ]
-        yield
-    for text in request.filter_queries:
-        filter_conditions += [FilterCondition("filter[queries]", each) for each in lucene.conditions(text)]
-        yield
-    Bound.CONDITIONS.check(len(filter_conditions))
-    facet_queries: dict[str, list[Condition]] = {}
-    for text in request.facet_queries:
-        facet_queries[text] = lucene.conditions(text)
-        Bound.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
-        yield
-    filters = RequestFilters(filter_conditions, facet_queries)
-    Bound.PATTERNS.check(len(filters.patterns))
-    return filters
 
 
 def supported_part(

@@ -9,7 +9,7 @@ from support import cases
 from proxy.kit import slices
 from proxy.mapping.uids import KnownUid, Uids
 from proxy.model import SearchRequest
-from proxy.planning import search_support
+from proxy.planning import lucene
 from proxy.planning.listing import Listing, ListSearchResult
 
 NAMES = {
@@ -44,7 +44,7 @@ def search(**request: Any) -> ListSearchResult:
 
 
 def found_in(listing: Listing, request: SearchRequest) -> ListSearchResult:
-    return listing.search(request, slices.run_to_end(search_support.parse_filters(request)))
+    return listing.search(request, slices.run_to_end(lucene.parse_filters(request)))
 
 
 def names(found: ListSearchResult) -> list[str]:

@@ -14,7 +14,7 @@ from proxy import errors
 from proxy.kit import shipped, slices
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
-from proxy.planning import documents, facets, mpn_search, projection_cache, search, search_filters, search_support
+from proxy.planning import documents, facets, lucene, mpn_search, projection_cache, search, search_filters
 
 MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
@@ -29,7 +29,7 @@ def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any)
 
 
 def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
-    return search.plan(request, slices.run_to_end(search_support.parse_filters(request)), TABLES, features, complete)
+    return search.plan(request, slices.run_to_end(lucene.parse_filters(request)), TABLES, features, complete)
 
 
 fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
