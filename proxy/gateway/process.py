@@ -15,7 +15,7 @@ from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.store.store import Store
-from proxy.upstream.policies import CircuitBreaker
+from proxy.upstream.sending import CircuitBreaker
 
 # What the mappings are made of, and the mappings with their compiled projections.
 Translation = tuple[tuple[str, str], loader.Mappings, ProjectionCache]

@@ -6,29 +6,112 @@ Each keeps its tokens in memory, too, and uses them while the store is unavailab
 
 import asyncio
 import contextlib
+import hashlib
+import json
 import math
 import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 import aiohttp
+import msgspec
 import structlog
 
 from proxy import errors
-from proxy.kit.clock import Clock
+from proxy.kit.clock import Clock, Window
 from proxy.kit.tasks import SingleFlight
 from proxy.metrics import Metrics
 from proxy.store.store import Store
 from proxy.upstream import identity
 from proxy.upstream.identity import AccessToken, Credentials
-from proxy.upstream.stored_tokens import REFUSED_SECONDS, RETRY_AFTER_MAX, StoredToken
 
 RENEWAL_SECONDS = 300.0  # before expiry that a token is renewed, as the vendor's client does; plus jitter
 RATE_LIMIT_WAIT_MAX = 1.0  # seconds that a caller waits for the rate limit
 REQUEST_SECONDS = 12.0  # that a token request may take
 POLL_SECONDS = 0.05  # between two looks for the result of another process; plus jitter
 
+RATE_LIMITS = (  # of the identity service, per client id
+    Window(2, 1.0),
+    Window(200, 15 * 60.0),
+    Window(3_000, 12 * 3600.0),
+    Window(40_000, 7 * 86_400.0),
+)
+LEASE_SECONDS = 15.0  # after which another process requests a token: the one before has died
+REFUSED_SECONDS = 30.0  # of back-off after refused credentials
+FAILURE_SECONDS_MAX = 15.0  # after other failures, doubling from 1 s; at this rate no window is ever filled
+RETRY_AFTER_MAX = 900.0  # seconds of a Retry-After that are waited for
+
 log = structlog.get_logger()
+
+
+class Backoff(msgspec.Struct, frozen=True):
+    """Back-off after a failed token request, the last of `failures` in a row: requests get its error `until` a time, in
+    seconds since 1970."""
+
+    kind: str
+    message: str
+    status: int
+    until: float
+    failures: int
+
+    def error(self, now: float, *, is_first: bool = False) -> errors.ServerError:
+        """Return the error of a request. That of the first that failed may be retried."""
+        kind: type[errors.ServerError] = getattr(errors, self.kind)
+        error = kind(self.message, retry_after=max(1, math.ceil(self.until - now)))
+        error.status = self.status
+        error.backing_off = not is_first
+        return error
+
+
+class StoredToken:
+    """Token of an application in the store, with the keys of the lease of who requests one, and of the windows in which
+    the identity service counts requests (contract graphql.md §4.1). Each raises StoreUnavailable.
+
+    Keys are made of digests: they reveal nothing, and a changed secret never finds an old token. That of the windows is
+    made of the client id alone, because the limits belong to it.
+    """
+
+    def __init__(self, store: Store, token_url: str, credentials: Credentials, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        secret = credentials.client_secret.reveal() if credentials.client_secret else None
+        digest = _digest(token_url, credentials.client_id, secret)
+        self._token, self.lease, self._backoff = f"token {digest}", f"token lease {digest}", f"token back-off {digest}"
+        self.window = f"token requests {_digest(token_url, credentials.client_id)}"
+
+    async def read(self) -> tuple[AccessToken | None, Backoff | None]:
+        """Return the token, None if there is none, or it has expired; and the back-off that was begun last."""
+        token_text, backoff_text = await self._store.values([self._token, self._backoff])
+        token = None if token_text is None else msgspec.json.decode(token_text, type=AccessToken)
+        backoff = None if backoff_text is None else msgspec.json.decode(backoff_text, type=Backoff)
+        return None if token is None or token.expires <= self._clock.now() else token, backoff
+
+    async def keep(self, token: AccessToken) -> None:
+        """Store a token until it expires, and end the back-off."""
+        seconds = token.expires - self._clock.now()
+        await self._store.put_value(self._token, msgspec.json.encode(token).decode(), seconds)
+        await self._store.drop_value(self._backoff)
+
+    async def drop(self, token: str | None = None) -> None:
+        """Delete the token; with `token` only if it is that one."""
+        text = await self._store.value(self._token)
+        if text is not None and token in (None, msgspec.json.decode(text, type=AccessToken).token):
+            await self._store.drop_value(self._token, text)
+
+    async def back_off(self, error: errors.ServerError) -> Backoff:
+        """Begin a back-off after a failure, the longer the more there were in a row."""
+        before = (await self.read())[1]
+        failures = before.failures + 1 if before else 1
+        if isinstance(error, errors.CredentialsRefused):
+            seconds = REFUSED_SECONDS
+        elif error.retry_after is not None:
+            seconds = max(1.0, min(error.retry_after, RETRY_AFTER_MAX))
+        else:
+            seconds = min(FAILURE_SECONDS_MAX, 2.0 ** min(failures - 1, 10))
+        backoff = Backoff(type(error).__name__, error.message, error.status, self._clock.now() + seconds, failures)
+        # Beyond its end, so that the next failure counts as one more in a row.
+        text = msgspec.json.encode(backoff).decode()
+        await self._store.put_value(self._backoff, text, seconds + FAILURE_SECONDS_MAX)
+        return backoff
 
 
 @dataclass(slots=True)
@@ -62,7 +145,7 @@ class Tokens:
         metrics: Metrics,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._session, self._token_url = session, token_url
+        self._session, self._token_url, self._store = session, token_url, store
         self._clock, self._rng, self._metrics, self._sleep = clock, rng, metrics, sleep
         self._owner = f"{rng.getrandbits(64):016x}"
         self._known = {each.name: _Known(each, StoredToken(store, token_url, each, clock)) for each in owners}
@@ -155,7 +238,7 @@ class Tokens:
         for its token or failure."""
         unwanted = known.token.token if known.token else known.unwanted
         while True:
-            is_owner = await known.stored.lease(self._owner)
+            is_owner = await self._store.put_value(known.stored.lease, self._owner, LEASE_SECONDS, absent=True)
             try:
                 token, backoff = await known.stored.read()
                 if token is not None and token.token != unwanted:
@@ -169,7 +252,7 @@ class Tokens:
             finally:
                 if is_owner:
                     with contextlib.suppress(errors.StoreUnavailable):
-                        await known.stored.release(self._owner)
+                        await self._store.drop_value(known.stored.lease, self._owner)
             await self._sleep(POLL_SECONDS * (1 + self._rng.random()))
 
     async def _request(self, credentials: Credentials, stored: StoredToken) -> AccessToken:
@@ -182,7 +265,8 @@ class Tokens:
                 reply = await identity.request_token(self._session, self._token_url, credentials, REQUEST_SECONDS)
             finally:
                 with contextlib.suppress(errors.StoreUnavailable):
-                    await stored.arrived()
+                    # It counts a request from when it arrives.
+                    await self._store.take_again(stored.window, RATE_LIMITS)
             token = identity.parse(reply, credentials.name, sent)
             outcome = "ok"
         except errors.ServerError as error:
@@ -202,10 +286,14 @@ class Tokens:
     async def _wait_for_rate_limit(self, credentials: Credentials, stored: StoredToken) -> None:
         """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
         waited = 0.0
-        while wait := await stored.take():
+        while wait := await self._store.take(stored.window, RATE_LIMITS):
             waited += wait
             if waited > RATE_LIMIT_WAIT_MAX:
                 raise errors.TokenLimit(
                     f"application {credentials.name} has asked for too many tokens", retry_after=math.ceil(wait)
                 )
             await self._sleep(wait)
+
+
+def _digest(*parts: str | None) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

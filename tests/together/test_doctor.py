@@ -27,7 +27,7 @@ from proxy.store import open as opening
 from proxy.store.protocol import Account
 from proxy.store.store import Store
 from proxy.upstream import identity
-from proxy.upstream.stored_tokens import StoredToken
+from proxy.upstream.tokens import RATE_LIMITS, StoredToken
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -141,7 +141,8 @@ async def test_stored_token_that_is_refused_is_replaced_and_the_rate_limit_of_to
     (tmp_path / "state.sqlite").unlink()
     time = clock.ManualClock(TIME.now() - 120)
     async with opened(tmp_path, time) as state:
-        while not await StoredToken(state, sandbox.token_url, credentials, TIME).take():
+        window = StoredToken(state, sandbox.token_url, credentials, TIME).window
+        while not await state.take(window, RATE_LIMITS):
             time.advance(0.5)
     result = await inspect(tmp_path, sandbox)
     assert result.failed == ["token"]

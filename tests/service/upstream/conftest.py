@@ -21,7 +21,7 @@ from proxy import config, log
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
-from proxy.upstream import connections, identity, policies, tokens
+from proxy.upstream import connections, identity, sending, tokens
 
 
 @pytest.fixture(autouse=True)
@@ -50,9 +50,9 @@ def metrics() -> metering.Metrics:
 def make_breaker(clock: clocks.ManualClock, metrics: metering.Metrics) -> Any:
     """A breaker of the GraphQL service; its pauses are as short as they can be."""
 
-    def make(failures: int = 1_000_000, rng: Any = None) -> policies.CircuitBreaker:
+    def make(failures: int = 1_000_000, rng: Any = None) -> sending.CircuitBreaker:
         rng = rng or SimpleNamespace(random=lambda: 0.0)
-        return policies.CircuitBreaker(clock=clock, rng=rng, metrics=metrics, failures=failures)
+        return sending.CircuitBreaker(clock=clock, rng=rng, metrics=metrics, failures=failures)
 
     return make
 

@@ -18,7 +18,7 @@ from proxy import errors
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.log import REQUEST_ID
-from proxy.upstream import policies
+from proxy.upstream import sending
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Tokens
 
@@ -66,7 +66,7 @@ def send(
     """Send one operation to an upstream."""
 
     async def send_(
-        handler: Any, seconds: float = 30.0, breaker: policies.CircuitBreaker | None = None
+        handler: Any, seconds: float = 30.0, breaker: sending.CircuitBreaker | None = None
     ) -> graphql_responses.Data:
         async def sleep(seconds: float) -> None:
             waits.append(seconds)

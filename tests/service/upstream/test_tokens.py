@@ -11,8 +11,7 @@ from service.upstream.identity_service import CREDENTIALS, DAY, URL, background,
 from proxy import config, errors
 from proxy import metrics as metering
 from proxy.upstream import identity
-from proxy.upstream.stored_tokens import LEASE_SECONDS, REFUSED_SECONDS, StoredToken
-from proxy.upstream.tokens import POLL_SECONDS
+from proxy.upstream.tokens import LEASE_SECONDS, POLL_SECONDS, REFUSED_SECONDS, StoredToken
 
 OTHER = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
 TAKES_NONE = errors.CredentialsRefused("no token of demo is taken")
@@ -250,7 +249,7 @@ async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
 
 async def test_another_process_requests_the_token_when_one_died(worker: Any, service: Any, shared_store: Any) -> None:
     stored = StoredToken(shared_store, URL, CREDENTIALS, service.clock)
-    assert await stored.lease("a process that was killed")
+    await shared_store.put_value(stored.lease, "a process that was killed", LEASE_SECONDS)
     service.grant()
     started = service.clock.now()
     assert await worker.get(CREDENTIALS)

@@ -9,7 +9,7 @@ import pytest
 from proxy import errors
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
-from proxy.upstream import policies
+from proxy.upstream import sending
 
 
 @pytest.mark.parametrize(
@@ -27,10 +27,10 @@ from proxy.upstream import policies
     ],
 )
 def test_only_unbilled_requests_are_retryable(error: Any, is_safe: bool) -> None:
-    assert policies.is_retryable(error) is is_safe
+    assert sending.is_retryable(error) is is_safe
 
 
-def is_open(breaker: policies.CircuitBreaker) -> bool:
+def is_open(breaker: sending.CircuitBreaker) -> bool:
     try:
         breaker.admit()
     except errors.CircuitBreakerOpen:
@@ -44,9 +44,9 @@ def test_circuit_breaker_opens_after_failures_in_a_row(
     breaker = make_breaker(failures=3)
     for report in (breaker.failed, breaker.failed, breaker.succeeded, breaker.failed, breaker.failed):
         report()
-    assert (is_open(breaker), breaker.state) == (False, policies.CLOSED)
+    assert (is_open(breaker), breaker.state) == (False, sending.CLOSED)
     breaker.failed()
-    assert (is_open(breaker), breaker.state) == (True, policies.OPEN)
+    assert (is_open(breaker), breaker.state) == (True, sending.OPEN)
     assert 'v3bridge_circuit_breaker_openings_total{service="graphql"} 1.0' in metrics.text().decode()
     assert 'v3bridge_circuit_breaker_state{service="graphql"} 2.0' in metrics.text().decode()
     clock.advance(1.5)
@@ -67,10 +67,10 @@ def test_circuit_breaker_half_opens_for_one_trial_which_closes_or_opens_it(
     for ends in (breaker.failed, lambda: None, breaker.succeeded):  # a trial that was cancelled reports nothing
         clock.advance(5)
         assert [is_open(breaker) for _ in range(3)] == [False, True, True]
-        assert breaker.state == policies.HALF_OPEN
+        assert breaker.state == sending.HALF_OPEN
         ends()
         assert is_open(breaker) is (ends != breaker.succeeded)
-    assert breaker.state == policies.CLOSED
+    assert breaker.state == sending.CLOSED
     events = [line.split('"event": "circuit breaker ')[1].split('"')[0] for line in log_output.getvalue().splitlines()]
     assert events == ["opened", "half-opened", "opened", "half-opened", "half-opened", "closed"]
 
