@@ -3,26 +3,40 @@ configuration.
 
 Keys are looked up by digest, so that the configuration holds none in clear. An account is the digest of a client id or
 of an API key; names are labels, so that renaming loses no usage, and two applications with one client id share a limit.
+
+Programs that can only sign in with client credentials (`POST /connect/token`) get an access token of this service for
+their API key: a JWT (RFC 7519) of 24 hours, which ends with the key. Signing keys are in the store, so that all workers
+and machines accept it; each signs for a week.
 """
 
+import base64
 import functools
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jwt
 import msgspec
 
 from proxy import config, errors, model
+from proxy.kit.clock import Clock
 from proxy.kit.wording import counted
 from proxy.store import protocol
+from proxy.store.store import Store
 from proxy.upstream.identity import Credentials
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)
 RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operations end sooner
-NEVER_SECONDS = 86_400.0  # for which a quota that is never reset is taken as exhausted, and its Retry-After
+NEVER_SECONDS = 86_400  # for which a quota that is never reset is taken as exhausted, and its Retry-After
+TOKEN_SECONDS = 86_400  # of an access token, as of the upstream's (contract graphql.md §4)
+SIGNING_SECONDS = 604_800  # for which a key signs
+ALGORITHM, ISSUER = "HS256", "v3bridge"
+# The times are checked by the service's clock.
+CHECKED: Any = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
 
 
 class Sunset(NamedTuple):
@@ -46,8 +60,7 @@ class ChargedAccount(NamedTuple):
 
     def in_period(self, now: float) -> protocol.Account:
         """Return the account in the period that its limit applies to, of a moment in seconds since 1970."""
-        _, month, lifetime = _in_periods((self,), now // protocol.DAY_SECONDS)
-        return month if self.period == "month" else lifetime
+        return _in_periods((self,), now // protocol.DAY_SECONDS)[1 if self.period == "month" else 2]
 
     def reset_seconds(self, now: float) -> int | None:
         """Return the seconds until usage begins from zero; None where it never does."""
@@ -72,7 +85,7 @@ class Application:
         """How the scopes of its results begin, in every market and with all fields."""
         return self.account[:8]
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return self.credentials.name
 
@@ -120,30 +133,26 @@ class Client:
         charged = next(each for each in self.charged if each.id == account.account)
         text = f"{charged.name} has {left:,} of {counted(account.limit or 0, 'part')} left"
         text += f", {charged.part_of}" if charged.part_of else ""
-        seconds = charged.reset_seconds(now)
+        reset, wait = charged.reset_seconds(now), NEVER_SECONDS
         if parts <= left + reserved:
-            end = f"{reserved:,} are reserved by requests under way, so try again in a few seconds"
-            seconds = RESERVED_SECONDS
-        elif seconds is None:
+            end, wait = (
+                f"{reserved:,} are reserved by requests under way, so try again in a few seconds",
+                RESERVED_SECONDS,
+            )
+        elif reset is None:
             end = "it is never reset"
         else:
-            end = f"it is reset on {datetime.fromtimestamp(now + seconds, UTC).date().isoformat()}"
+            end, wait = f"it is reset on {datetime.fromtimestamp(now + reset, UTC).date().isoformat()}", reset
         message = f"{text} ({account.period}), and this request may cost {parts}; {end}"
-        return errors.QuotaExhausted(message, retry_after=int(NEVER_SECONDS) if seconds is None else seconds)
+        return errors.QuotaExhausted(message, retry_after=wait)
 
-    def refusal(self, now: float) -> errors.ClientError | None:
-        """Return why a request at `now` is refused; None if it is served."""
-        expired = self.expiry(now)
+    def refusal(self, now: float, *, is_v3: bool = True) -> errors.ClientError | None:
+        """Return why a request at `now` is refused after the last day of the key, or after the sunset, which is that of
+        v3 only; None if it is served."""
         # First: a key that has been replaced gets no advice about the end of v3.
-        if expired is not None or self.sunset is None or now < self.sunset.end:
-            return expired
-        return errors.Gone(self.sunset.message)
-
-    def expiry(self, now: float) -> errors.ExpiredKey | None:
-        """Return why a request at `now` is refused after the last day of the key; the sunset is that of v3 only."""
-        if self.expires is None or now < _end_of(self.expires):
-            return None
-        return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
+        if self.expires and now >= _end_of(self.expires):
+            return errors.ExpiredKey(f"this API key expired on {self.expires}; use the one that replaces it")
+        return errors.Gone(self.sunset.message) if is_v3 and self.sunset and now >= self.sunset.end else None
 
 
 class Applications:
@@ -163,8 +172,7 @@ class Applications:
                 own = ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
                 # A key's own 0 switches the limit of its application off: only None inherits it.
                 rate = entry.rate if key.rate is None else key.rate
-                announced = key.sunset or entry.sunset
-                sunset = _sunset(announced) if announced else None
+                sunset = _sunset(key.sunset or entry.sunset)
                 self.clients[key.key] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
         self.by_name = {client.application.name: client.application for client in self.clients.values()}
         self.charged = [*dict.fromkeys(each for client in self.clients.values() for each in client.charged)]
@@ -191,8 +199,10 @@ def _in_periods(charged: tuple[ChargedAccount, ...], day: float) -> tuple[protoc
     )
 
 
-def _sunset(settings: config.SunsetSettings) -> Sunset:
+def _sunset(settings: config.SunsetSettings | None) -> Sunset | None:
     """Return a sunset with its headers: Deprecation (RFC 9745), Sunset (RFC 8594) and their links."""
+    if settings is None:
+        return None
     page, end = settings.link, _end_of(settings.date)
     headers = {
         "Deprecation": f"@{int(datetime.combine(SUPPORT_END, time(), UTC).timestamp())}",
@@ -211,3 +221,54 @@ def digest(text: str) -> str:
 def _end_of(day: date) -> float:
     """Return the end of a day in UTC, in seconds since 1970."""
     return datetime.combine(day, time(23, 59, 59), UTC).timestamp() + 1
+
+
+class AccessTokens:
+    """Issues access tokens for API keys, and finds the client of one. A token is valid for so many `seconds`."""
+
+    seconds = TOKEN_SECONDS
+
+    def __init__(self, store: Store, applications: Applications, clock: Clock) -> None:
+        self._store, self._applications, self._clock = store, applications, clock
+        # Of a period: the signing key, and the clients by the subjects of its tokens, which are made of their API keys,
+        # so that nobody can guess them without it.
+        self._keys: dict[int, tuple[bytes, dict[str, Client]]] = {}
+
+    async def issue(self, client: Client) -> str:
+        """Return a token for the API key of a client. Raises StoreUnavailable."""
+        now = int(self._clock.now())
+        period = now // SIGNING_SECONDS
+        if period not in self._keys:  # create the signing key, unless another process was faster
+            text = base64.b64encode(secrets.token_bytes(32)).decode()
+            seconds = (period + 1) * SIGNING_SECONDS + TOKEN_SECONDS - now
+            await self._store.put_value(f"signing key {period}", text, seconds, absent=True)
+        secret, clients = await self._key(period)
+        subject = next(subject for subject, each in clients.items() if each.name == client.name)
+        claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
+        return jwt.encode(claims, secret, ALGORITHM, headers={"kid": str(period)})
+
+    async def client(self, token: str) -> Client | None:
+        """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
+        Raises StoreUnavailable."""
+        now = int(self._clock.now())
+        try:
+            period = int(jwt.get_unverified_header(token)["kid"])  # of any size
+            if not 0 <= now // SIGNING_SECONDS - period <= 1:
+                return None
+            secret, clients = await self._key(period)
+            claims = jwt.decode(token, secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
+        except (jwt.InvalidTokenError, LookupError, ValueError):
+            return None
+        return clients.get(claims["sub"]) if now < claims["exp"] else None
+
+    async def _key(self, period: int) -> tuple[bytes, dict[str, Client]]:
+        """Return the key of a period, from the store at its first use. Raises LookupError before it is created."""
+        if period not in self._keys:
+            text = await self._store.value(f"signing key {period}")
+            if text is None:
+                raise LookupError(period)
+            secret = base64.b64decode(text)
+            clients = {digest.keyed(secret): client for digest, client in self._applications.clients.items()}
+            self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
+            self._keys[period] = secret, clients
+        return self._keys[period]

@@ -17,8 +17,7 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors
-from proxy.gateway.access_tokens import AccessTokens
-from proxy.gateway.applications import Applications
+from proxy.gateway.applications import AccessTokens, Applications
 from proxy.gateway.features import Features
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline

@@ -61,7 +61,7 @@ class Authenticator:
         self.check(request.origin, client)
         request.client = client
         if client.sunset or client.expires:
-            refusal = client.refusal(self._clock.now()) if is_v3 else client.expiry(self._clock.now())
+            refusal = client.refusal(self._clock.now(), is_v3=is_v3)
             if client.sunset and is_v3:
                 request.added |= client.sunset.headers
             if refusal is not None:

@@ -143,7 +143,7 @@ class GraphQLRoutes:
                 client = self._authenticator.client(request, form.get("client_secret", ""))
                 self._authenticator.check(request.origin, client)
             request.client = client
-            if (expired := client.expiry(self._clock.now())) is not None:
+            if (expired := client.refusal(self._clock.now(), is_v3=False)) is not None:
                 raise expired
         except (errors.ForbiddenKey, errors.MissingKey):
             return web.json_response({"error": "invalid_client"}, status=400)
