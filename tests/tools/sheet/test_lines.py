@@ -125,6 +125,7 @@ def test_number_that_only_looks_so_is_read(number: str) -> None:
     "row",
     [
         "2 (DNF),NE5532P,TI",
+        "1,NE5532P,2 DNP",
         "DNP,NE5532P,TI",
         "1,NE5532P,DNP",
         "2,NE5532P (DNI),TI",

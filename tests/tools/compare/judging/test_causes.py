@@ -125,7 +125,7 @@ def cause(causes: Any, target: str, difference: Difference, *unsupported: str, *
         (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), FACET, "unexplained"),
         (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), HITS, "unexplained"),
         (f"{PARTS}sortby=mpn,avg_price", ("sortby=avg_price",), "request.q", "unexplained"),
-        (f"{PARTS}sortby=mpn", (), RESULT, "unexplained"),
+        (f"{PARTS}sortby=mpn,", (), RESULT, "unexplained"),
         (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), STATS, "unsupported"),
         (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), FACET, "unexplained"),
         (f"{PARTS}stats[avg_price][include]=1", ("stats[avg_price]",), RESULT, "unexplained"),

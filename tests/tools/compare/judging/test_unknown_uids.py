@@ -64,6 +64,8 @@ ALL = {
 
 def test_equal_objects_with_computed_uids_differ_only_in_uids(candidate: Any) -> None:
     assert differences(PART, candidate) == {*ALL, ("order", "offers")}
+    found = unknown_uids.UnknownUids().explained(diff.diff(PART, candidate), frozenset())
+    assert {pair.path for pair in unknown_uids.pairs(found)} == {"/brands/", "/categories/", "/sellers/"}
 
 
 def _set(path: str, value: Any) -> Callable[[Any], None]:
