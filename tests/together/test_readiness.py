@@ -113,13 +113,15 @@ async def test_upstream_that_refuses_is_reachable(answer: object) -> None:
 
 
 async def test_open_circuit_breaker_is_shown_until_a_request_succeeds() -> None:
-    async with scripted_environment(ScriptedResponse(PAGE.body, 500)) as environment:
+    async with scripted_environment(GOOD) as environment:
+        await environment.match("Y")
+        environment.upstream.respond_with(ScriptedResponse(GOOD, cut_after=9))
         assert [(await environment.match()).status for _ in range(10)] == [502] * 10
         refused = await environment.match()
         assert refused.status == 503
         assert "the GraphQL service is not asked for the moment: it failed 10 times" in refused.json["message"]
         assert 5 <= int(refused.headers["retry-after"]) <= 8
-        assert (len(environment.upstream.requests), await environment.breaker()) == (10, 2)
+        assert (len(environment.upstream.requests), await environment.breaker()) == (11, 2)
         assert await environment.reasons() == [refused.json["message"]]
         environment.upstream.respond_with(GOOD)
         environment.time.advance(8)
