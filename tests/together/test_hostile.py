@@ -151,30 +151,6 @@ def test_host_that_is_none_gets_no_status(service: running.Service) -> None:
     assert not is_logged_as_error(service)
 
 
-INTROSPECTION = "{ __schema { queryType { name } types { name kind fields { name args { name } type { name } } } } }"
-
-
-def test_introspection_has_at_most_250_fields(service: running.Service) -> None:
-    names = " ".join(f"a{number}: name" for number in range(249))
-    spread = " ".join(f"a{number}: name" for number in range(124))
-    assert len(ask(service, INTROSPECTION).json["data"]["__schema"]["types"]) > 50
-    for document in (
-        f"{{ __schema {{ types {{ {names} }} }} }}",
-        f'{{ __type(name: "Query") {{ b: name {names} }} }}',
-        f"{{ __schema {{ types {{ ...T ...T ...T }} }} }} fragment T on __Type {{ {spread} }}",
-    ):
-        for path in (GRAPHQL, V4):
-            assert ask(service, document, path).status == 400
-
-
-def test_chained_fragments_are_refused(service: running.Service) -> None:
-    chain = " ".join(f"fragment F{number} on Query {{ ...F{number + 1} }}" for number in range(150))
-    document = f"{chain} fragment F150 on Query {{ __typename }} query "
-    for operation in ("{ ...F0 }", "{ __typename }"):
-        for path in (GRAPHQL, V4):
-            assert ask(service, document + operation, path).status == 400
-
-
 def test_long_documents_are_not_remembered(service: running.Service) -> None:
     def long(number: int) -> str:
         fields = " ".join(f"an_alias_of_a_field__{number}_{field}: name" for field in range(620))

@@ -1,8 +1,11 @@
-"""HTTP as v3 clients use it (contract v3-rest.md §2, §6), over a raw socket."""
+"""HTTP as v3 clients use it, over a raw socket (contract v3-rest.md §2, §6), and the header of what is ignored."""
 
 import gzip
+import io
 import json
+from urllib.parse import quote
 
+from support import running_proxy
 from together.environment import ProxyEnvironment, RawResponse, target
 
 KEY = b"apikey=EXAMPLE_KEY"
@@ -83,3 +86,43 @@ async def test_gzip_is_sent_only_on_request(environment: ProxyEnvironment) -> No
         assert zipped.headers["content-encoding"] == "gzip"
         assert len(zipped.body) < len(plain.body) / 3
         assert json.loads(gzip.decompress(zipped.body))["results"] == plain.json["results"]
+
+
+HEADER = "x-v3-unsupported"
+NOBODY = "ffffffffffffffff"
+
+
+async def get(environment: ProxyEnvironment, path: str) -> RawResponse:
+    return await environment.get(f"/v3{path}{'&' if '?' in path else '?'}apikey={running_proxy.KEY}")
+
+
+async def named(environment: ProxyEnvironment, query: dict[str, object]) -> str:
+    """Return what is unsupported in a query of /parts/match."""
+    reply = await get(environment, f"/parts/match?queries={quote(json.dumps([{'mpn': 'none-such', **query}]))}")
+    assert (reply.status, "x-evil" in reply.headers) == (200, False)
+    return reply.headers[HEADER].removeprefix("queries[0].")
+
+
+async def test_cached_response_has_the_header(environment: ProxyEnvironment, log_output: io.StringIO) -> None:
+    for path, unsupported in (
+        ("/parts/search?q=resistor&limit=1&sortby=uid+asc", "sortby=uid"),
+        (f"/categories/search?filter[fields][ancestor_uids][]={NOBODY}", f"filter[fields][ancestor_uids]={NOBODY}"),
+        ('/parts/match?queries=[{"mpn":"SN74S74N","mpm":"x"}]', "queries[0].mpm"),
+    ):
+        replies = [await get(environment, path) for _ in range(4)]
+        assert [reply.headers[HEADER] for reply in replies] == [unsupported] * 4
+        lines = [json.loads(line) for line in log_output.getvalue().splitlines()]
+        assert unsupported in {line["parameters"] for line in lines if line["event"] == "parameters ignored"}
+
+
+async def test_client_input_can_neither_split_the_header_nor_make_it_long(environment: ProxyEnvironment) -> None:
+    for key in ("a, b", "a\r\nX-Evil: 1", "\r\n\r\n<script>", "é\u2028", 'quote"', "\x00", "+3", "%0d%0a"):
+        assert await named(environment, {key: 1}) == quote(key, safe="")
+    keys: dict[str, object] = {f"key_{number:03}": 1 for number in range(500)}
+    names = (await named(environment, {**keys, "x" * 5000: 1})).split(", ")
+    assert len(", ".join(names)) <= 2_050
+    assert names[0] == "key_000"
+    assert int(names[-1].removeprefix("+")) == 501 - (len(names) - 1)
+    name = await named(environment, {"é" * 300: 1})
+    assert 0 < len(name) < 200
+    assert name == "%C3%A9" * (len(name) // 6)

@@ -158,7 +158,7 @@ async def test_invalid_response_is_unreadable_and_may_be_billed(
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"])
-@pytest.mark.parametrize("total, seconds, is_fair", [(60.0, 0.05, False), (0.3, 0.2, True), (0.3, 60, True)])
+@pytest.mark.parametrize("total, seconds, is_fair", [(60.0, 0.2, False), (0.3, 0.2, True), (0.3, 60, True)])
 async def test_late_response_fails_the_service_if_it_had_half_of_the_time(
     open_session: OpenSession, sent: bytes, total: float, seconds: float, is_fair: bool
 ) -> None:
@@ -202,13 +202,6 @@ async def test_free_request_is_never_uncertain_usage(open_session: OpenSession) 
             with pytest.raises(kind) as found:
                 await post(session, url, max_bytes=2, bills=False)
             assert not found.value.may_be_billed
-
-
-async def test_closed_port_is_unreachable(open_session: OpenSession, closed_port: int) -> None:
-    async with open_session() as session:
-        with pytest.raises(errors.UpstreamUnreachable, match="the service cannot be reached") as found:
-            await post(session, f"http://127.0.0.1:{closed_port}/")
-    assert not found.value.may_be_billed
 
 
 async def test_cancelled_caller_leaves_no_reusable_connection(

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from support import cases
 from support.running_commands import Run, Start
 
 from proxy.cli import operators
@@ -221,3 +222,25 @@ def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: R
     rows = [line.split() for line in done.stdout.splitlines()]
     assert ["applications.shop.parts", "1000", "own.yaml:5"] in rows
     assert "THE_KEY" not in done.stdout
+
+
+FILE = Path(__file__).with_name("own.yaml")
+
+
+@pytest.fixture
+def shown(run_command: Any, tmp_path: Path) -> str:
+    (tmp_path / "secret").write_text("PLANTED-client-secret")
+    (tmp_path / "own.yaml").write_text(FILE.read_text(encoding="utf-8"))
+    return str(run_command("config", "--all", "--json", "--config", str(tmp_path / "own.yaml")).stdout)
+
+
+@cases.parametrize("name, value, source")
+def test_setting_has_its_value_and_its_source(shown: str, name: str, value: str, source: str) -> None:
+    rows = {row["name"]: (row["value"], row["source"]) for row in json.loads(shown)}
+    assert rows[name] == (value, source)
+
+
+def test_settings_are_listed_once_and_without_secrets(shown: str) -> None:
+    names = [row["name"] for row in json.loads(shown)]
+    assert len(names) == len(set(names))
+    assert "PLANTED" not in shown

@@ -1,14 +1,16 @@
-"""Tests of v4's GraphQL endpoint: documents in its names, with the data of the upstream in its shape."""
+"""v4's GraphQL endpoint and its REST wrapper: documents in its names, parts and envelope as it had them, and money."""
 
+import json
 from typing import Any
+from urllib.parse import quote
 
-import graphql
+import pytest
+import yarl
 from support import cases, running_proxy
+from support.running_proxy import KEY
+from together.environment import ProxyEnvironment, RawResponse, lowercase_names
 from together.graphql.conftest import GraphQLReply, Pair
 
-from proxy.v4 import documents
-
-V4 = documents.schema()
 PATH = "/api/v4/endpoint"
 TOKEN = {"token": running_proxy.KEY}
 # What a stock management program sends, shortened.
@@ -54,26 +56,6 @@ async def test_program_gets_the_data_of_the_upstream_in_v4_names(pair: Any) -> N
         )
         shown = [part["part"]["mpn"] for part in expected.data["supSearch"]["results"]]
         assert [each["part"]["mpn"] for each in reply.data["search"]["results"]] == shown
-
-
-async def test_input_fields_are_renamed_in_variables(pair: Any) -> None:
-    query = """query ($queries: [PartMatchQuery!]!, $options: PartMatchOptions) {
-      multi_match(queries: $queries, options: $options) { reference hits error } }"""
-    async with pair() as both:
-        queries = [{"mpn_or_sku": "SN74S74N", "reference": "1"}, {"mpn": "1N4007", "limit": 1}]
-        reply = await ask(both, query, {"queries": queries, "options": {"require_stock_available": False}})
-        matches = reply.data["multi_match"]
-        assert [(match["reference"], match["hits"] > 0) for match in matches] == [("1", True), (None, True)]
-
-
-async def test_introspection_shows_the_v4_schema(pair: Any) -> None:
-    async with pair() as both:
-        reply = await ask(both, graphql.get_introspection_query())
-        shown = graphql.build_client_schema(reply.data)
-        assert set(shown.type_map) == set(V4.type_map)
-        assert graphql.print_type(shown.type_map["Query"]) == graphql.print_type(V4.type_map["Query"])
-        assert graphql.print_type(shown.type_map["Part"]) == graphql.print_type(V4.type_map["Part"])
-        assert both.billed == 0
 
 
 async def test_introspection_stands_beside_data(pair: Any) -> None:
@@ -144,3 +126,98 @@ async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:
         assert (await both.post(url, sent, **TOKEN)).data == (await both.post(address, sent)).data
         missing = await both.post(url, sent)
         assert (missing.status, "`token: KEY`" in missing.json["errors"][0]["message"]) == (401, True)
+
+
+WRAPPER = "/api/v4/rest/parts/match"
+SN74S74N = {"mpn": "SN74S74N"}
+# As recorded, in order (contract graphql.md §10).
+PART = ["uid", "mpn", "brand", "manufacturer", "octopart_url", "offers"]
+WHOLE_PART = [*PART[:4], "specs", *PART[4:], "datasheets", "compliance_documents"]
+OFFER = [
+    "id", "sku", "factory_lead_days", "factory_order_multiple", "in_stock_quantity", "on_order_quantity",
+    "order_multiple", "multipack_quantity", "packaging", "moq", "product_url", "last_updated", "prices", "seller",
+    "is_authorized",
+]  # fmt: skip
+
+
+async def fetch(
+    environment: ProxyEnvironment, *queries: dict[str, Any], more: str = f"&apikey={KEY}", **headers: str
+) -> RawResponse:
+    target = f"{WRAPPER}?queries={quote(json.dumps(queries))}{more}"
+    url = yarl.URL(environment.proxy.url + target, encoded=True)
+    async with environment.proxy.session.get(url, headers=headers) as response:
+        return RawResponse(response.status, lowercase_names(response.headers.items()), await response.read())
+
+
+async def test_part_has_the_recorded_fields_in_their_order(environment: ProxyEnvironment) -> None:
+    plain = (await fetch(environment, SN74S74N)).json["results"][0]["items"][0]
+    whole = await fetch(environment, SN74S74N, more=f"&apikey={KEY}&include[]=specs&include[]=datasheets")
+    part = whole.json["results"][0]["items"][0]
+    assert (list(plain), list(part)) == (PART, WHOLE_PART)
+    assert b"__class__" not in whole.body
+    assert part["brand"] == part["manufacturer"] == {
+        "uid": "370", "name": "Texas Instruments", "homepage_url": part["brand"]["homepage_url"],
+    }  # fmt: skip
+    assert {tuple(offer) for offer in part["offers"]} == {tuple(OFFER)}
+    seller = part["offers"][0]["seller"]
+    assert (list(seller), seller["uid"]) == (["uid", "id", "name", "homepage_url"], seller["id"])
+    (currency, prices), *_ = part["offers"][0]["prices"].items()
+    assert (len(currency), isinstance(prices[0][0], int), prices[0][1].partition(".")[2].isdigit()) == (3, True, True)
+    status = part["specs"]["lifecyclestatus"]
+    assert status["metadata"] == {"name": "Lifecycle Status", "key": "lifecyclestatus"}
+    assert [isinstance(value, str) for value in status["value"]] == [True]
+    (document, *_) = part["datasheets"]
+    assert list(document) == ["attribution", "metadata", "mimetype", "url"]
+    assert list(document["metadata"]) == ["date_created", "num_pages"]
+    assert [list(source) for source in document["attribution"]["sources"]] == [["name"]]
+
+
+@pytest.mark.parametrize("more, headers", [(f"&token={KEY}", {}), ("", {"token": KEY}), (f"&apikey={KEY}", {})])
+async def test_token_is_accepted_wherever_v4_clients_send_it(
+    environment: ProxyEnvironment, more: str, headers: dict[str, str]
+) -> None:
+    response = await fetch(environment, SN74S74N, more=more, **headers)
+    assert (response.status, response.json["results"][0]["hits"]) == (200, 4)
+
+
+async def test_token_of_a_header_shares_no_response_with_a_wrong_one(start: Any) -> None:
+    async with start() as environment:
+        for _ in range(3):  # the third time, the encoded response comes from its cache
+            assert (await fetch(environment, SN74S74N, more="", token=KEY)).status == 200
+        refused = await fetch(environment, SN74S74N, more="", token="another-key")
+        assert (refused.status, (await fetch(environment, SN74S74N, more="")).status) == (403, 400)
+
+
+@pytest.mark.parametrize(
+    "queries, says",
+    [
+        ("[", "queries is not valid JSON"),
+        ("", "queries argument missing"),
+        ("[{}]&include[]=" + "x&include[]=" * 300, "at most"),
+    ],
+)
+async def test_bad_parameters_get_the_errors_of_v3(environment: ProxyEnvironment, queries: str, says: str) -> None:
+    response = await environment.get(f"{WRAPPER}?token={KEY}&queries={quote(queries, safe='&=')}")
+    assert (response.status, list(response.json)) == (400, ["message"])
+    assert says in response.json["message"]
+
+
+async def test_error_of_a_query_is_its_own(environment: ProxyEnvironment) -> None:
+    body = (await fetch(environment, {"reference": 1}, SN74S74N)).json
+    assert [(result["reference"], result["error"]) for result in body["results"]] == [
+        (1, "Missing search filters"),
+        (None, None),
+    ]
+
+
+@cases.parametrize("path, use")
+async def test_other_path_of_v4_names_what_to_use(environment: ProxyEnvironment, path: str, use: str) -> None:
+    response = await environment.get(f"{path}?token={KEY}")
+    assert response.status == 404
+    assert ("__class__" in response.json) == ("/rest/" not in path)
+    assert use in response.json["message"]
+
+
+async def test_usage_of_other_methods(environment: ProxyEnvironment) -> None:
+    assert (await environment.get(WRAPPER, "OPTIONS")).headers["allow"] == "GET, HEAD, OPTIONS"
+    assert (await environment.get(WRAPPER, "POST")).status == 405

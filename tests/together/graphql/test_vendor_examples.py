@@ -1,12 +1,14 @@
-"""The vendor's published example in JavaScript (NexarDeveloper/nexar-first-supply-query): its requests, with the
-headers that its libraries send, and what it reads. It is in no package registry, so it cannot be run here."""
+"""The vendor's programs: its published example in JavaScript, and those led here by a line in a hosts file."""
 
 import base64
 import json
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+import yarl
 from support import running_proxy
+from together import inspected_upstream
 from together.environment import RawResponse
 from together.graphql.conftest import Pair
 
@@ -55,3 +57,29 @@ async def test_javascript_example_pages_through_a_search(pair: Any) -> None:
                 break
         assert len(found) == min(result["hits"], 1_000) > 100
         assert both.billed == len(found)
+
+
+async def test_request_of_a_v3bridge_is_refused(pair: Any) -> None:
+    async with pair() as inner:
+        url = inner.environment.proxy.url
+        loop = {"graphql_url": f"{url}/graphql", "token_url": f"{url}/connect/token"}
+        async with pair(urls=loop) as outer:
+            reply = await outer.environment.failure({"mpn": "SN74S74N"})
+            assert reply.status == 502
+            assert inner.billed == 0
+
+
+async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(pair: Any, tmp_path: Path) -> None:
+    async with pair() as both:
+        # A name: connections to addresses are led nowhere else.
+        proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
+        sandbox = yarl.URL(both.environment.sandbox.url)
+        upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
+        result = await inspected_upstream.inspect(tmp_path, both.environment.sandbox, upstream=upstream)
+        assert result.failed == ["tls"]
+        assert "upstream.connect_to" in result["tls"].advice
+        elsewhere = [f"{proxy.host}:{proxy.port}:{sandbox.host}:{sandbox.port}"]
+        result = await inspected_upstream.inspect(
+            tmp_path, both.environment.sandbox, upstream={**upstream, "connect_to": elsewhere}
+        )
+        assert "tls" not in result.failed

@@ -30,27 +30,6 @@ from proxy.tools.sheet import source as part_source
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery
 
 
-async def test_part_has_what_columns_and_functions_show_by_number_and_by_sku(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    async with opened(sandbox, file, time) as source:
-        result = (await fetched(source, FLIP_FLOP))[FLIP_FLOP]
-        [part] = result.parts
-        digi_key = next(offer for offer in part.offers if offer.seller == "Digi-Key")
-        by_sku = PartQuery("", sku=digi_key.sku or "")
-        [found] = (await fetched(source, by_sku))[by_sku].parts
-    shown = (part.mpn, part.manufacturer, part.lifecycle, part.package)
-    assert shown == ("SN74S74N", "Texas Instruments", "Production", "PDIP")
-    assert (part.url or "").startswith("https://octopart.com/")
-    assert part.datasheet_url is not None
-    assert part.short_description
-    assert (result.error, result.fetched) == (None, time.now())
-    assert (digi_key.seller_id, digi_key.authorized, digi_key.lead_days is not None) == ("459", True, True)
-    assert any(offer.prices for offer in part.offers)
-    assert all(offer.updated is not None and offer.url for offer in part.offers)
-    assert (found.mpn, found.manufacturer) == (part.mpn, part.manufacturer)
-
-
 async def test_hits_count_all_matches_and_a_manufacturer_filters(
     sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
 ) -> None:
@@ -101,19 +80,6 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
         assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 1, 2)
     assert second == {**first, UNKNOWN: first[UNKNOWN]._replace(fetched=time.now())}
     assert [second[query].fetched for query in (FLIP_FLOP, DIODE)] == [time.now() - 3600] * 2
-
-
-async def test_lines_take_a_request_for_each_hundred_and_then_none(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    queries = numbers(300)
-    async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
-        results = await fetched(source, *queries, *queries)
-        assert sum(len(result.parts) for result in results.values()) == 300
-        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (300, 3, 300)
-        assert await source.estimate(queries) == CostEstimate(300, 300, 0, 0)
-        assert len(await fetched(source, *queries)) == 300
-        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (300, 3, 300)
 
 
 async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
@@ -173,17 +139,6 @@ async def test_login_of_a_configured_application_keeps_its_quota(
         results, error = await collect(source, FLIP_FLOP, DIODE)
     assert isinstance(error, errors.QuotaExhausted)
     assert (len(results), billed(sandbox)) == (1, 1)
-
-
-async def test_wrong_credentials_end_the_run(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    login = part_source.ApplicationLogin(config.ClientId("unknown"), config.Secret("a-secret-text"))
-    async with opened(sandbox, file, time, login=login) as source:
-        results, error = await collect(source, FLIP_FLOP)
-    assert results == []
-    assert isinstance(error, errors.CredentialsRefused)
-    assert "a-secret-text" not in str(error)
 
 
 @pytest.mark.parametrize("budget", [0, 99, 230])
@@ -258,23 +213,6 @@ async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
         # Each operation was sent twice: the second time without features, which might have been the reason.
         assert (len(results), source.parts_spent, billed(sandbox)) == (400, 800, 0)
     assert await booked(sandbox, file, time) == 800
-
-
-async def test_stopped_run_waits_for_what_is_billed_and_sends_nothing_more(
-    serve: Serve, numbered: nexar_sandbox.Catalog, file: Path, time: clock.ManualClock
-) -> None:
-    async with serve(numbered) as sandbox:
-        inject(sandbox, "latency ms=300")
-        async with opened(sandbox, file, time) as source:
-            stop = asyncio.Event()
-            run = asyncio.create_task(fetched(source, *numbers(600), stop=stop))
-            while not sandbox.request_counts.graphql:
-                await asyncio.sleep(0.01)
-            stop.set()
-            assert len(await run) == source.parts_spent == billed(sandbox) == 400
-        assert await booked(sandbox, file, time) == 400
-        async with opened(sandbox, file, time) as source:
-            assert (await source.estimate(numbers(600))).stored == 400
 
 
 async def test_stopped_run_does_not_wait_for_its_next_attempt(

@@ -177,6 +177,11 @@ CASES: dict[str, tuple[Any, Any, list[tuple[str, str, str]]]] = {
             ("order", "descriptions", "descriptions"),
         ],
     ),
+    "one of two equal numbers, and as a text": (
+        {"l": [1, 1]},
+        {"l": ["1"]},
+        [("missing", "l[*]", "l[1 #2]"), ("type", "l[*]", "l[1]")],
+    ),
     "the type of all": ({"a": 1}, [1], [("type", "$", "$")]),
 }
 
