@@ -45,6 +45,8 @@ def init(
     The part shows which features the plan has; it costs 1 part, and is booked. The exit code is that of doctor: 0, or 1
     where the file is written and something is to do.
     """
+    if output.is_dir():
+        raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
     secret_file = output.with_suffix(".secret")
     if output.exists() or secret_file.exists():
         raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output")
