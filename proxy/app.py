@@ -63,8 +63,8 @@ class Service:
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self._seen, self._ids = recording.SeenRequests(hidden, shown_target), middleware.RequestIds(hidden)
-        self.recorder = recording.Recorder(self._seen, core.store, core.clock)
+        self.seen = recording.SeenRequests(core.store, core.clock, hidden, shown_target)
+        self._ids = middleware.RequestIds(hidden)
         self._retiring: set[asyncio.Task[None]] = set()
 
     async def build(self, settings: config.Config, previous: App | None = None) -> App:
@@ -75,7 +75,7 @@ class Service:
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
-            authenticator = authentication.Authenticator(gateway, self._seen)
+            authenticator = authentication.Authenticator(gateway, self.seen)
             if previous is not None:
                 authenticator.adopt(previous.authenticator)
             requests = self._for_clients(gateway, authenticator)
@@ -95,10 +95,7 @@ class Service:
         paths.add("/healthz", operators.health, *routing.READ)
         for mount in self._mounts:
             mount(paths, authenticator, gateway)
-        addresses = routing.ClientAddressResolver(gateway.settings.listen.trusted_proxies)
-        return middleware.RequestMiddleware(
-            paths, addresses, metrics=gateway.metrics, clock=gateway.clock, ids=self._ids, seen=self._seen
-        )
+        return middleware.RequestMiddleware(paths, gateway, self._ids, self.seen)
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
@@ -159,8 +156,8 @@ async def serving(
         state = gateways.opened_process(settings, clock, metering.Metrics(clock), name=name, ended=ended)
         core = await stack.enter_async_context(state)
         service = Service(core, mounts)
-        stack.push_async_callback(service.recorder.close)
-        writing = service.recorder.write, recording.INTERVAL_SECONDS, errors.StoreUnavailable
+        stack.push_async_callback(service.seen.close)
+        writing = service.seen.write, recording.INTERVAL_SECONDS, errors.StoreUnavailable
         await stack.enter_async_context(tasks.repeated("recording", *writing))
         stack.callback(core.metrics.flush)
         await stack.enter_async_context(tasks.repeated("metrics", core.metrics.measure, MEASURE_SECONDS))

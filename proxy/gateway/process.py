@@ -26,16 +26,11 @@ class ProcessState:
     reload joins the flights of the one before, and begins nothing while a booking of that one is not committed."""
 
     def __init__(self, store: Store, clock: Clock, rng: random.Random, metrics: Metrics, workers: int = 1) -> None:
-        self.store = store
-        self.clock = clock
+        self.store, self.clock, self.rng, self.metrics, self.workers = store, clock, rng, metrics, workers
         self.started = clock.now()
-        self.rng = rng
         self.breaker = CircuitBreaker(clock=clock, rng=rng, metrics=metrics)
-        self.metrics = metrics
-        self.workers = workers
         self.flights = Flights()
-        self.exhausted = ExhaustedQuotas(store, clock)
-        self.usage = KnownUsage(store, clock)
+        self.exhausted, self.usage = ExhaustedQuotas(store, clock), KnownUsage(store, clock)
         self.bookings = Bookings(store, self.flights, self.usage, clock)
         self._lists: tuple[tuple[str, ...], Lists] = (), {}
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
@@ -53,8 +48,6 @@ class ProcessState:
         if key not in self._rates:
             own = Window(math.ceil(client.rate / self.workers), 1.0)
             self._rates[key] = SlidingWindow(own, self.clock)
-        if wait := self._rates[key].try_take():
-            raise errors.TooManyRequests(
-                f"{client.name} may make no more than {counted(client.rate, 'request')} in a second",
-                retry_after=max(1, math.ceil(wait)),
-            )
+        if self._rates[key].try_take():
+            message = f"{client.name} may make no more than {counted(client.rate, 'request')} in a second"
+            raise errors.TooManyRequests(message, retry_after=1)

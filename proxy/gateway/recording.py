@@ -1,5 +1,5 @@
 """Records of clients: who still calls, and what they lose; API keys that no application has; failures. A process counts
-them, and writes them to the store every INTERVAL_SECONDS.
+them, and writes them to the store every INTERVAL_SECONDS; one that is killed loses what it has seen since.
 
 Texts of clients are bounded: of an API key and day only so many callers are counted separately, so that a program that
 sends a new User-Agent with each request fills neither the memory nor the store.
@@ -10,6 +10,7 @@ import secrets
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 
 import cachetools
 import msgspec
@@ -51,24 +52,31 @@ _ENDPOINTS = {
 log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class _Count:
-    __slots__ = ("last", "requests")
-
-    def __init__(self) -> None:
-        self.requests, self.last = 0, 0.0
+    requests: int = 0
+    last: float = 0.0
 
 
 class SeenRequests:
     """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients; `shown` returns
     the target of a failed request for display, which may hold any secret before."""
 
-    def __init__(self, keys: Redaction | None = None, shown: Callable[[str, Redaction], str] = lambda *_: "") -> None:
-        self._redaction = keys or Redaction()
-        self._shown_target = shown
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        keys: Redaction | None = None,
+        shown: Callable[[str, Redaction], str] = lambda *_: "",
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._redaction, self._shown_target = keys or Redaction(), shown
         self._clients: dict[Seen, _Count] = {}
         self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
         self._unknown: dict[str, Seen] = {}
         self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
+        self._id, self._rows = "", list[Seen]()  # that the store has not confirmed
+        self._first_day = -1  # before which was deleted
         self._day = 0
         self._callers: dict[tuple[str, str], set[Seen]] = defaultdict(set)  # of the day
         self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
@@ -87,21 +95,21 @@ class SeenRequests:
     ) -> None:
         """Count a request of a client. One that was refused before its API key was read has none. API keys in `target`
         are hidden, whether an application has them or not."""
-        day = self._begin(at)
         # Without unsupported uses nothing is shown of the target, which has the API key of a known client only.
-        sent = None if key is None or unsupported else (day, route, user_agent, application, key)
-        counted = self._repeated.get(sent) if sent is not None else None
+        is_plain = key is not None and not unsupported
+        sent = at // DAY_SECONDS, route, user_agent, application, key
+        counted = self._repeated.get(sent) if is_plain else None
         if counted is None:
             endpoint = _ENDPOINTS.get(route)
             if endpoint is None or (key is None and error not in _KEY_ERRORS):
                 return
-            hidden = self._redaction if sent is not None else self._redaction.including(target)
+            hidden = self._redaction if is_plain else self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
-            request = Seen(CLIENT, day, application or "", key or "", endpoint, agent, uses)
+            request = Seen(CLIENT, self._begin(at), application or "", key or "", endpoint, agent, uses)
             if request not in self._clients:
                 request = self._bounded(request)
             counted = self._clients.setdefault(request, _Count())
-            if sent is not None and len(self._repeated) < REPEATED_MAX:
+            if is_plain and len(self._repeated) < REPEATED_MAX:
                 self._repeated[sent] = counted
         counted.requests += 1
         counted.last = max(counted.last, at)
@@ -140,6 +148,31 @@ class SeenRequests:
             kept = msgspec.structs.replace(detail, message=message, target=self._shown_target(detail.target, redaction))
             yield failure._replace(detail=msgspec.json.encode(kept).decode())
 
+    async def write(self) -> None:
+        """Write all that was seen; once a day, delete what is older than CLIENT_DAYS. Raises StoreUnavailable: it waits
+        for the next call."""
+        first_day = int(self._clock.now() // DAY_SECONDS) - CLIENT_DAYS + 1
+        if self._rows:  # under the same id, so that they are added once
+            await self._add(first_day)
+        self._id = secrets.token_hex(16)
+        for row in self.take():
+            self._rows.append(row)
+            if row.kind == FAILURE:  # to hide keys in it takes a millisecond
+                await asyncio.sleep(0)
+        if self._rows or first_day != self._first_day:
+            await self._add(first_day)
+
+    async def _add(self, first_day: int) -> None:
+        await self._store.add_seen(self._id, self._rows, first_day)
+        self._rows, self._first_day = [], first_day
+
+    async def close(self) -> None:
+        """Write what is left."""
+        with suppress(errors.StoreUnavailable):
+            await self.write()
+        if self._rows:
+            log.warning("caller counts lost", requests=sum(row.requests for row in self._rows))
+
     def _begin(self, at: float) -> int:
         """Return the day of a time; forget the callers of the one before."""
         day = int(at // DAY_SECONDS)
@@ -162,39 +195,3 @@ class SeenRequests:
 def _shown(redaction: Redaction, sent: str) -> str:
     """Return a text without API keys and control characters, shortened."""
     return printable(redaction.text(sent))[:TEXT_MAX]
-
-
-class Recorder:
-    """Writes what this process has seen to the store, and deletes what is older than CLIENT_DAYS. A process that is
-    killed loses what it has seen since its last write."""
-
-    def __init__(self, seen: SeenRequests, store: Store, clock: Clock) -> None:
-        self._seen, self._store, self._clock = seen, store, clock
-        self._id = ""
-        self._rows: list[Seen] = []  # that the store has not confirmed
-        self._first_day = -1
-
-    async def close(self) -> None:
-        """Write what is left."""
-        with suppress(errors.StoreUnavailable):
-            await self.write()
-        if self._rows:
-            log.warning("caller counts lost", requests=sum(row.requests for row in self._rows))
-
-    async def write(self) -> None:
-        """Write all that was seen; once a day, delete what is old. Raises StoreUnavailable: it waits for the next
-        call."""
-        first_day = int(self._clock.now() // DAY_SECONDS) - CLIENT_DAYS + 1
-        if self._rows:  # under the same id, so that they are added once
-            await self._add(first_day)
-        self._id = secrets.token_hex(16)
-        for row in self._seen.take():
-            self._rows.append(row)
-            if row.kind == FAILURE:  # to hide keys in it takes a millisecond
-                await asyncio.sleep(0)
-        if self._rows or first_day != self._first_day:
-            await self._add(first_day)
-
-    async def _add(self, first_day: int) -> None:
-        await self._store.add_seen(self._id, self._rows, first_day)
-        self._rows, self._first_day = [], first_day

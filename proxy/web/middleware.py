@@ -14,14 +14,12 @@ from multidict import istr
 
 from proxy import errors, redaction
 from proxy import log as logging
-from proxy.gateway.core import SeenRequests
-from proxy.kit.clock import Clock
+from proxy.gateway.core import Gateway, SeenRequests
 from proxy.log import REDACTION, REQUEST_ID
-from proxy.metrics import Metrics
 from proxy.model import FailureDetail
 from proxy.v3 import endpoints
 from proxy.web import operators, responses, routing
-from proxy.web.routing import ClientAddressResolver, Request
+from proxy.web.routing import Request
 
 log = structlog.get_logger()
 
@@ -63,18 +61,10 @@ class RequestIds:
 class RequestMiddleware:
     """Handles every request of a configuration by its routes."""
 
-    def __init__(
-        self,
-        routes: routing.Routes,
-        addresses: ClientAddressResolver,
-        *,
-        metrics: Metrics,
-        clock: Clock,
-        ids: RequestIds,
-        seen: SeenRequests,
-    ) -> None:
-        self._routes, self._addresses, self._ids = routes, addresses, ids
-        self._metrics, self._clock, self._seen = metrics, clock, seen
+    def __init__(self, routes: routing.Routes, gateway: Gateway, ids: RequestIds, seen: SeenRequests) -> None:
+        self._routes, self._ids, self._seen = routes, ids, seen
+        self._metrics, self._clock = gateway.metrics, gateway.clock
+        self._addresses = routing.ClientAddressResolver(gateway.settings.listen.trusted_proxies)
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: Request) -> web.StreamResponse:

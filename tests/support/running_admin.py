@@ -17,14 +17,14 @@ SETTINGS = config.AdminSettings(port=0, token=config.OperatorsToken(TOKEN))
 
 
 class AdminClient:
-    """Client of an operators' port. `proxy` is a v3 client of the same service, `gateway` and `recorder` are those of
+    """Client of an operators' port. `proxy` is a v3 client of the same service, `gateway` and `seen` are those of
     the service."""
 
     def __init__(self, proxy: running_proxy.ProxyClient, service: app.Service) -> None:
         self.url = service.operators_url
         self.proxy = proxy
         self.gateway = service.app.gateway
-        self.recorder = service.recorder
+        self.seen = service.seen
 
     async def send(self, method: str, target: str, **options: Any) -> aiohttp.ClientResponse:
         """Send a request exactly as given; the body has been read."""

@@ -70,7 +70,7 @@ async def test_clients_and_unknown_keys_are_those_of_the_store(serve: Start) -> 
     async with serve() as admin:
         await ask(admin, User_Agent="erp/1")
         assert await ask(admin, "A_KEY_OF_NOBODY", User_Agent="bom/2 A_KEY_OF_NOBODY") == 403
-        await admin.recorder.write()
+        await admin.seen.write()
         shown = await admin.status()
     clients = {(each["application"], each["key"], *each["endpoints"], each["user_agent"]) for each in shown["clients"]}
     assert ("demo", "1", "parts/match", "erp/1") in clients
@@ -85,7 +85,7 @@ async def test_page_says_that_nothing_is_known_while_the_store_cannot_be_read(se
     file = tmp_path / "store.sqlite"
     async with serve(store=f"sqlite:{file}") as admin:
         await ask(admin)
-        await admin.recorder.write()
+        await admin.seen.write()
         os.truncate(file, 0)
         reply = await admin.send("GET", "/status", headers=BEARER | {"Accept": "text/html"})
         page = await reply.text()
@@ -107,7 +107,7 @@ async def test_last_failures_are_kept(serve: Start, upstream: ScriptedUpstream) 
     async with serve() as admin:
         numbers = range(FAILURES_MAX + 1)
         codes = [await ask(admin, X_Request_Id=f"failing-{number}") for number in numbers]
-        await admin.recorder.write()
+        await admin.seen.write()
         failures = (await admin.status())["failures"]
     assert {each["request"] for each in failures} == {f"failing-{number}" for number in range(1, FAILURES_MAX + 1)}
     expected = {"application": "demo", "key": "1", "status": codes[-1], "route": "/v3/parts/match", "method": "GET"}
@@ -120,7 +120,7 @@ async def test_failure_is_explained_without_its_api_key(serve: Start) -> None:
     more = "&show[]=offers&password=hunter2&slice[offers]=x"
     async with serve() as admin:
         await admin.proxy.get(target({"mpn": "X", "limit": 2}, more=more), headers={"X-Request-Id": "the-one"})
-        await admin.recorder.write()
+        await admin.seen.write()
         [plain] = (await admin.status())["failures"]
         [explained] = (await admin.status("?explain=the-one"))["failures"]
     assert plain["message"] == "slice[offers] must be a range like [0:5], not 'x'"
@@ -138,7 +138,7 @@ async def test_failure_of_the_upstream_is_explained_by_what_it_was_asked(
         await ask(admin, X_Request_Id="the-one")
         url = "/graphql?query=%7BsupManufacturers%7Bname%7D%7D"
         await admin.proxy.get(url, headers={"token": running_proxy.KEY, "X-Request-Id": "no-v3"})
-        await admin.recorder.write()
+        await admin.seen.write()
         [failure] = [each for each in (await admin.status("?explain=the-one"))["failures"] if "explanation" in each]
         [other] = [each for each in (await admin.status("?explain=no-v3"))["failures"] if "explanation" in each]
     found = failure["explanation"]

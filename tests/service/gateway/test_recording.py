@@ -8,7 +8,6 @@ import pytest
 from support import log_lines
 
 from proxy import errors
-from proxy.gateway import recording
 from proxy.gateway.recording import SeenRequests
 from proxy.kit import clock
 from proxy.store.protocol import CLIENT, DAY_SECONDS
@@ -44,18 +43,15 @@ async def store(time: clock.ManualClock) -> AsyncIterator[UnreliableStore]:
     await opened.aclose()
 
 
-class Counting:
-    """Counts, and the recorder that writes them."""
+@pytest.fixture
+def counting(store: Any, time: clock.ManualClock) -> SeenRequests:
+    return SeenRequests(store, time)
 
-    def __init__(self, store: Any, time: clock.ManualClock) -> None:
-        self._time = time
-        self.counts = SeenRequests()
-        self.recorder = recording.Recorder(self.counts, store, time)
 
-    def request(self, number: int = 1) -> None:
-        """Count some requests, now."""
-        for _ in range(number):
-            self.counts.add_client(self._time.now(), "/v3/parts/match", "curl/8", application="demo", key="erp")
+def add(counting: SeenRequests, time: clock.ManualClock, number: int = 1) -> None:
+    """Count some requests, now."""
+    for _ in range(number):
+        counting.add_client(time.now(), "/v3/parts/match", "curl/8", application="demo", key="erp")
 
 
 async def requests(store: UnreliableStore) -> dict[int, int]:
@@ -65,37 +61,36 @@ async def requests(store: UnreliableStore) -> dict[int, int]:
 
 @pytest.mark.parametrize("failure", ["before", "after"])
 async def test_counts_wait_for_a_store_that_is_unavailable_and_are_added_once(
-    store: UnreliableStore, time: clock.ManualClock, failure: str
+    counting: SeenRequests, store: UnreliableStore, time: clock.ManualClock, failure: str
 ) -> None:
-    counting = Counting(store, time)
     store.fails = failure
-    counting.request(3)
+    add(counting, time, 3)
     for _ in range(3):
-        counting.request(1)
+        add(counting, time)
         with pytest.raises(errors.StoreUnavailable):
-            await counting.recorder.write()
+            await counting.write()
     store.fails = ""
-    await counting.recorder.write()
+    await counting.write()
     assert list((await requests(store)).values()) == [6]
 
 
 async def test_counts_that_cannot_be_written_at_the_end_are_logged(
-    store: UnreliableStore, time: clock.ManualClock
+    counting: SeenRequests, store: UnreliableStore, time: clock.ManualClock
 ) -> None:
-    counting = Counting(store, time)
-    counting.request(4)
+    add(counting, time, 4)
     store.fails = "before"
     with log_lines.collected() as stream:
-        await counting.recorder.close()
+        await counting.close()
     (line,) = map(json.loads, stream.getvalue().splitlines())
     assert (line["event"], line["level"], line["requests"]) == ("caller counts lost", "warning", 4)
 
 
-async def test_counts_are_kept_for_30_days(store: UnreliableStore, time: clock.ManualClock) -> None:
-    counting = Counting(store, time)
+async def test_counts_are_kept_for_30_days(
+    counting: SeenRequests, store: UnreliableStore, time: clock.ManualClock
+) -> None:
     first = int(time.now() // DAY_SECONDS)
     for _ in range(40):
-        counting.request()
-        await counting.recorder.write()
+        add(counting, time)
+        await counting.write()
         time.advance(DAY_SECONDS)
     assert sorted(await requests(store)) == list(range(first + 10, first + 40))

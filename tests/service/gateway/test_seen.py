@@ -14,6 +14,7 @@ from proxy.gateway.recording import (
     UNKNOWN_MAX,
     SeenRequests,
 )
+from proxy.kit.clock import ManualClock
 from proxy.model import FailureDetail, Seen
 from proxy.redaction import Redaction
 from proxy.store.protocol import DAY_SECONDS
@@ -21,6 +22,11 @@ from proxy.store.protocol import DAY_SECONDS
 DAY = 19_675
 MIDNIGHT = float(DAY * DAY_SECONDS)
 MATCH = Seen("client", DAY, "demo", "erp", "parts/match", "curl/8", "")
+
+
+def seen(*shown: Any) -> SeenRequests:
+    store: Any = None
+    return SeenRequests(store, ManualClock(), *shown)
 
 
 def add(
@@ -44,7 +50,7 @@ def taken(counts: SeenRequests) -> list[Seen]:
 
 
 def test_days_and_unsupported_uses_are_told_apart() -> None:
-    counts = SeenRequests()
+    counts = seen()
     add(counts, MIDNIGHT - 1)
     add(counts, unsupported=("sortby (ignored)", "show[]=x (no source)"))
     uses = MATCH._replace(detail="sortby (ignored), show[]=x (no source)")
@@ -55,14 +61,14 @@ def test_days_and_unsupported_uses_are_told_apart() -> None:
 
 
 def test_requests_without_a_valid_key_are_counted_under_no_key() -> None:
-    counts = SeenRequests()
+    counts = seen()
     for error in ("ForbiddenKey", "MissingKey", "TooManyRequests"):
         add_unknown(counts, error=error)
     assert taken(counts) == [MATCH._replace(application="", key="", requests=3, last=MIDNIGHT)]
 
 
 def test_callers_of_a_key_and_day_are_bounded() -> None:
-    counts = SeenRequests()
+    counts = seen()
     for _ in range(2):  # also over several writes of a day
         for number in range(3 * CALLERS_MAX):
             add(counts, user_agent=f"agent/{number}")
@@ -74,7 +80,7 @@ def test_callers_of_a_key_and_day_are_bounded() -> None:
 
 
 def test_fewer_callers_are_told_apart_without_a_key() -> None:
-    counts = SeenRequests()
+    counts = seen()
     for number in range(100):
         add_unknown(counts, f"agent/{number}")
     days = taken(counts)
@@ -82,7 +88,7 @@ def test_fewer_callers_are_told_apart_without_a_key() -> None:
 
 
 def test_memory_is_bounded_while_nothing_is_taken() -> None:
-    counts = SeenRequests()
+    counts = seen()
     total = PENDING_MAX * 2
     for number in range(total):
         add(counts, key=str(number // CALLERS_MAX), user_agent=f"agent/{number}")
@@ -100,7 +106,7 @@ def test_memory_is_bounded_while_nothing_is_taken() -> None:
 
 
 def test_failure_shows_no_key_and_of_a_long_request_no_text() -> None:
-    counts = SeenRequests(Redaction(), lambda target, keys: keys.text(target))
+    counts = seen(Redaction(), lambda target, keys: keys.text(target))
     for target in ("/v3/parts/match?apikey=THE_KEY&q=x+THE_KEY", f"/v3/parts/match?apikey=THE_KEY&q={'x' * 4_000}"):
         detail = FailureDetail("1", "GET", 400, 1.0, "X", "THE_KEY is no number", target)
         counts.add_failure(MIDNIGHT, "/v3/parts/match", None, None, detail)
@@ -112,7 +118,7 @@ def test_failure_shows_no_key_and_of_a_long_request_no_text() -> None:
 
 
 def test_keys_of_one_address_and_day_are_bounded() -> None:
-    counts = SeenRequests()
+    counts = seen()
     for day in (0, 1):
         for number in range(2 * ADDRESS_KEYS_MAX):
             counts.add_unknown(f"{day} {number}", f"{day} {number}", "::1", "", MIDNIGHT + day * DAY_SECONDS)

@@ -25,7 +25,8 @@ def keys() -> Any:
     gateway: Any = SimpleNamespace(
         applications=served, metrics=Metrics(clock), clock=clock, settings=SimpleNamespace(listen=listen), admit=None
     )
-    return authentication.Authenticator(gateway, SeenRequests()), clock
+    nowhere: Any = None
+    return authentication.Authenticator(gateway, SeenRequests(nowhere, clock)), clock
 
 
 def request(address: str) -> Any:

@@ -63,7 +63,7 @@ async def _use(admin: AdminClient) -> None:
     seen += [Seen(FAILURE, DAY, "demo", "shop", "/v3/parts/match", "", detail, 1, NOW - 60)]
     await store.add_seen("1", seen, 0)
     await admin.proxy.get(target({"mpn": "X"}, more="&slice[offers]=x"))
-    await admin.recorder.write()
+    await admin.seen.write()
 
 
 def test_page_is_readable_and_runs_nothing_of_clients(browser: Chrome, admin: AdminClient) -> None:
