@@ -49,7 +49,7 @@ def init(
         raise errors.ConfigError(f"{output}: is a folder: name a file in it with --output")
     secret_file = output.with_suffix(".secret")
     if output.exists() or secret_file.exists():
-        raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output")
+        raise errors.ConfigError(f"{output} or {secret_file} exists; name another file with --output, or delete it")
     if client_secret is not None and not client_secret.startswith(REFERENCES):
         why = "must be env:NAME or file:PATH: others can read a command line"
         raise typer.BadParameter(why, param_hint="--client-secret")

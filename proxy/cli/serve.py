@@ -20,6 +20,6 @@ def serve(
     """Start the proxy and print a curl line that works, and the address of the status for operators."""
     given = (("host", host), ("port", port), ("workers", workers))
     listen = {name: value for name, value in given if value is not None}
-    file = None if config_file is None else str(config_file)
+    file = config_file and str(config_file)
     options = json.dumps({"config_file": file, "listen": listen, "admin_port": admin_port})
     os.execve(sys.executable, sys.orig_argv, {**os.environ, SERVE: options})  # noqa: S606 - this very program

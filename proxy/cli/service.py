@@ -1,7 +1,5 @@
-"""The service that `v3bridge serve` starts: workers, with `upstream: sandbox` beside the embedded sandbox.
-
-It imports nothing that reads options (proxy/__main__.py).
-"""
+"""The service that `v3bridge serve` starts: workers, with `upstream: sandbox` beside the embedded sandbox. It imports
+nothing that reads options (proxy/__main__.py)."""
 
 import importlib
 import importlib.util
