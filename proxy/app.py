@@ -1,5 +1,4 @@
-"""App: the objects that one configuration becomes. A Service serves one App after the other on the same connections,
-and has what outlives a configuration."""
+"""App: the objects that one configuration becomes. A Service serves one App after the other."""
 
 import asyncio
 import resource
@@ -51,8 +50,7 @@ def check(settings: config.Config) -> None:
 
 
 class Service:
-    """Serves the App of one configuration after the other. `url` is for clients, `operators_url` for operators, empty
-    without their port."""
+    """What outlives a configuration, and the App of the present one. `operators_url` is empty without their port."""
 
     app: App
     _listener: server.Listener
@@ -68,10 +66,7 @@ class Service:
         self._retiring: set[asyncio.Task[None]] = set()
 
     async def build(self, settings: config.Config, previous: App | None = None) -> App:
-        """Build the App of a configuration. `previous` is the one that it replaces.
-
-        `settings.upstream` must hold addresses. Raises ConfigError.
-        """
+        """Build the App of a configuration, which replaces the `previous` one. Raises ConfigError."""
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
@@ -177,11 +172,5 @@ def _limits(settings: config.Config) -> Limits:
     allowed, reserved = settings.listen.connections, config.RESERVED_FILES
     if hard != resource.RLIM_INFINITY and allowed + reserved > hard:
         allowed = max(1, hard - reserved)
-        log.warning(
-            "connection limit lowered",
-            configured=settings.listen.connections,
-            used=allowed,
-            open_files=hard,
-            reserved=reserved,
-        )
+        log.warning("connection limit lowered", limit=allowed, open_files=hard, reserved=reserved)
     return Limits(allowed)

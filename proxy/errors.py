@@ -43,11 +43,8 @@ class BridgeError(Exception):
             self.retry_after = retry_after
 
     def shared(self) -> Self:
-        """Return this error, to be raised in one of several requests that it fails.
-
-        Each raise adds its frames to the traceback, which would keep all of these requests in memory, and be walked in
-        full for the log line of each.
-        """
+        """Return this error, to be raised in one of several requests that it fails: without the frames of the others,
+        which would be kept in memory, and walked for each line of the log."""
         self._origin = self._origin or self.__traceback__
         return self.with_traceback(self._origin)
 
@@ -173,9 +170,7 @@ class TokenLimit(ServerError, status=503):
 
 
 class QueryRefused(ServerError, status=502):
-    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query.
-
-    `reported` are its errors as sent."""
+    """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query."""
 
     def __init__(self, message: str, *, may_be_billed: bool = False, reported: Sequence[Any] = ()) -> None:
         super().__init__(message, may_be_billed=may_be_billed)

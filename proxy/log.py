@@ -70,8 +70,7 @@ class Output:
 
     @contextmanager
     def queued(self) -> Iterator["Output"]:
-        """Let a thread write while the block runs, so that a slow stream never stops the event loop; at the end
-        everything is written."""
+        """Let a thread write while the block runs, so that a slow stream never stops the event loop."""
         self._lines = queue.SimpleQueue()
         # It may be blocked when the process ends, so it has no lock that is needed then.
         writer = threading.Thread(target=self._write_queued, args=(self._lines,), name="log", daemon=True)

@@ -165,8 +165,7 @@ class Metrics(Collector):
 
 
 def _fill_files() -> None:
-    """Have room on the disk for all of the files: on a full one, to write where they have holes would end the process
-    (SIGBUS)."""
+    """Have room for all of the files: on a full disk, to write into their holes would end the process (SIGBUS)."""
     folder = os.environ.get(FOLDER)
     for file in Path(folder).glob("*.db") if folder else ():
         with contextlib.suppress(OSError), file.open("r+b") as opened:

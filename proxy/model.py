@@ -1,8 +1,4 @@
-"""Values that packages exchange: v3 requests, projections, mapping contexts, GraphQL operations with their
-responses, the status of a quota.
-
-Parsed once at the border (v3, graphql, v4) and frozen.
-"""
+"""Values that packages exchange, parsed once at the border (v3, graphql, v4) and frozen."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -27,11 +23,8 @@ Path = tuple[str, ...]
 
 
 class PartsMatchQuery(msgspec.Struct, frozen=True):
-    """One entry of `queries` (contract v3-rest.md §3.6): the nine keys of the echo, and its own error.
-
-    `reference` keeps its JSON type. `error` is a message for the client; a query that has one is echoed in the response
-    and never sent upstream.
-    """
+    """One entry of `queries` (contract v3-rest.md §3.6): the nine keys of the echo, and a message for the client, with
+    which it is echoed and never sent upstream."""
 
     q: str = ""
     mpn: str | None = None
@@ -94,12 +87,9 @@ class SearchRequest(msgspec.Struct, frozen=True):
 
 
 class Projection(msgspec.Struct, frozen=True):
-    """Choice of the fields of an object that a response shows.
-
-    `include` holds hidden-by-default fields, `show` and `hide` dotted paths from the object, `slices` those of lists
-    with the beginning and end of what is kept. `features` are those of the application's plan. `view` is the object
-    that a part is mapped to: v3's, or that of another dialect.
-    """
+    """Choice of the fields of an object that a response shows: `include` of those hidden by default, paths to `show`
+    and to `hide`, beginnings and ends of lists. `features` are those of the application's plan; `view` is the object
+    that a part is mapped to: v3's, or that of another dialect."""
 
     include: frozenset[str] = frozenset()
     show: frozenset[Path] = frozenset()

@@ -30,11 +30,9 @@ log = structlog.get_logger()
 
 
 def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[config.Config, list[str]]:
-    """Return the wanted configuration with what waits for a restart as it is running, and the names of these blocks.
-
-    Sockets, workers, the embedded sandbox and the store are those of the start: a store that changed while requests are
-    served would split the ledger. Raises ConfigError where the rest is of no use without it.
-    """
+    """Return the wanted configuration with what waits for a restart as it is running, and the names of these blocks: a
+    store that changed while requests are served would split the ledger. Raises ConfigError where the rest is of no use
+    without it."""
     bound = running.listen
     listen = replace(wanted.listen, host=bound.host, port=bound.port, workers=bound.workers)
     admin = running.admin

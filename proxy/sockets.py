@@ -29,8 +29,7 @@ class WorkerSockets(NamedTuple):
 
 
 def listen(host: str, port: int, *, shared: bool = False) -> Sockets:
-    """Return listening sockets for all addresses of a host, 0 for any free port. Other processes may listen on a
-    `shared` port, too. Raises OSError."""
+    """Return listening sockets for all addresses of a host; port 0 is a free one. Raises OSError."""
     opened: list[socket.socket] = []
     with ExitStack() as stack:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -66,8 +65,8 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
 
 
 def take(environ: MutableMapping[str, str]) -> Sockets:
-    """Return the sockets for the public port that a service manager has passed to this process, () for none, and remove
-    their environment variables. Children that are executed do not inherit them. Raises ConfigError."""
+    """Return the sockets for the public port that a service manager has passed to this process, and remove their
+    environment variables. Raises ConfigError."""
     pid, count, *_ = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES", "PIDFDID"))
     # Left over from a parent process: the descriptors of these numbers are something else here.
     if pid != str(os.getpid()) or not count.isdecimal():

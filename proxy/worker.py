@@ -1,5 +1,4 @@
-"""Worker: a process forked by the parent (server.py), which serves until its pipe ends or SIGTERM stops it; and the
-parent's end of the pipe of such a process.
+"""A process forked by the parent (server.py): as the parent sees it, and as a worker, which serves until its pipe ends.
 
 The pipe brings the configurations of reloads, None at the end, and takes a report after the start and after each of
 them: the mistake because of which it cannot serve, or "". It ends with either process, also where that is killed.

@@ -1,7 +1,7 @@
 """Settings of the service: types, defaults and limits; docs/settings.md says what they are for.
 
-`loader.py` reads the YAML file and checks several settings together. The command line loads them once and passes each
-package the values that it needs. A description completes the words "it accepts" of an error message.
+`loader.py` reads the YAML file and checks several settings together. A description completes the words "it accepts" of
+an error message.
 """
 
 import datetime
@@ -135,8 +135,7 @@ Sunset = SunsetSettings | None
 
 
 class ApiKeySettings(Settings, frozen=True):
-    """API key of a v3 client. Metrics, logs and usage reports show its `name`; the default is its position in the
-    list."""
+    """API key of a v3 client. Metrics, logs and usage show its `name`, by default its position in the list."""
 
     key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
     name: Annotated[str, text("[A-Za-z0-9_.-]+", "letters, digits, - _ and .")] | None = None

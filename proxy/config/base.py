@@ -1,7 +1,4 @@
-"""Base class of all blocks of settings, and the reader of those in a YAML file.
-
-Used for the configuration and for the rules of a comparison, each of which has types of its own to decode.
-"""
+"""Base class of all blocks of settings, of the configuration and of a comparison, and the reader of those in a file."""
 
 import difflib
 import re
@@ -27,9 +24,8 @@ SECRET = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "key
 
 
 class Blocks:
-    """Reader of the blocks in one file. It collects mistakes and goes on, so that one run shows all of them: `checked`
-    raises them, each as `config.yaml:12:5: listen.port: …`. `env:` values come from `environ`, `file:` ones from beside
-    the file."""
+    """Reader of the blocks in one file. It collects mistakes and goes on, so that one run shows all of them. `env:`
+    values come from `environ`, `file:` ones from beside the file."""
 
     def __init__(self, file: Path, environ: Mapping[str, str]) -> None:
         self.located = located_yaml.load(file, errors.ConfigError, all_mistakes=True)
@@ -55,8 +51,7 @@ class Blocks:
         return settings
 
     def report(self, at: Trail, message: str, named: Trail | None = None) -> None:
-        """Record a mistake, unless it is the consequence of one at the same place or around it. `named` is shown for
-        its place."""
+        """Record a mistake, unless one at the same place or around it has caused it. `named` is shown for its place."""
         if any(at[:length] in self._wrong for length in range(len(at) + 1)):
             return
         self._wrong.add(at)

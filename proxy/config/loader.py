@@ -1,7 +1,5 @@
-"""Configuration loader: a YAML file to frozen settings, with secrets resolved and checked.
-
-A ConfigError has every mistake, one line each, such as `config.yaml:12:5: listen.port: …`; none holds a secret.
-"""
+"""Configuration loader: a YAML file to frozen settings. A ConfigError has every mistake, one line each, such as
+`config.yaml:12:5: listen.port: …`; none holds a secret."""
 
 import os
 import re

@@ -1,7 +1,5 @@
 """Values that must not be shown: secrets and the store's address are hidden, API keys are stored as digests only.
-
-Made while the configuration is read; the messages of ValueError never hold the value.
-"""
+Messages of ValueError never hold the value."""
 
 import hashlib
 import ipaddress
@@ -123,8 +121,7 @@ class File(str):
 
 
 class Digest(Secret):
-    """SHA-256 of an API key, in hexadecimal, by which it is looked up. Hidden, too: v3 keys are short enough for a
-    brute-force search."""
+    """SHA-256 of an API key, by which it is looked up. Hidden, too: v3 keys are short enough to be found by it."""
 
     @property
     def fingerprint(self) -> str:
@@ -157,8 +154,7 @@ def apikey(text: str) -> Digest:
 
 
 def without_credentials(address: str) -> str:
-    """Remove user name, password, query and fragment from an address; if they cannot be separated, return only the
-    scheme."""
+    """Remove user name, password, query and fragment from an address: all but the scheme if they are unclear."""
     scheme, separator, after_scheme = address.partition("://")
     authority, *query = re.split(r"[?#]", after_scheme, maxsplit=1)
     # A password that contains ? or # without encoding: where it ends is unknown.

@@ -24,8 +24,7 @@ class Position(NamedTuple):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """SafeLoader with the plain scalars of YAML 1.2 that configuration files need, which finds keys that are given
-    twice; on libyaml several times as fast."""
+    """SafeLoader with the plain scalars of YAML 1.2, which finds keys that are given twice."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
 
@@ -58,8 +57,7 @@ for _tag, _pattern, _first in (
 
 @dataclass(frozen=True, slots=True)
 class LocatedYaml:
-    """Document as plain Python `data`, with the position of each of its values. Of a duplicate key, `data` has the
-    last value."""
+    """Document as plain Python `data`, with the position of each of its values; of duplicate keys the last."""
 
     data: Any
     name: str

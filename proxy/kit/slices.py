@@ -1,7 +1,4 @@
-"""Long computations as generators that yield after each slice, so that the event loop can run other tasks between.
-
-The result is the generator's return value.
-"""
+"""Long computations as generators, which return the result, and yield between slices for other tasks to run."""
 
 from collections.abc import Generator
 from typing import TypeVar

@@ -17,11 +17,8 @@ log = structlog.get_logger()
 async def repeated(
     name: str, work: Callable[[], Awaitable[object]], seconds: float, logged: type[Exception] | tuple[()] = ()
 ) -> AsyncIterator[None]:
-    """Do `work` every `seconds` while the block runs; its end waits for what is under way.
-
-    An error is logged and ends nothing: it may be over the next time. One of the type `logged` has been logged where it
-    came from.
-    """
+    """Do `work` every `seconds` while the block runs; its end waits for what is under way. An error is logged, unless
+    its type is `logged` where it comes from, and ends nothing: it may be over the next time."""
     is_closing = asyncio.Event()
 
     async def repeat() -> None:
@@ -54,10 +51,8 @@ class SingleFlight(Generic[K, V]):
         self._tasks: dict[K, asyncio.Task[V]] = {}
 
     async def run(self, key: K, work: Callable[[], Coroutine[Any, Any, V]], seconds: float | None = None) -> V:
-        """Return the result of the execution in flight for `key`, or start `work` if there is none. Errors are shared.
-
-        Raises TimeoutError after `seconds`. Neither that nor cancelling a caller ends the execution.
-        """
+        """Return the result or error of the execution in flight for `key`, or start `work` if there is none. Raises
+        TimeoutError after `seconds`. Neither that nor cancelling a caller ends the execution."""
         async with asyncio.timeout(seconds):
             return await asyncio.shield(self.start(key, work))
 
