@@ -12,8 +12,6 @@ SECONDS = 120  # that a command may take before its test fails; usually it takes
 
 
 class CommandResult:
-    """Exit code, standard output and standard error of a command."""
-
     def __init__(self, code: int | None, out: bytes | None, err: bytes | None) -> None:
         self.code, self.out, self.err = code, (out or b"").decode(), (err or b"").decode()
 
@@ -42,7 +40,6 @@ async def start(folder: Path, *arguments: Any, terminal: int | None = None, **ch
 
 
 async def wait(process: Process, seconds: float = SECONDS) -> CommandResult:
-    """Wait until the command ends."""
     async with asyncio.timeout(seconds):
         out, err = await process.communicate()
     return CommandResult(process.returncode, out, err)

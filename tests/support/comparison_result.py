@@ -85,7 +85,6 @@ def result(**changes: Any) -> ComparisonResult:
 
 
 def ready_result() -> ComparisonResult:
-    """Verdict "ready"."""
     return result(verdict="ready", rows=result().rows[1:2], groups=(), rules=result().rules[2:], failures=(), notes=())
 
 

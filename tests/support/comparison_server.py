@@ -23,7 +23,6 @@ async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
 
 
 def request_from_target(target: str, **fields: Any) -> V3Request:
-    """The request of a request target."""
     path, query, _ = parse_target(target)
     return V3Request(path, query, **fields)
 

@@ -43,7 +43,6 @@ class _ForkServer:
         return int(self._socket.recv(100))
 
     def close(self) -> None:
-        """End the server; commands go on."""
         if self._socket is not None and self._process is not None:
             self._socket.close()
             self._process.wait()

@@ -55,7 +55,6 @@ class ForwardingProxy:
 
 
 async def copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Copy bytes until the end of the stream."""
     while data := await reader.read(65_536):
         writer.write(data)
         await writer.drain()

@@ -55,5 +55,4 @@ def all_forms(page: str) -> list[HtmlForm]:
 
 
 def first_form(page: str) -> HtmlForm:
-    """The first form of a page."""
     return all_forms(page)[0]

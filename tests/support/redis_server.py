@@ -33,19 +33,16 @@ class RedisServer:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Stop it by SIGTERM."""
         assert self._process is not None
         self._process.terminate()
         self._process.wait(SECONDS)
 
     def kill(self) -> None:
-        """Stop it by SIGKILL."""
         assert self._process is not None
         self._process.kill()
         self._process.wait(SECONDS)
 
     def empty(self) -> None:
-        """Delete all data."""
         with redis.Redis.from_url(self.url) as client:
             client.flushall()
 

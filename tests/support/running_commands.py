@@ -41,11 +41,9 @@ class RunningCommand:
 
     @property
     def pid(self) -> int:
-        """Process id."""
         return self._process.pid
 
     def tell(self, signal: int) -> None:
-        """Send a signal."""
         self._process.send_signal(signal)
 
     def ended(self) -> int:

@@ -74,7 +74,6 @@ class ProxyClient:
 
 @asynccontextmanager
 async def running(settings: config.Config, time: clock.Clock | None = None) -> AsyncIterator[ProxyClient]:
-    """Serve while the block runs."""
     async with serving(settings, time) as (_, client):
         yield client
 

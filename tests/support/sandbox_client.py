@@ -11,8 +11,6 @@ import nexar_sandbox
 
 
 class JsonResponse(NamedTuple):
-    """A response with a JSON body."""
-
     status: int
     body: Any
     headers: Any
@@ -26,7 +24,6 @@ class JsonResponse(NamedTuple):
 
     @property
     def messages(self) -> list[str]:
-        """The messages of all GraphQL errors."""
         return [error["message"] for error in self.body["errors"]]
 
 
@@ -51,7 +48,6 @@ class SandboxClient:
         return reply
 
     async def post(self, url: str, **options: Any) -> JsonResponse:
-        """Send a POST request whose response is JSON."""
         async with self.session.post(url, **options) as response:
             raw = await response.read()
             return JsonResponse(response.status, json.loads(raw), response.headers, raw)

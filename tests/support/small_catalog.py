@@ -79,7 +79,6 @@ def write(folder: Path, parts: list[dict[str, object]] = PARTS) -> Path:
 
 
 def opened(folder: Path, **options: object) -> nexar_sandbox.Catalog:
-    """The small catalog, written to `folder` and loaded."""
     return nexar_sandbox.open_catalog(data=write(folder), **options)  # type: ignore[arg-type]
 
 

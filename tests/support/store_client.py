@@ -82,12 +82,10 @@ class Client:
         await self.store.finish([finish(id, *results, key=key, **changes)])
 
     async def stored(self, want: Want | str, **changes: Any) -> Result | None:
-        """Return the result that is found."""
         outcome = await self.quote(want, **changes)
         return outcome.result if isinstance(outcome, Found) else None
 
     async def fetch(self, *results: Result, **changes: Any) -> None:
-        """Reserve and store results."""
         for result in results:
             id = f"fetch {result.key} {self.time.now()} {changes}"
             await self.begin(id, Want(result.key, result.asked), **changes)

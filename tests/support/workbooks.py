@@ -7,7 +7,6 @@ import openpyxl
 
 
 def workbook(*sheets: Sequence[Sequence[str | int | float]]) -> bytes:
-    """A workbook with these rows in its sheets."""
     book, stream = openpyxl.Workbook(), io.BytesIO()
     book.remove(book.active)
     for number, rows in enumerate(sheets, 1):

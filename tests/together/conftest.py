@@ -99,5 +99,4 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
 
 @pytest.fixture
 def unreachable_url(unused_tcp_port: int) -> str:
-    """A URL at which no server listens."""
     return f"http://127.0.0.1:{unused_tcp_port}"

@@ -50,20 +50,16 @@ class ProxyEnvironment:
 
     @property
     def billed_parts(self) -> int:
-        """Parts that the sandbox has billed this month."""
         return self.sandbox.billed_parts
 
     @property
     def sent_variables(self) -> list[dict[str, Any]]:
-        """The variables of every GraphQL request so far."""
         return [dict(variables) for _, variables in self.sandbox.documents]
 
     async def reply(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> Any:
-        """The PartsMatchResponse to some queries."""
         return await self.proxy.match(json.dumps(queries), more, key)
 
     async def results(self, *queries: dict[str, Any], more: str = "") -> list[Any]:
-        """The results to some queries."""
         return list((await self.reply(*queries, more=more))["results"])
 
     async def failure(self, *queries: dict[str, Any], more: str = "", key: str = running_proxy.KEY) -> RawResponse:
@@ -71,7 +67,6 @@ class ProxyEnvironment:
         return await self.get(target(*queries, more=more, key=key))
 
     async def get(self, path: str, method: str = "GET") -> RawResponse:
-        """The reply to any request target."""
         async with self.proxy.session.request(method, yarl.URL(self.proxy.at(path) + path, encoded=True)) as response:
             return RawResponse(response.status, lowercase_names(response.headers.items()), await response.read())
 
@@ -81,7 +76,6 @@ class ProxyEnvironment:
 
     @property
     def port(self) -> int:
-        """Port of the proxy."""
         return int(self.proxy.url.rpartition(":")[2])
 
 
@@ -94,7 +88,6 @@ def target(*queries: dict[str, Any], more: str = "", key: str = running_proxy.KE
 
 
 def lowercase_names(items: Any) -> dict[str, str]:
-    """Return headers with names in lower case."""
     return {name.lower(): value for name, value in items}
 
 

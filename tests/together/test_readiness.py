@@ -21,8 +21,6 @@ INTERVAL = 10  # seconds between two probes
 
 
 class ScriptedEnvironment(NamedTuple):
-    """A proxy before a scripted upstream."""
-
     proxy: running_proxy.ProxyClient
     upstream: scripted_upstream.ScriptedUpstream
     time: clock.ManualClock

@@ -168,7 +168,6 @@ async def stored(url: str, kind: str = CLIENT) -> list[Seen]:
 
 
 async def send(environment: ProxyEnvironment, key: str, *headers: str) -> int:
-    """Send a match with a key; return the status."""
     line = f"GET {target(QUERY, key=key)} HTTP/1.1"
     return (await environment.raw(line.encode(), *(each.encode() for each in headers))).status
 

@@ -30,7 +30,6 @@ Load = Callable[..., loader.Mappings]
 
 @pytest.fixture(scope="session")
 def mappings() -> loader.Mappings:
-    """The one that is shipped."""
     return loader.load(shipped.path("mappings"))
 
 

@@ -11,7 +11,6 @@ from proxy.traffic import bom_columns, parts_list
 
 
 def queries(found: Any) -> Any:
-    """The queries of each request."""
     return [json.loads(request.values("queries")[0]) for request in found.requests]
 
 

@@ -26,7 +26,6 @@ from proxy.upstream import connections, identity, sending, tokens
 
 @pytest.fixture(autouse=True)
 def log_output() -> Iterator[io.StringIO]:
-    """Fixture: captured log output."""
     stream = io.StringIO()
     structlog.configure(
         processors=[log.reduce_exception, structlog.processors.JSONRenderer()],
@@ -69,7 +68,6 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
 
 @pytest.fixture
 def closed_port() -> Iterator[int]:
-    """Bound port without a listener."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]
@@ -94,7 +92,6 @@ def serve() -> Any:
 
 @pytest.fixture
 def service(clock: clocks.ManualClock) -> Any:
-    """The identity service."""
     service = identity_service.ScriptedIdentityService(clock)
     with service.mock:
         yield service
@@ -133,5 +130,4 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_sto
 
 @pytest.fixture
 async def worker(start: Any) -> Any:
-    """One process alone."""
     return start()

@@ -18,7 +18,6 @@ CREDENTIALS = identity.Credentials("demo", config.ClientId("the-id"), config.Sec
 
 
 def make_jwt(**claims: Any) -> str:
-    """Return a signed token of the given claims."""
     return jwt.encode(claims, "a key that is long enough for a signature in a test", algorithm="HS256")
 
 
@@ -91,7 +90,6 @@ async def background() -> None:
 
 
 async def until(holds: Any) -> None:
-    """Wait for a condition, not for a time."""
     async with asyncio.timeout(30):
         while not holds():
             await asyncio.sleep(0)

@@ -63,8 +63,6 @@ def send(
     metrics: metering.Metrics,
     make_breaker: Any,
 ) -> Any:
-    """Send one operation to an upstream."""
-
     async def send_(
         handler: Any, seconds: float = 30.0, breaker: sending.CircuitBreaker | None = None
     ) -> graphql_responses.Data:

@@ -20,7 +20,6 @@ BOOK = loader.load(shipped.path("mappings"))
 
 
 def shape(query: str, features: frozenset[str] = frozenset()) -> model.Projection:
-    """Parse the projection of a part from a query string."""
     return parse_projection(of(query), features, BOOK, "Part")
 
 

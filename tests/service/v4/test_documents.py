@@ -78,7 +78,6 @@ def test_every_name_of_v4_has_a_namesake_of_the_same_type() -> None:
 
 
 def _described(definition: Any) -> Any:
-    """The type and default of a field, argument or input field."""
     default = getattr(definition, "default", None)
     return str(definition.type), default and graphql.print_ast(default.literal)
 

@@ -71,7 +71,6 @@ def _window_of_its_own(browser: webdriver.Chrome) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def background() -> Iterator[Background]:
-    """Where the servers run."""
     with Background() as running:
         yield running
 
@@ -89,19 +88,16 @@ def page_url(background: Background) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def proxy_url(background: Background) -> str:
-    """A proxy in front of the sandbox."""
     return background.enter(_proxy_on_sandbox())
 
 
 @pytest.fixture(scope="session")
 def upstream(background: Background) -> scripted_upstream.ScriptedUpstream:
-    """A scripted upstream."""
     return background.enter(scripted_upstream.running())
 
 
 @pytest.fixture(scope="session")
 def scripted_proxy_url(background: Background, upstream: scripted_upstream.ScriptedUpstream) -> str:
-    """A proxy in front of `upstream`."""
     chosen = running_proxy.settings(upstream.graphql_url, upstream.token_url)
     return background.enter(running_proxy.running(chosen)).url
 

@@ -42,7 +42,6 @@ class IdeWindow:
         self.open()
 
     def open(self) -> None:
-        """Load the page."""
         self.browser.get(self.sandbox.graphql_url)
         self.wait_for(
             "Re-fetch GraphQL schema",
@@ -87,7 +86,6 @@ class IdeWindow:
         user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
         password: str = nexar_sandbox.DEFAULT_PASSWORD,
     ) -> None:
-        """By the link."""
         self.press("Sign in", PANEL)
         self.find("#email, input[type=email]").send_keys(user.email)
         self.find("input[type=password]").send_keys(password, Keys.ENTER)
@@ -110,7 +108,6 @@ class IdeWindow:
         self.wait_for(text, clicked)
 
     def keys(self, *keys: str) -> None:
-        """Typed where the focus is."""
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def write(self, editor: str, text: str) -> None:
@@ -124,7 +121,6 @@ class IdeWindow:
         )
 
     def written(self, editor: str) -> str:
-        """The content of an editor."""
         return str(
             self.browser.execute_script(
                 "return document.querySelector(arguments[0])?.CodeMirror.getValue() ?? ''", f"{editor} {SHOWN}"
@@ -149,7 +145,6 @@ class IdeWindow:
         self.wait_for("the document in its tab", is_read)
 
     def execute(self) -> None:
-        """Press the button that executes the document."""
         self.wait_until_read()
         self.press("Execute query (Ctrl-Enter)")
 
@@ -163,6 +158,5 @@ class IdeWindow:
         return [line["message"] for line in read_console(self.browser)]
 
     def request_urls(self) -> set[str]:
-        """URLs of all requests of the page."""
         script = "return performance.getEntriesByType('resource').map((one) => one.name)"
         return set(self.browser.execute_script(script))

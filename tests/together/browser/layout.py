@@ -43,7 +43,6 @@ BACKGROUND = "return getComputedStyle(document.body).backgroundColor"
 
 
 def set_width(browser: webdriver.Chrome, width: int) -> None:
-    """Give the window a width."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 

@@ -39,8 +39,6 @@ SECONDS = 60
 
 
 class SheetPage:
-    """The page of a running service."""
-
     def __init__(self, browser: Chrome, url: str, operators: str, folder: Path) -> None:
         self.browser, self._operators, self.folder = browser, operators, folder
         read_console(browser)
@@ -75,7 +73,6 @@ class SheetPage:
         return {each.get_attribute("data-heading") or "": Select(each).first_selected_option.text for each in selects}
 
     def fill(self) -> Path:
-        """Have the list filled, and save the file."""
         self.browser.find_element(By.ID, "fill").click()
         self.until(lambda: self.shown("outcome"))
         link = self.browser.find_element(By.ID, "download")
@@ -85,7 +82,6 @@ class SheetPage:
         return target
 
     def used(self) -> int:
-        """Return the parts that the API key has used."""
         with urllib.request.urlopen(f"{self._operators}/status") as response:
             return int(next(row["used"] for row in json.load(response)["usage"] if row["key"] == "ada"))
 

@@ -99,19 +99,6 @@ def init(run_command: Run, addresses: tuple[str, ...], tmp_path: Path) -> Callab
     return run
 
 
-def test_yes_asks_nothing_and_fetches_the_part(
-    init: Callable[..., Any], upstream: nexar_sandbox.Sandbox, tmp_path: Path
-) -> None:
-    account, before = upstream.default_application, upstream.journal.totals.parts
-    (tmp_path / "secret").write_text(account.client_secret)
-    done = init("--client-id", account.client_id, "--client-secret", "file:secret")
-    assert (done.returncode, done.stderr, "It costs 1 part" in done.stdout) == (0, "", False)
-    assert "The part is booked; the plan has CAD_MODELS, DATASHEETS" in done.stdout
-    application = loader.load(tmp_path / "own.yaml", {}).applications["our"]
-    assert (application.plan, "LEAD_TIME" in application.features) == (None, True)
-    assert upstream.journal.totals.parts == before + 1
-
-
 def test_refused_credentials_are_reported_and_the_file_is_kept(init: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("wrong")
     done = init("--client-id", "nobody", "--client-secret", "file:secret", "--apikey", "k", "--plan", "standard")

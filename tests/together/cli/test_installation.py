@@ -60,7 +60,6 @@ def _build(project: Path, folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built wheel of the service."""
     return _build(ROOT, tmp_path_factory.mktemp("wheel"))
 
 
@@ -123,7 +122,6 @@ def run_all(bare_python: Path, tmp_path: Path) -> RunAll:
 
 
 def configuration(folder: Path, graphql_url: str = NOBODY, token_url: str = NOBODY, **more: Any) -> Path:
-    """A configuration file for an upstream."""
     application = {"client_id": "id", "client_secret": "secret", "apikeys": [KEY]}
     settings = {
         "listen": {"port": 0},

@@ -39,7 +39,6 @@ log: {{format: json}}
 
 
 def lines(program: service_manager.Program, event: str) -> list[dict[str, object]]:
-    """The log lines of an event."""
     whole = [line for line in program.errors.splitlines(keepends=True) if line.endswith("\n")]
     return [line for line in map(json.loads, whole) if line["event"] == event]
 
@@ -53,7 +52,6 @@ async def worker_pids(program: service_manager.Program, workers: int) -> list[in
 
 
 async def status_line(port: int, path: str = "/healthz") -> bytes:
-    """The status line of a path, over a new connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
     async with asyncio.timeout(service_manager.SECONDS):

@@ -27,7 +27,6 @@ applications: {shop: {apikeys: [{key: "THE_KEY", name: erp}], parts: 1000}}
 
 
 def admin_port(lines: list[str]) -> str:
-    """Return the operators' port from the output of `serve`."""
     return lines[-1].partition("/status")[0].rpartition(":")[2]
 
 

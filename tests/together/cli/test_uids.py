@@ -29,8 +29,6 @@ def recording_file(tmp_path: Path) -> str:
 
 @pytest.fixture
 def learn(tmp_path: Path) -> Callable[..., Any]:
-    """Runs the command in the test's folder."""
-
     async def run(*arguments: str) -> commands.CommandResult:
         return await commands.wait(await commands.start(tmp_path, "compare", "--learn-uids", *arguments))
 

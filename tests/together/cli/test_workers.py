@@ -102,7 +102,6 @@ class Service:
         return float(found[1]) if found else 0.0
 
     async def refuses(self) -> bool:
-        """Return true if the port refuses connections."""
         try:
             await self.get("/healthz")
         except aiohttp.ClientError:
@@ -110,7 +109,6 @@ class Service:
         return False
 
     def lines(self, event: str) -> list[dict[str, Any]]:
-        """The log's lines of an event."""
         lines = [line for line in self.process.errors.splitlines(keepends=True) if line.endswith("\n")]
         return [line for line in map(json.loads, lines) if line["event"] == event]
 

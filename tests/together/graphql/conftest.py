@@ -20,8 +20,6 @@ ORACLE = nexar_sandbox.SandboxApplication(
 
 @dataclass
 class GraphQLReply:
-    """Reply of either service."""
-
     status: int
     headers: Mapping[str, str]
     body: bytes
@@ -43,8 +41,6 @@ class GraphQLReply:
 
 @dataclass
 class Pair:
-    """A proxy and its upstream."""
-
     environment: ProxyEnvironment
     token: str
 
@@ -53,7 +49,6 @@ class Pair:
             return GraphQLReply(response.status, response.headers, await response.read())
 
     async def ask(self, query: str, variables: Any = None, name: str | None = None, **headers: str) -> GraphQLReply:
-        """Ask the proxy."""
         sent = {"query": query, "variables": variables, "operationName": name}
         authorization = f"Bearer {running_proxy.KEY}"
         url = f"{self.environment.proxy.url}/graphql"

@@ -22,8 +22,6 @@ def causes() -> Any:
 
 @pytest.fixture
 def load(tmp_path: Path) -> Any:
-    """Settings from a user's file."""
-
     def of(text: Any, **environ: Any) -> Any:
         file = tmp_path / "ours.yaml"
         file.write_text(text, encoding="utf-8")
@@ -34,8 +32,6 @@ def load(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def judge(load: Any, causes: Any) -> Any:
-    """A judge with the rules of a text."""
-
     def of(text: str = "", redact: Any = lambda text: text) -> Any:
         return judging.Judge(load(text).rules, causes, redact)
 

@@ -37,8 +37,6 @@ class Side(http_side.HttpSide):
 
 
 class Ran(Tally):
-    """What came of a run."""
-
     outcome: Outcome
     spent: int
 

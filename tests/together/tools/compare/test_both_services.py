@@ -88,7 +88,6 @@ async def responses(url: str, requests: Sequence[V3Request]) -> Responses:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def baselines(environment: ProxyEnvironment) -> Responses:
-    """The responses of the old service."""
     return await responses(environment.sandbox.legacy_url, REQUESTS)
 
 

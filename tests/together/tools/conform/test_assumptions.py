@@ -92,8 +92,6 @@ async def observed_on(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.Signing
 
 @pytest.fixture(scope="module")
 def answers(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> dict[Probe, Answer]:
-    """The answers of the sandbox."""
-
     async def answered() -> dict[Probe, Answer]:
         running = nexar_sandbox.serve(command.conformance_sandbox(), catalog=catalog, key=signing_key)
         async with running as sandbox, aiohttp.ClientSession() as session:

@@ -46,7 +46,6 @@ class _Account:
         file.chmod(0o600)
 
     async def run(self, *arguments: str, command: str = "conform") -> commands.CommandResult:
-        """Run a command in the folder of the configuration."""
         return await commands.wait(await commands.start(self.folder, command, *arguments))
 
     @property

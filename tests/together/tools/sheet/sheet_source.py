@@ -41,14 +41,8 @@ def opened(
 
 
 async def fetched(source: PartSource, *queries: PartQuery, **options: Any) -> dict[PartQuery, PartResult]:
-    """All results, by query."""
     async with aclosing(source.fetch(queries, **options)) as results:
         return {result.query: result async for result in results}
-
-
-def billed(sandbox: nexar_sandbox.Sandbox) -> int:
-    """Parts that the sandbox has billed this month."""
-    return sandbox.billed_parts
 
 
 def numbers(count: int, first: int = 0) -> list[PartQuery]:

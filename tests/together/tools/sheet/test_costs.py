@@ -15,7 +15,6 @@ from aiohttp import web
 from support import commands, comparison_server
 from support.workbooks import workbook
 from together.terminal import terminals
-from together.tools.sheet.sheet_source import billed
 
 import nexar_sandbox
 
@@ -34,10 +33,9 @@ class _Service:
 
     @property
     def billed(self) -> int:
-        return billed(self.sandbox)
+        return self.sandbox.billed_parts
 
     async def forward(self, request: web.Request) -> web.Response:
-        """Pass a GraphQL request on to the sandbox."""
         self.requests += 1
         number, body = self.requests, await request.read()
         headers = {name: value for name, value in request.headers.items() if name in {"Authorization", "Content-Type"}}
@@ -73,8 +71,6 @@ async def service(
 
 @pytest.fixture
 def bom(tmp_path: Path) -> Callable[[int], Path]:
-    """Writes a parts list of so many lines."""
-
     def write(lines: int = LINES) -> Path:
         file = tmp_path / "BOM.csv"
         file.write_text("MPN\n" + "".join(f"SHEET{n:05}\n" for n in range(lines)))
@@ -85,7 +81,6 @@ def bom(tmp_path: Path) -> Callable[[int], Path]:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., Any]:
-    """Starts a command in the test's folder."""
     return partial(commands.start, tmp_path)
 
 
@@ -93,13 +88,11 @@ FILL = ("sheet", "fill", "BOM.csv", "--columns", "stock", "--offers", "none", "-
 
 
 def statuses(file: Path) -> list[str]:
-    """The status of each line."""
     with file.open(newline="") as stream:
         return [row[-1] for row in csv.reader(stream)][1:]
 
 
 def change(folder: Path, **settings: Any) -> None:
-    """Change settings of the application."""
     config = json.loads((folder / "our.yaml").read_text())
     config["applications"]["buying"] |= settings
     (folder / "our.yaml").write_text(json.dumps(config))

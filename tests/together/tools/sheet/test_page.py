@@ -26,8 +26,6 @@ READ = "/sheet?name=a.csv&columns=price"
 
 
 class Page(NamedTuple):
-    """The page of a running service."""
-
     pid: int
     host: str
 
@@ -52,7 +50,6 @@ class Page(NamedTuple):
         return {name: value for line in text.splitlines() if line for name, value in json.loads(line).items()}
 
     def lists(self) -> list[int]:
-        """Return the processes of lists."""
         return [process for worker in _children(self.pid) for process in _children(worker)]
 
 

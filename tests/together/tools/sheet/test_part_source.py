@@ -13,7 +13,6 @@ from together.tools.sheet.sheet_source import (
     NUMBERS,
     UNKNOWN,
     Serve,
-    billed,
     booked,
     collect,
     fetched,
@@ -36,7 +35,7 @@ async def test_hits_count_all_matches_and_a_manufacturer_filters(
     ambiguous = PartQuery(FLIP_FLOP.mpn)
     async with opened(sandbox, file, time) as source:
         results = await fetched(source, ambiguous, FLIP_FLOP, FLIP_FLOP._replace(manufacturer="Vishay"))
-        assert source.parts_spent == billed(sandbox) == 2
+        assert source.parts_spent == sandbox.billed_parts == 2
     (first, filtered, other) = results.values()
     assert first.hits > filtered.hits >= 1
     assert [part.manufacturer for part in filtered.parts] == ["Texas Instruments"]
@@ -49,7 +48,7 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_each_query_at_t
     queries = [FLIP_FLOP._replace(currency=code) for code in ("EUR", "USD", "JPY")]
     async with opened(sandbox, file, time) as source:
         results = await fetched(source, *queries)
-        assert source.parts_spent == billed(sandbox) == 3
+        assert source.parts_spent == sandbox.billed_parts == 3
     for query, result in results.items():
         prices = [price for part in result.parts for offer in part.offers for price in offer.prices]
         assert {price.currency for price in prices} >= {"USD", "EUR"}
@@ -68,7 +67,7 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
         assert await source.estimate(queries) == CostEstimate(3, 0, 3, 1)
         assert sandbox.request_counts.graphql == 0
         first = await fetched(source, *queries)
-        assert source.parts_spent == billed(sandbox) == 2
+        assert source.parts_spent == sandbox.billed_parts == 2
         assert source.upstream_requests == 1
         assert await source.estimate(queries) == CostEstimate(3, 3, 0, 0)
     assert await booked(sandbox, file, time) == 2
@@ -77,7 +76,7 @@ async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second
         # That there is no such part is asked again, free of charge.
         assert await source.estimate(queries) == CostEstimate(3, 2, 1, 1)
         second = await fetched(source, *queries)
-        assert (source.parts_spent, source.upstream_requests, billed(sandbox)) == (0, 1, 2)
+        assert (source.parts_spent, source.upstream_requests, sandbox.billed_parts) == (0, 1, 2)
     assert second == {**first, UNKNOWN: first[UNKNOWN]._replace(fetched=time.now())}
     assert [second[query].fetched for query in (FLIP_FLOP, DIODE)] == [time.now() - 3600] * 2
 
@@ -91,7 +90,7 @@ async def test_candidates_pay_for_what_is_beyond_the_first_part_only(
         more = query._replace(limit=3)
         found = (await fetched(source, more))[more]
         assert len(found.parts) == 3
-        assert source.parts_spent == billed(sandbox) == 3
+        assert source.parts_spent == sandbox.billed_parts == 3
         assert await source.estimate([more]) == CostEstimate(1, 1, 0, 0)
         assert await source.estimate([query._replace(limit=5)]) == CostEstimate(1, 0, 1, 1)
 
@@ -138,7 +137,7 @@ async def test_login_of_a_configured_application_keeps_its_quota(
     async with opened(sandbox, file, time, {"application": {"parts": 1}}, login=login) as source:
         results, error = await collect(source, FLIP_FLOP, DIODE)
     assert isinstance(error, errors.QuotaExhausted)
-    assert (len(results), billed(sandbox)) == (1, 1)
+    assert (len(results), sandbox.billed_parts) == (1, 1)
 
 
 @pytest.mark.parametrize("budget", [0, 99, 230])
@@ -150,10 +149,10 @@ async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
     async with serve(numbered) as sandbox, opened(sandbox, file, time) as source:
         results, error = await collect(source, *queries, budget=budget)
         assert isinstance(error, BudgetExhausted)
-        assert source.parts_spent == billed(sandbox) == budget
+        assert source.parts_spent == sandbox.billed_parts == budget
         assert sum(len(result.parts) for result in results) == budget
         rest, error = await collect(source, *queries, budget=500)
-        assert (error, len(rest), billed(sandbox)) == (None, 500, 250)
+        assert (error, len(rest), sandbox.billed_parts) == (None, 500, 250)
 
 
 async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
@@ -164,7 +163,7 @@ async def test_quota_is_used_up_and_then_ends_the_run_in_its_own_words(
         results, error = await collect(source, *numbers(300))
         assert isinstance(error, errors.QuotaExhausted)
         assert "demo has 0 of 130 parts left" in error.message
-        assert len(results) == source.parts_spent == billed(sandbox) == 130
+        assert len(results) == source.parts_spent == sandbox.billed_parts == 130
         assert all(result.parts for result in results)
 
 
@@ -188,7 +187,7 @@ async def test_response_that_cannot_be_read_counts_as_spent_and_is_not_asked_aga
         results, error = await collect(source, FLIP_FLOP, DIODE)
         assert error is None
         assert [result.parts for result in results] == [(), ()]
-        assert source.parts_spent == billed(sandbox) == 2
+        assert source.parts_spent == sandbox.billed_parts == 2
     assert await booked(sandbox, file, time) == 2
 
 
@@ -211,7 +210,7 @@ async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(
         results, error = await collect(source, *wrong)
         assert {result.error for result in results} == {str(error)} == {"currency 'XXX' is not supported"}
         # Each operation was sent twice: the second time without features, which might have been the reason.
-        assert (len(results), source.parts_spent, billed(sandbox)) == (400, 800, 0)
+        assert (len(results), source.parts_spent, sandbox.billed_parts) == (400, 800, 0)
     assert await booked(sandbox, file, time) == 800
 
 
@@ -240,4 +239,4 @@ async def test_what_is_fetched_anew_is_never_stale(
         (result,) = (await fetched(source, FLIP_FLOP, anew=True)).values()
         assert (result.parts, bool(result.error), source.parts_spent) == ((), True, 3)
         (result,) = (await fetched(source, FLIP_FLOP, anew=True)).values()
-        assert (result.fetched, source.parts_spent, billed(sandbox)) == (time.now(), 4, 4)
+        assert (result.fetched, source.parts_spent, sandbox.billed_parts) == (time.now(), 4, 4)

@@ -22,14 +22,12 @@ CELLS = {"A1": LOGIN, "A2": "SN74S74N", "B2": f'{X}DISTRIBUTOR_PRICE(A2,"Texas I
 
 @pytest.fixture
 def upstream(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> Iterator[nexar_sandbox.Sandbox]:
-    """A sandbox that stands for the real service."""
     settings = nexar_sandbox.SandboxSettings()
     with Background() as running:
         yield running.enter(nexar_sandbox.serve(settings, catalog=catalog, key=signing_key))
 
 
 def write(file: Path, cells: dict[str, Any], title: str = "BOM") -> Any:
-    """Write a workbook."""
     book = openpyxl.Workbook()
     book.active.title = title
     for address, value in cells.items():

@@ -29,8 +29,6 @@ async def start(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def run_command(start: Any) -> Any:
-    """Runs the command to its end."""
-
     async def of(*arguments: Any, **changes: Any) -> Any:
         return await commands.wait(await start(*arguments, **changes))
 
@@ -47,7 +45,6 @@ class _ServicePair:
 
     @property
     def sides(self) -> Any:
-        """The options that name them."""
         return self.with_candidate(self.candidate_url)
 
     def with_candidate(self, url: str) -> Any:
