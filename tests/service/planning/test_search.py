@@ -154,3 +154,8 @@ def test_suggested_spec_has_at_most_ten_values() -> None:
 def test_stats_count_the_values_of_complete_buckets(buckets: list[Any], size: int, count: int | None) -> None:
     found = SimpleNamespace(specAggs=[spec("resistance", *buckets, siMin="2.2", siMax="1000")])
     assert facets.stats_result(TABLES, R, found, size)["count"] == count
+
+
+def test_tolerance_is_not_named_after_a_quantity_whose_tolerance_is_a_spec_of_its_own() -> None:
+    suggested = SimpleNamespace(specAggs=[spec("inductance"), spec("tolerance", ("5 %", 5.0, 1))])
+    assert "specs.tolerance.value" in facets.drilldown_results(TABLES, suggested, 10, 100)[0]
