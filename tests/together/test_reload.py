@@ -183,9 +183,10 @@ async def test_own_uids_are_read_again(start: Start, tmp_path: Path) -> None:
         content["uids"] = "uids.yaml"
 
     async with start(with_uids) as service:
+        paths = [f"/v3/categories/{uid}?apikey={KEY}" for uid in ("fedcba9876543210", "0123456789abcdef")]
+        assert [(await service.get(path)).status for path in paths] == [200, 404]
         table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')
         await service.reload()
-        paths = [f"/v3/categories/{uid}?apikey={KEY}" for uid in ("fedcba9876543210", "0123456789abcdef")]
         assert [(await service.get(path)).status for path in paths] == [404, 200]
         table.write_text("Category: 7\n")
         with pytest.raises(errors.StartError, match=r"uids\.yaml:1"):
