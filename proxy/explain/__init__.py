@@ -10,7 +10,7 @@ import msgspec
 
 from proxy import config, errors, model
 from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
-from proxy.kit import clock, shipped, slices
+from proxy.kit import clock, shipped
 from proxy.mapping import loader, rules
 from proxy.planning import fetches, lucene, match, queries, search
 from proxy.planning.documents import ATTRIBUTES, LISTS
@@ -155,7 +155,7 @@ class _AskedObjects:
         return dict.fromkeys(valid, FOUND)
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
-        filters = slices.run_to_end(lucene.parse_filters(parameters))
+        *_, filters = lucene.parse_filters(parameters)
         any_name = _AnyName({each.replace("*", ""): (f"<ids of {each}>",) for each in filters.patterns})
         features, tables = request.projection.features, self._explainer.mappings.tables
         steps = search.plan_with_lists(parameters, filters, tables, features)

@@ -17,7 +17,6 @@ from proxy.gateway.applications import Client
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.results import Answer, ResponseMetadata
-from proxy.kit.slices import SLICE_BYTES, Slices, T
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
 from proxy.planning import fetches, lucene, match, queries, search
@@ -27,6 +26,7 @@ from proxy.planning.match import SingleQuery
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
 
+SLICE_BYTES = 500_000  # of JSON that is decoded or translated before other tasks run; some milliseconds of work
 SELLERS_SECONDS = 2.0  # for which a response with sources waits for the list of sellers, once a day
 
 log = structlog.get_logger()
@@ -142,7 +142,7 @@ class V3Objects:
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
         listing: Listing = await self._list(request, name)
-        filters = await _in_turns(lucene.parse_filters(parameters))
+        filters = await _filters(parameters)
         result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
         compiled = self.projections.list_item(name, request.projection)
@@ -153,7 +153,7 @@ class V3Objects:
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
-        filters = await _in_turns(lucene.parse_filters(parameters))
+        filters = await _filters(parameters)
         steps = search.plan_with_lists(parameters, filters, self.projections.tables, request.projection.features)
         fetched: Any = None
         while True:
@@ -275,12 +275,8 @@ class _Reader:
         self.unreadable.append(text)
 
 
-async def _in_turns(work: Slices[T]) -> T:
-    """Return the result of the work; other tasks run between its slices."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+async def _filters(parameters: model.SearchRequest) -> lucene.RequestFilters:
+    """Return the filters of a request; other tasks run while they are parsed."""
+    for filters in lucene.parse_filters(parameters):  # noqa: B007  (the last)
         await asyncio.sleep(0)
+    return filters

@@ -14,7 +14,6 @@ from luqum.exceptions import ParseError
 from luqum.parser import parser
 
 from proxy import errors
-from proxy.kit.slices import Slices
 from proxy.model import SearchRequest
 from proxy.v3.parameters import Bound
 
@@ -98,27 +97,24 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return matches
 
 
-def parse_filters(request: SearchRequest) -> Slices[RequestFilters]:
-    """Parse all conditions of a request, yielding after each query. Raises BadRequest for a query that cannot be
-    parsed, and for too many conditions."""
-    filter_conditions: list[FilterCondition] = []
+def parse_filters(request: SearchRequest) -> Iterator[RequestFilters]:
+    """Yield the filters of a request after each query, so that others can work meanwhile; the last are all of them.
+    Raises BadRequest for a query that cannot be parsed, and for too many conditions."""
+    filters = RequestFilters([], {})
     for name, values in request.filters:
-        filter_conditions += [
-            FilterCondition(f"filter[fields][{name}]", each) for each in field_conditions(name, values)
-        ]
-        yield
+        place = f"filter[fields][{name}]"
+        filters.filter_conditions.extend(FilterCondition(place, each) for each in field_conditions(name, values))
+        yield filters
     for text in request.filter_queries:
-        filter_conditions += [FilterCondition("filter[queries]", each) for each in conditions(text)]
-        yield
-    Bound.CONDITIONS.check(len(filter_conditions))
-    facet_queries: dict[str, list[Condition]] = {}
+        filters.filter_conditions.extend(FilterCondition("filter[queries]", each) for each in conditions(text))
+        yield filters
+    Bound.CONDITIONS.check(len(filters.filter_conditions))
     for text in request.facet_queries:
-        facet_queries[text] = conditions(text)
-        Bound.CONDITIONS.check(len(facet_queries[text]), "facet[queries][]")
-        yield
-    filters = RequestFilters(filter_conditions, facet_queries)
+        filters.facet_queries[text] = conditions(text)
+        Bound.CONDITIONS.check(len(filters.facet_queries[text]), "facet[queries][]")
+        yield filters
     Bound.PATTERNS.check(len(filters.patterns))
-    return filters
+    yield filters
 
 
 def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:

@@ -6,7 +6,6 @@ from typing import Any
 
 from support import cases
 
-from proxy.kit import slices
 from proxy.mapping.uids import KnownUid, Uids
 from proxy.model import SearchRequest
 from proxy.planning import lucene
@@ -44,7 +43,8 @@ def search(**request: Any) -> ListSearchResult:
 
 
 def found_in(listing: Listing, request: SearchRequest) -> ListSearchResult:
-    return listing.search(request, slices.run_to_end(lucene.parse_filters(request)))
+    *_, filters = lucene.parse_filters(request)
+    return listing.search(request, filters)
 
 
 def names(found: ListSearchResult) -> list[str]:

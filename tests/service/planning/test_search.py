@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from support import cases
 
 from proxy import errors
-from proxy.kit import shipped, slices
+from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, mpn_search, projection_cache, search, search_filters
@@ -29,7 +29,8 @@ def named(features: frozenset[str] = ALL, complete: bool = True, **request: Any)
 
 
 def planned(request: SearchRequest, features: frozenset[str] = ALL, complete: bool = True) -> search.Plan:
-    return search.plan(request, slices.run_to_end(lucene.parse_filters(request)), TABLES, features, complete)
+    *_, filters = lucene.parse_filters(request)
+    return search.plan(request, filters, TABLES, features, complete)
 
 
 fields = st.sampled_from(["brand.name", "offers.seller.uid", "category_uids", "avg_avail", R, "specs.pin_count.value"])
