@@ -62,7 +62,7 @@ class Gateway:
         self.settings, self.upstream, self.process = settings, upstream, process
         self.clock, self.metrics, self.breaker = process.clock, process.metrics, process.breaker
         sources, self.mappings, self.projections = translation
-        self.admit, self.quota_status = process.admit, process.usage.status
+        self.admit, self.quota_status = process.admit, process.quotas.status
         self.applications = Applications(settings.applications)
         self.state = StoredState(process.store, self.applications, process.clock)
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
@@ -102,7 +102,7 @@ class Gateway:
         failure = ""
         try:
             await self.pipeline.refresh(self.applications.by_name.values())
-            await self.process.usage.refresh(self.applications.charged)
+            await self.process.quotas.refresh(self.applications.charged)
             forgotten = await self.process.store.value("forgotten")
             if self.pipeline.gathering.has_failed:
                 await self.check_store()
@@ -127,7 +127,7 @@ class Gateway:
 
     def stored_metrics(self) -> Iterator[Metric]:
         """Yield the metrics of what every process reads from the store: usage, and access tokens."""
-        yield from self.process.usage.gauges(self.applications.charged)
+        yield from self.process.quotas.gauges(self.applications.charged)
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )

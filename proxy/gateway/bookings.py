@@ -12,7 +12,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.flights import Flight, Flights
-from proxy.gateway.quota import KnownUsage
+from proxy.gateway.quota import Quotas
 from proxy.gateway.results import Answer
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Begin, Finish, Result
@@ -42,10 +42,10 @@ class Booking:
 class Bookings:
     """Commits bookings; `is_behind` while the store has not taken one."""
 
-    def __init__(self, store: Store, flights: Flights, usage: KnownUsage, clock: Clock) -> None:
+    def __init__(self, store: Store, flights: Flights, quotas: Quotas, clock: Clock) -> None:
         self._store = store
         self._flights = flights
-        self._usage = usage
+        self._quotas = quotas
         self._clock = clock
         self._unfinished: list[Booking] = []
         self._repeating: asyncio.Task[None] | None = None
@@ -79,7 +79,7 @@ class Bookings:
             await self._store.finish(finishes)
         for each in bookings:
             if each.begin:
-                self._usage.add(each.flight.client.accounts(now), each.used, each.uncertain)
+                self._quotas.add(each.flight.client.accounts(now), each.used, each.uncertain)
             if each.results:
                 self._flights.remove(each.flight)
 

@@ -187,7 +187,7 @@ class Gathering:
         """Return why nothing is begun that costs parts."""
         if self._process.bookings.is_behind:
             return errors.StoreUnavailable("usage of parts cannot be written at the moment")
-        return self._process.exhausted.error(application)
+        return self._process.quotas.refusal(application)
 
     async def _wait(self) -> None:
         """Begin flights once more when no other process is fetching them. One read serves all that wait."""

@@ -48,7 +48,7 @@ class Pipeline:
     ) -> None:
         self._send_once, self._features = send, features
         self._clock, self._metrics, self._flights = process.clock, process.metrics, process.flights
-        self._bookings, self._exhausted = process.bookings, process.exhausted
+        self._bookings, self._quotas = process.bookings, process.quotas
         lasting = seconds + RESERVATION_SECONDS
         self._lookups = Lookups(process.store, features, process.clock, process.rng, address=address, seconds=lasting)
         self._tasks = Tasks(process.flights, process.bookings)
@@ -60,7 +60,7 @@ class Pipeline:
     async def refresh(self, applications: Collection[Application]) -> None:
         """Learn what other processes know of applications. At start, and once a second. Raises StoreUnavailable."""
         await self._features.refresh(applications)
-        await self._exhausted.refresh([*{application.account for application in applications}])
+        await self._quotas.refresh_exhausted([*{application.account for application in applications}])
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""
@@ -205,7 +205,7 @@ class Pipeline:
         # As opposed to a query that is refused, or a quota that is exhausted.
         is_outage = isinstance(error, errors.ServerError | errors.TooManyRequests)
         if isinstance(error, errors.QuotaExhausted):
-            await self._exhausted.mark(flights[0].client, error)
+            await self._quotas.mark_exhausted(flights[0].client, error)
         elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
             self._flights.end(flights, Again(error))
             return

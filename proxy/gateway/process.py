@@ -8,7 +8,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
 from proxy.gateway.free_operations import Lists
-from proxy.gateway.quota import ExhaustedQuotas, KnownUsage
+from proxy.gateway.quota import Quotas
 from proxy.kit.clock import Clock, SlidingWindow, Window
 from proxy.kit.wording import counted
 from proxy.mapping import loader
@@ -30,8 +30,8 @@ class ProcessState:
         self.started = clock.now()
         self.breaker = CircuitBreaker(clock=clock, rng=rng, metrics=metrics)
         self.flights = Flights()
-        self.exhausted, self.usage = ExhaustedQuotas(store, clock), KnownUsage(store, clock)
-        self.bookings = Bookings(store, self.flights, self.usage, clock)
+        self.quotas = Quotas(store, clock)
+        self.bookings = Bookings(store, self.flights, self.quotas, clock)
         self._lists: tuple[tuple[str, ...], Lists] = (), {}
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
 

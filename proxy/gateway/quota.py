@@ -6,7 +6,7 @@ Nothing more is sent for a quota that the upstream refuses as exhausted until it
 import contextlib
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, Self
 
@@ -37,115 +37,14 @@ GAUGES = {
 log = structlog.get_logger()
 
 
-class Exhausted(NamedTuple):
+class _Exhausted(NamedTuple):
     """Refusal of the upstream: its message, and when its quota may have parts again, in seconds since 1970."""
 
     message: str
     until: float
 
 
-_decode = msgspec.json.Decoder(Exhausted).decode
-
-
-class ExhaustedQuotas:
-    """Quotas that the upstream has refused, by the application's account."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._exhausted: dict[str, Exhausted] = {}
-        self._unsaved: dict[str, Exhausted] = {}
-
-    def error(self, application: Application) -> errors.QuotaExhausted | None:
-        """Return the error of a request that would be refused."""
-        exhausted = self._exhausted.get(application.account) if self._exhausted else None
-        if exhausted is None or exhausted.until <= self._clock.now():
-            return None
-        wait = max(1, math.ceil(exhausted.until - self._clock.now()))
-        has_no_parts = classify.part_limit(exhausted.message) == 0
-        return errors.QuotaExhausted(exhausted.message, retry_after=None if has_no_parts else wait)
-
-    async def mark(self, client: Client, error: errors.QuotaExhausted) -> None:
-        """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""
-        if self.error(client.application) is not None:
-            return  # by several requests in flight
-        now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
-        date = datetime.fromtimestamp(now, UTC)
-        # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented:
-        # a refusal on the 1st may be about the month before.
-        if limit == 0 or (client.charged[0].period == "month" and date.day == 1):
-            seconds = RETRY_SECONDS
-        else:
-            seconds = client.charged[0].reset_seconds(now) or NEVER_SECONDS
-        self._exhausted[account] = self._unsaved[account] = Exhausted(error.message, now + seconds)
-        until = datetime.fromtimestamp(now + seconds, UTC).isoformat()
-        log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=until)
-        with contextlib.suppress(errors.StoreUnavailable):
-            await self._save()
-
-    async def refresh(self, accounts: Sequence[str]) -> None:
-        """Learn what other processes have marked, and what was cleared. Raises StoreUnavailable."""
-        await self._save()
-        marked = await _stored_exhausted(self._store, accounts)
-        for account in accounts:
-            self._exhausted.pop(account, None)
-        self._exhausted |= marked
-
-    async def _save(self) -> None:
-        for account, refused in list(self._unsaved.items()):
-            text, seconds = msgspec.json.encode(refused).decode(), refused.until - self._clock.now()
-            await self._store.put_value(f"{EXHAUSTED}{account}", text, seconds)
-            self._unsaved.pop(account, None)  # another task may have saved it meanwhile
-
-
-Usages = Mapping[tuple[str, str], Usage]  # by account and period
-
-
-class KnownUsage:
-    """Usage of accounts in their present periods, as this process knows it: read from the store once a second, and
-    exact for what the process itself books."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-        self._usage: dict[tuple[str, str], Usage] = {}
-        self._statuses: dict[tuple[str, int], model.QuotaStatus] = {}  # of API keys, in a second
-
-    async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
-        """Read the usage of accounts. Raises StoreUnavailable."""
-        self._usage = await _stored_usage(self._store, charged, self._clock.now())
-        self._statuses.clear()
-
-    def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
-        """Add what was booked."""
-        self._statuses.clear()
-        for pair in {account[:2] for account in accounts}:
-            old = self._usage.get(pair) or Usage(*pair)
-            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
-
-    def status(self, client: Client) -> model.QuotaStatus:
-        """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
-        now = self._clock.now()
-        key = client.charged[-1].id, int(now)
-        if key not in self._statuses:
-            limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
-            rows = [(each, _usage_of(self._usage, each, now)) for each in limited]
-            charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
-            status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
-            self._statuses[key] = status
-        return self._statuses[key]
-
-    def gauges(self, charged: Iterable[ChargedAccount]) -> list[Metric]:
-        """Return the metrics of accounts."""
-        gauges = {
-            name: GaugeMetricFamily(f"v3bridge_parts_{name}", meaning, labels=("quota_account",))
-            for name, meaning in GAUGES.items()
-        }
-        for row in usage_rows(charged, self._usage, {}, self._clock.now()):
-            for name, gauge in gauges.items():
-                if (parts := getattr(row, name)) is not None:
-                    gauge.add_metric((row.name,), parts)
-        return [*gauges.values()]
+_decode = msgspec.json.Decoder(_Exhausted).decode
 
 
 class UsageRow(msgspec.Struct, frozen=True):
@@ -176,40 +75,112 @@ class UsageRow(msgspec.Struct, frozen=True):
         return self.application if self.key is None else f"{self.application}/{self.key}"
 
 
-def usage_rows(
-    charged: Iterable[ChargedAccount], usages: Usages, exhausted: Mapping[str, Exhausted], now: float
-) -> list[UsageRow]:
-    """Make a row for each account."""
-    rows = []
-    for each in charged:
-        usage, refusal = _usage_of(usages, each, now), exhausted.get(each.id)
-        part_limit = classify.part_limit(refusal.message) if refusal else None
-        # What the upstream says holds for the running period: it knows its plan, and who else uses it.
-        limit = min((limit for limit in (each.limit, part_limit) if limit is not None), default=None)
-        counted, reset = usage.used + usage.uncertain, each.reset_seconds(now)
-        application, _, key = each.name.partition("/")
-        remaining = None if limit is None else max(0, limit - counted)
-        percent = round(100 * counted / limit, 1) if limit else None
-        ends = None if reset is None else rfc3339(now + reset), refusal and rfc3339(refusal.until)
-        rows.append(UsageRow(application, key or None, *usage[1:], limit, remaining, percent, *ends, part_limit))
-    return rows
+class Quotas:
+    """Usage and exhausted quotas of accounts in their present periods, as this process knows them: read from the store
+    once a second, and exact for what the process itself books."""
 
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._usage: dict[tuple[str, str], Usage] = {}  # by account and period
+        self._statuses: dict[tuple[str, int], model.QuotaStatus] = {}  # of API keys, in a second
+        self._exhausted: dict[str, _Exhausted] = {}  # by the application's account
+        self._unsaved: dict[str, _Exhausted] = {}
 
-async def _stored_exhausted(store: Store, accounts: Sequence[str]) -> Mapping[str, Exhausted]:
-    """Return the quotas of accounts that are marked as exhausted. Raises StoreUnavailable."""
-    texts = await store.values([f"{EXHAUSTED}{account}" for account in accounts])
-    return {account: _decode(text) for account, text in zip(accounts, texts, strict=True) if text is not None}
+    async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
+        """Read the usage of accounts, where there is any. Raises StoreUnavailable."""
+        now = self._clock.now()
+        found = await self._store.usage({each.in_period(now)[:2] for each in charged})
+        self._usage = {row[:2]: row for row in found}
+        self._statuses.clear()
 
+    async def refresh_exhausted(self, accounts: Sequence[str]) -> None:
+        """Learn which quotas other processes have marked, and which were cleared. Raises StoreUnavailable."""
+        for account, refused in list(self._unsaved.items()):
+            text, seconds = msgspec.json.encode(refused).decode(), refused.until - self._clock.now()
+            await self._store.put_value(f"{EXHAUSTED}{account}", text, seconds)
+            self._unsaved.pop(account, None)  # another task may have saved it meanwhile
+        texts = await self._store.values([f"{EXHAUSTED}{account}" for account in accounts])
+        for account, marked in zip(accounts, texts, strict=True):
+            self._exhausted.pop(account, None)
+            if marked is not None:
+                self._exhausted[account] = _decode(marked)
 
-async def _stored_usage(store: Store, charged: Iterable[ChargedAccount], now: float) -> dict[tuple[str, str], Usage]:
-    """Return the usage of accounts in their present periods, where there is any. Raises StoreUnavailable."""
-    return {row[:2]: row for row in await store.usage({each.in_period(now)[:2] for each in charged})}
+    def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
+        """Add what was booked."""
+        self._statuses.clear()
+        for pair in {account[:2] for account in accounts}:
+            old = self._usage.get(pair) or Usage(*pair)
+            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
 
+    async def mark_exhausted(self, client: Client, error: errors.QuotaExhausted) -> None:
+        """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""
+        if self.refusal(client.application) is not None:
+            return  # by several requests in flight
+        now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
+        # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented:
+        # a refusal on the 1st may be about the month before.
+        if limit == 0 or (client.charged[0].period == "month" and datetime.fromtimestamp(now, UTC).day == 1):
+            seconds = RETRY_SECONDS
+        else:
+            seconds = client.charged[0].reset_seconds(now) or NEVER_SECONDS
+        self._exhausted[account] = self._unsaved[account] = _Exhausted(error.message, now + seconds)
+        until = datetime.fromtimestamp(now + seconds, UTC).isoformat()
+        log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=until)
+        with contextlib.suppress(errors.StoreUnavailable):
+            await self.refresh_exhausted([account])
 
-def _usage_of(usages: Usages, charged: ChargedAccount, now: float) -> Usage:
-    """Return the usage of an account in its present period."""
-    pair = charged.in_period(now)[:2]
-    return usages.get(pair) or Usage(*pair)
+    def refusal(self, application: Application) -> errors.QuotaExhausted | None:
+        """Return the error of a request that the upstream would refuse; None if it would not."""
+        exhausted = self._exhausted.get(application.account) if self._exhausted else None
+        if exhausted is None or exhausted.until <= self._clock.now():
+            return None
+        wait = max(1, math.ceil(exhausted.until - self._clock.now()))
+        has_no_parts = classify.part_limit(exhausted.message) == 0
+        return errors.QuotaExhausted(exhausted.message, retry_after=None if has_no_parts else wait)
+
+    def status(self, client: Client) -> model.QuotaStatus:
+        """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
+        now = self._clock.now()
+        key = client.charged[-1].id, int(now)
+        if key not in self._statuses:
+            limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
+            rows = [(each, self._usage_of(each, now)) for each in limited]
+            charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
+            status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
+            self._statuses[key] = status
+        return self._statuses[key]
+
+    def rows(self, charged: Iterable[ChargedAccount]) -> list[UsageRow]:
+        """Make a row for each account."""
+        rows, now = [], self._clock.now()
+        for each in charged:
+            usage, refused = self._usage_of(each, now), self._exhausted.get(each.id)
+            part_limit = classify.part_limit(refused.message) if refused else None
+            # What the upstream says holds for the running period: it knows its plan, and who else uses it.
+            limit = min((limit for limit in (each.limit, part_limit) if limit is not None), default=None)
+            counted, reset = usage.used + usage.uncertain, each.reset_seconds(now)
+            application, _, key = each.name.partition("/")
+            remaining = None if limit is None else max(0, limit - counted)
+            percent = round(100 * counted / limit, 1) if limit else None
+            ends = None if reset is None else rfc3339(now + reset), refused and rfc3339(refused.until)
+            rows.append(UsageRow(application, key or None, *usage[1:], limit, remaining, percent, *ends, part_limit))
+        return rows
+
+    def gauges(self, charged: Iterable[ChargedAccount]) -> list[Metric]:
+        """Return the metrics of accounts."""
+        labels = ("quota_account",)
+        gauges = {
+            name: GaugeMetricFamily(f"v3bridge_parts_{name}", text, labels=labels) for name, text in GAUGES.items()
+        }
+        for row in self.rows(charged):
+            for name, gauge in gauges.items():
+                if (parts := getattr(row, name)) is not None:
+                    gauge.add_metric((row.name,), parts)
+        return [*gauges.values()]
+
+    def _usage_of(self, charged: ChargedAccount, now: float) -> Usage:
+        pair = charged.in_period(now)[:2]
+        return self._usage.get(pair) or Usage(*pair)
 
 
 class StoredState:
@@ -230,9 +201,10 @@ class StoredState:
     async def usage(self) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its present period, in the order of the
         configuration."""
-        now, charged = self._clock.now(), self._applications.charged
-        used, accounts = await _stored_usage(self._store, charged, now), [each.id for each in charged]
-        return usage_rows(charged, used, await _stored_exhausted(self._store, accounts), now)
+        quotas, charged = Quotas(self._store, self._clock), self._applications.charged
+        await quotas.refresh(charged)
+        await quotas.refresh_exhausted([each.id for each in charged])
+        return quotas.rows(charged)
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""

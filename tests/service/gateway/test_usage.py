@@ -1,13 +1,16 @@
 """Usage of accounts: rows of commands, and the status that responses show."""
 
+from typing import Any
+
 from service.gateway.world import START, Runs, Upstream, World, client, uid
 
 from proxy import config, errors
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.process import ProcessState
-from proxy.gateway.quota import Exhausted, usage_rows
+from proxy.gateway.quota import Quotas
+from proxy.kit.clock import ManualClock
 from proxy.planning.queries import matching
-from proxy.store.protocol import Usage
+from proxy.store.protocol import Account
 
 TWO_KEYS = tuple(
     config.ApiKeySettings(config.digest(key), name=name, parts=parts)
@@ -23,34 +26,23 @@ APPLICATIONS = Applications(
 )
 
 
-def account(place: int, name: str = "a") -> str:
-    return APPLICATIONS.client(name).charged[place].id
-
-
 def test_the_row_of_an_application_precedes_those_of_its_keys() -> None:
-    used = [Usage(account(0), "2026-12", 60, 30, 5), Usage(account(1), "2026-12", 40, 0, 0)]
-    rows = usage_rows(APPLICATIONS.charged, {row[:2]: row for row in used}, {}, START)
+    store: Any = None
+    quotas, (whole, own) = Quotas(store, ManualClock(START)), APPLICATIONS.client("a").charged
+    quotas.add([Account(whole.id, "2026-12")], 60, 30)
+    quotas.add([Account(own.id, "2026-12")], 40, 0)
+    rows = quotas.rows(APPLICATIONS.charged)
     assert [
-        (row.application, row.key, row.period, row.used, row.uncertain, row.reserved, row.limit, row.remaining)
-        for row in rows
+        (row.application, row.key, row.period, row.used, row.uncertain, row.limit, row.remaining) for row in rows
     ] == [
-        ("demo", None, "2026-12", 60, 30, 5, 200, 110),
-        ("demo", "erp", "2026-12", 40, 0, 0, 50, 10),
-        ("demo", "2", "2026-12", 0, 0, 0, None, None),
-        ("other", None, "lifetime", 0, 0, 0, None, None),
-        ("other", "1", "lifetime", 0, 0, 0, None, None),
+        ("demo", None, "2026-12", 60, 30, 200, 110),
+        ("demo", "erp", "2026-12", 40, 0, 50, 10),
+        ("demo", "2", "2026-12", 0, 0, None, None),
+        ("other", None, "lifetime", 0, 0, None, None),
+        ("other", "1", "lifetime", 0, 0, None, None),
     ]
     assert [row.percent for row in rows] == [45.0, 80.0, None, None, None]
     assert [row.resets_at for row in rows] == ["2027-01-01T00:00:00Z"] * 3 + [None] * 2
-
-
-def test_an_exhausted_application_shows_its_end_and_the_limit_that_the_upstream_named() -> None:
-    message = "You have exceeded your part limit of 100."
-    rows = usage_rows(APPLICATIONS.charged, {}, {account(0): Exhausted(message, START + 60)}, START)
-    assert [(row.limit, row.part_limit, row.exhausted_until) for row in rows[:2]] == [
-        (100, 100, "2026-12-10T00:01:00Z"),
-        (50, None, None),
-    ]
 
 
 def test_the_status_is_exact_for_what_the_process_booked_and_read_for_what_others_did(runs: Runs) -> None:
@@ -62,14 +54,14 @@ def test_the_status_is_exact_for_what_the_process_booked_and_read_for_what_other
             await world.resolve(process, caller, [matching(0, 1, mpn=number)])
         assert used(own, erp) == used(another, other) == 1
         assert used(own, other) == 0
-        await own.usage.refresh([*erp.charged, *other.charged])
+        await own.quotas.refresh([*erp.charged, *other.charged])
         assert used(own, other) == 1
-        assert own.usage.status(client()) == (2, None, 22 * 86_400)
+        assert own.quotas.status(client()) == (2, None, 22 * 86_400)
         world.upstream.failures = [(errors.UpstreamUnreachable("cut", may_be_billed=True), True)]
         await world.resolve(world.process(state=own), erp, [matching(0, 1, mpn="C")])
         assert used(own, erp) == 1 + 1  # uncertain
 
     def used(state: ProcessState, caller: Client) -> int:
-        return state.usage.status(caller).used
+        return state.quotas.status(caller).used
 
     runs(Upstream({"A": [uid(1)], "B": [uid(2)]}), main)
