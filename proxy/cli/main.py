@@ -24,7 +24,7 @@ COMMANDS = {
     "usage": ("", "parts used and left; who still calls", "proxy.cli.operators"),
     "config": ("", "the settings, and where each comes from", "proxy.cli.config"),
     "sheet": ("Spreadsheets", "fill a parts list with prices, stock and more", "proxy.tools.sheet.command"),
-    "sandbox": ("Try", "run the simulated Nexar services by themselves", "proxy.cli.sandbox"),
+    "sandbox": ("Try", "run the simulated Nexar services by themselves", "proxy.cli.serve"),
 }
 """Commands, and groups of them, by name: what begins with it in the help, what people do with it, and the module, which
 is imported when the command is called, because all together take as long again as the call of one."""
@@ -75,7 +75,7 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, cls=CommandGroup)
         else:
-            app.command(name, **getattr(module, "COMMAND", {}))(command)
+            app.command(name, **getattr(module, "SETTINGS", {}).get(name, {}))(command)
     return app
 
 

@@ -1,4 +1,5 @@
-"""`v3bridge serve`: its options. The service begins anew without the packages that have read them (cli/service.py)."""
+"""`v3bridge serve` and `v3bridge sandbox`, which start servers. The service begins anew without the packages that have
+read its options (cli/service.py)."""
 
 import json
 import os
@@ -8,6 +9,9 @@ from typing import Annotated
 import typer
 
 from proxy.cli import SERVE, option_fields
+
+OF_ANOTHER_PROGRAM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+SETTINGS = {"sandbox": {"context_settings": OF_ANOTHER_PROGRAM, "add_help_option": False}}
 
 
 def serve(
@@ -23,3 +27,10 @@ def serve(
     file = config_file and str(config_file)
     options = json.dumps({"config_file": file, "listen": listen, "admin_port": admin_port})
     os.execve(sys.executable, sys.orig_argv, {**os.environ, SERVE: options})  # noqa: S606 - this very program
+
+
+def sandbox(context: typer.Context) -> None:
+    """Run nexar-sandbox, the simulated Nexar services, by itself; it takes the options of that program."""
+    from nexar_sandbox import command
+
+    command.main(context.args, context.command_path, "v3bridge")
