@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
-from proxy.planning import search_filters, spec_fields
+from proxy.planning import search_filters
 
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
@@ -74,13 +74,13 @@ def request(
     size = SUGGESTED_SIZE if names else 10
     for facet in facets:
         names.add(_aggregation(tables, facet.field))
-        attributes = spec_fields.shortnames(tables, [facet.field])
+        attributes = search_filters.shortnames(tables, [facet.field])
         # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
         size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, facet.start + facet.limit))
         shortnames += attributes
     for field in stats:
         names.add(_aggregation(tables, field))
-        shortnames += spec_fields.shortnames(tables, [field])
+        shortnames += search_filters.shortnames(tables, [field])
         size = SIZE_MAX  # the number of values is known if all are counted
     return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
 
@@ -125,7 +125,7 @@ def with_drilldown(
 
 def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
-    kinds = ((key, field) for field in fields if (key := spec_fields.spec_key(field)))
+    kinds = ((key, field) for field in fields if (key := search_filters.spec_key(field)))
     return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, result_set))}
 
 
@@ -176,7 +176,7 @@ def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
 def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
     described."""
-    shortnames = spec_fields.shortnames(tables, [field])
+    shortnames = search_filters.shortnames(tables, [field])
     aggregated = [*getattr(result_set, "specAggs", []), *getattr(result_set, "specKinds", [])]
     # Reversed: of two with the same name the first stays, which has the counts.
     by_name = {each.attribute.shortname: each for each in reversed(aggregated)}

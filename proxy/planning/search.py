@@ -11,7 +11,7 @@ from msgspec import structs
 
 from proxy.mapping.tables import Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
-from proxy.planning import facets, lucene, mpn_search, queries, search_filters, search_support, spec_fields
+from proxy.planning import facets, lucene, mpn_search, queries, search_filters, search_support
 from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.lucene import Condition
 from proxy.planning.queries import Page, Query
@@ -49,19 +49,19 @@ class SearchPlan:
         self._tables = tables
         self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = conditions
-        self._limits = spec_fields.expanded(tables, conditions)
+        self._limits = search_filters.expanded(tables, conditions)
         # An aggregation of named specs does not mark those that upstream suggests: the drilldown is counted separately.
         counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
-        self._names_specs = any(spec_fields.spec_key(field) is not None for field in counted)
+        self._names_specs = any(search_filters.spec_key(field) is not None for field in counted)
         self.counted = [self._page_counts(), *self._separate_counts()]
         first, *separate = [
             facets.request(tables, each.facets, each.stats, each.drilldown is not None, features)
             for each in self.counted
         ]
-        self._filtered = [each.field for each in self._conditions if spec_fields.source(tables, each.field)]
+        self._filtered = [each.field for each in self._conditions if search_filters.spec_source(tables, each.field)]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
         described = self._filtered if "TECH_SPECS" in features else []
-        self.aggregations = [first.with_described(spec_fields.shortnames(tables, described)), *separate]
+        self.aggregations = [first.with_described(search_filters.shortnames(tables, described)), *separate]
         self._queried = [
             search_filters.translate(tables, [*self._conditions, *facet_conditions[text]])
             for text in request.facet_queries
@@ -152,7 +152,7 @@ class SearchPlan:
                 yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
         # Without all filters on specs, because a drilldown is about specs as a whole.
         if drilldown := _drilldown(self._request, excluding=True):
-            not_specs = [each for each in self._conditions if spec_fields.spec_key(each.field) is None]
+            not_specs = [each for each in self._conditions if search_filters.spec_key(each.field) is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
 
     def _is_separate(self, field: str, excluding: bool) -> bool:
@@ -162,17 +162,17 @@ class SearchPlan:
 
     def _is_limited(self, field: str) -> bool:
         """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
-        return spec_fields.is_limited(self._tables, self._limits, field)
+        return search_filters.limited(self._tables, self._limits, field) is not self._limits
 
     def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
         """Return the filters for a field that is counted separately."""
-        spelled = spec_fields.canonical(self._tables, field)
+        spelled = search_filters.canonical(self._tables, field)
         conditions = [
             each
             for each in self._conditions
-            if not (excluding and spec_fields.canonical(self._tables, each.field) == spelled)
+            if not (excluding and search_filters.canonical(self._tables, each.field) == spelled)
         ]
-        return search_filters.translate(self._tables, spec_fields.limited(self._tables, conditions, field))
+        return search_filters.translate(self._tables, search_filters.limited(self._tables, conditions, field))
 
 
 Plan = SearchPlan | mpn_search.MpnSearchPlan

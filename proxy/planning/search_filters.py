@@ -1,20 +1,24 @@
 """v3's filters and sort orders as variables of a search (contract graphql.md §2.4), by the tables of mappings/.
 
-What the upstream cannot express is refused with a message that lists what it can; no filter is silently dropped.
+What the upstream cannot express is refused with a message that lists what it can; no filter is silently dropped. The
+key of a spec field can mean several attributes, or one attribute of some parts only: filters are rewritten so that each
+names one attribute.
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from proxy import errors
+from proxy.mapping.specs import SpecSource
 from proxy.mapping.tables import SearchField, Tables
-from proxy.planning import lucene, spec_fields
-from proxy.planning.lucene import Condition
-from proxy.planning.spec_fields import spec_key
+from proxy.planning import lucene
+from proxy.planning.lucene import OPEN, Condition
 from proxy.v3.parameters import Bound
 
+SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
@@ -45,6 +49,34 @@ class SearchFilters(NamedTuple):
         return variables | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
+def spec_key(field: str) -> str | None:
+    """Return the key in a spec field: `resistance` for `specs.resistance.value`; None for other fields."""
+    match = SPEC.fullmatch(field)
+    return match[1] if match else None
+
+
+def spec_source(tables: Tables, field: str) -> SpecSource | None:
+    """Return the attributes behind a field; None for other fields, for keys that the tables do not have, and for the
+    ends of a spec that is not a range."""
+    match = SPEC.fullmatch(field)
+    spec = tables.specs.source(match[1]) if match else None
+    if match is None or spec is None or match[2] == "value":
+        return spec
+    end = spec.low if match[2] == "min_value" else spec.high
+    return tables.specs.source(end) if end else None
+
+
+def canonical(tables: Tables, field: str) -> str:
+    """Return the canonical spelling of a spec field; other fields unchanged."""
+    spec = spec_source(tables, field)
+    return f"specs.{spec.key}.value" if spec else field
+
+
+def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
+    """Return the shortnames of the attributes that some fields refer to."""
+    return [name for field in fields if (spec := spec_source(tables, field)) for name in spec.shortnames]
+
+
 def field_support(tables: Tables, field: str) -> SearchField | None:
     """Return the upstream's support for a field; None if it has nothing similar. Raises UnknownSpec."""
     key = spec_key(field)
@@ -52,7 +84,7 @@ def field_support(tables: Tables, field: str) -> SearchField | None:
         return tables.search.get(field)
     if tables.specs.source(key) is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
-    source = spec_fields.source(tables, field)
+    source = spec_source(tables, field)
     if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it
         return SearchField()
     return SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
@@ -63,7 +95,7 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     if a name must be looked up in an upstream list: upstream filters match names loosely, v3's matched them exactly."""
     filters: dict[str, list[str]] = {}
     in_stock_only = False
-    rewritten = spec_fields.expanded(tables, (each for each in conditions if not is_always_true(tables, each)))
+    rewritten = expanded(tables, [each for each in conditions if not is_always_true(tables, each)])
     # The map has one entry for each field, so ranges are merged first and values intersected below.
     for condition in _merged_ranges(rewritten):
         field = field_support(tables, condition.field)
@@ -77,9 +109,32 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
             continue
         if field is None or field.filter is None:
             raise unsupported_field(tables, condition.field, "filter")
-        values = _values(tables, field, condition)
+        values = _range(condition) if condition.is_range else _values(tables, field, condition)
         filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
     return SearchFilters(filters, in_stock_only)
+
+
+def expanded(tables: Tables, conditions: list[Condition]) -> list[Condition]:
+    """Rewrite conditions so that each names one attribute.
+
+    A range such as operating_temperature matches if it overlaps the requested values, as range fields do in search
+    engines. Raises BadRequest if upstream cannot filter by the field.
+    """
+    rewritten = [each for condition in conditions for each in _expand(tables, condition)]
+    # After the rewriting: a filter on the quantity itself makes the added condition unnecessary.
+    for condition in conditions:
+        rewritten = limited(tables, rewritten, condition.field)
+    return rewritten
+
+
+def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Condition]:
+    """Add the condition that restricts a field to the parts that can have it; return the same list if there is none. A
+    tolerance is a resistance_tolerance only for parts with a resistance. Upstream cannot filter by existence, but by a
+    value of 0 or more."""
+    spec = spec_source(tables, field)
+    if spec is None or spec.beside is None or spec.beside in shortnames(tables, (each.field for each in conditions)):
+        return conditions
+    return [*conditions, Condition(canonical(tables, f"specs.{spec.beside}.value"), (), "0", None)]
 
 
 def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
@@ -91,7 +146,9 @@ def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
     field = field_support(tables, name)
     if field is None or field.sort is None:
         raise unsupported_field(tables, name, "sort")
-    return {"sort": spec_fields.sort_key(tables, name, direction) or field.sort, "sortDir": direction}
+    # A range is sorted by its lower end ascending, by its upper end descending.
+    spec = spec_source(tables, name)
+    return {"sort": (spec and direction == "desc" and spec.high) or field.sort, "sortDir": direction}
 
 
 def is_always_true(tables: Tables, condition: Condition) -> bool:
@@ -103,11 +160,44 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
     return anything and field is not None and field.every
 
 
+def _expand(tables: Tables, condition: Condition) -> list[Condition]:
+    spec = spec_source(tables, condition.field)
+    if spec is None:
+        return [condition]
+    if spec.low is None or spec.high is None:
+        field, entry = canonical(tables, condition.field), tables.specs.entry(spec.key)
+        if not (entry and entry.plus_minus):
+            return [condition._replace(field=field)]
+        # Upstream has tolerances as plain numbers.
+        low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
+        return [Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
+    # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
+    if spec.value is not None:
+        fields = ", ".join(canonical(tables, f"specs.{name}.value") for name in spec.shortnames)
+        raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
+    low, high = condition.low, condition.high
+    if not condition.is_range:
+        if len(condition.values) > 1 or OPEN in condition.values[0]:
+            raise errors.BadRequest(f"{condition.field} is a range: give one number, or a range like [-40 TO 85]")
+        # Overlap with a single number: the range contains it.
+        low = high = condition.values[0]
+    # Ranges overlap if the part's upper end is above the requested low, and its lower end below the requested high.
+    floor = Condition(canonical(tables, f"specs.{spec.high}.value"), (), low, None)
+    ceiling = Condition(canonical(tables, f"specs.{spec.low}.value"), (), None, high)
+    return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
+
+
+def _percentage(text: str) -> str:
+    """Return 5 for ±5%, 5% and 5.0; any other text unchanged."""
+    bare = text.strip().removeprefix("±").removesuffix("%").strip()
+    try:
+        number = float(bare)
+    except ValueError:
+        return text
+    return f"{number:g}" if math.isfinite(number) else text
+
+
 def _values(tables: Tables, field: SearchField, condition: Condition) -> list[str]:
-    if condition.is_range:
-        if spec_key(condition.field) is None:
-            raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
-        return _range(condition)
     patterns = [value for value in condition.values if lucene.ANY in value]
     # Names are matched here: the upstream has no wildcards.
     if patterns and (field.name is None or not all(value.strip(lucene.ANY) for value in patterns)):
@@ -128,6 +218,8 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
 
 def _range(condition: Condition) -> list[str]:
     """Return `(low__high)`, with either end optional (contract graphql.md §2.4); nothing for an empty range."""
+    if spec_key(condition.field) is None:
+        raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
     low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
     if low is None and high is None:
         raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
@@ -165,8 +257,12 @@ def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
     values, those within the range."""
     ranges: dict[str, Condition] = {}
     for each in conditions:
-        if each.is_range:
-            ranges[each.field] = _range_intersection(ranges[each.field], each) if each.field in ranges else each
+        if each.is_range and each is not (first := ranges.setdefault(each.field, each)):
+            ends = (first.low, each.low), (first.high, each.high)
+            lows, highs = ([end for end in pair if end is not None] for pair in ends)
+            number = partial(_number, first)
+            low, high = max(lows, key=number, default=None), min(highs, key=number, default=None)
+            ranges[each.field] = Condition(each.field, (), low, high)
     values = [_within(each, ranges.get(each.field)) for each in conditions if not each.is_range]
     fields = {each.field for each in values}
     return [*values, *(each for each in ranges.values() if each.field not in fields)]
@@ -180,15 +276,6 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
     numbers = ((value, _number(values, value)) for value in values.values)
     inside = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
     return Condition(values.field, tuple(inside)) if inside else Condition(values.field, (), *EMPTY_RANGE)
-
-
-def _range_intersection(first: Condition, second: Condition) -> Condition:
-    """Return the intersection of two ranges of one field."""
-    lows = [end for end in (first.low, second.low) if end is not None]
-    highs = [end for end in (first.high, second.high) if end is not None]
-    low = max(lows, key=lambda end: _number(first, end), default=None)
-    high = min(highs, key=lambda end: _number(first, end), default=None)
-    return Condition(first.field, (), low, high)
 
 
 def _intersection(tables: Tables, name: str, first: list[str] | None, second: list[str]) -> list[str]:

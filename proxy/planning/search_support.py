@@ -12,7 +12,7 @@ from msgspec import structs
 from proxy import errors
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import FacetField, SearchRequest
-from proxy.planning import lucene, search_filters, spec_fields
+from proxy.planning import lucene, search_filters
 from proxy.planning.lucene import Condition, FilterCondition, RequestFilters
 
 SCORE = ("score", "desc")  # the upstream's default order
@@ -88,11 +88,11 @@ class _FieldSupport:
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""
-        if spec_fields.spec_key(field) is None and not self._tables.is_v3(field):
+        if search_filters.spec_key(field) is None and not self._tables.is_v3(field):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
-        return self.counts(field) and spec_fields.spec_key(field) is not None
+        return self.counts(field) and search_filters.spec_key(field) is not None
 
     def filters(self, conditions: list[Condition]) -> bool:
         """Return whether all of these conditions are supported as filters."""
