@@ -1,19 +1,49 @@
 """v3's facets, stats and spec_drilldown, made from upstream aggregations (contract v3-rest.md §3.6, graphql.md
 §1.2).
 
-Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/v3-today.md).
+Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/v3-today.md). Those that it
+does not support are served empty, and named.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from msgspec import structs
+
 from proxy.mapping.tables import SearchField, Tables
-from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField
+from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField, SearchRequest
 from proxy.planning import search_filters
 
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
+
+
+class SupportedRequest(NamedTuple):
+    """Part of a request that upstream supports. `facets`, `stats` and `queries` are served empty; `names` are the
+    parameters that are ignored, or whose values no object has."""
+
+    request: SearchRequest
+    facets: tuple[FacetField, ...] = ()
+    stats: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def without_counts(self) -> "SupportedRequest":
+        """Return a copy in which no counts at all are supported."""
+        request = self.request
+        facets = tuple(each for each in request.facets if each.include)
+        stats = tuple(field for field, _ in request.stats)
+        names = [*self.names, *named_counts(facets, stats, request.facet_queries)]
+        if request.drilldown and request.drilldown.include:
+            names.append("spec_drilldown")
+        return SupportedRequest(
+            structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
+            (*self.facets, *facets),
+            (*self.stats, *stats),
+            (*self.queries, *request.facet_queries),
+            tuple(dict.fromkeys(names)),
+        )
 
 
 class SearchDetails(NamedTuple):
@@ -24,19 +54,17 @@ class SearchDetails(NamedTuple):
     stats_results: dict[str, Any]
     spec_metadata: dict[str, Any]
 
-    def with_empty(self, facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> "SearchDetails":
+    def with_empty(self, supported: SupportedRequest) -> "SearchDetails":
         """Return a copy with empty entries for counts that upstream does not support; the count of a facet query is
         null."""
-        fields = {each.field: _facet([], None, None) for each in facets}
-        counts = {text: {"count": None} for text in queries}
+        fields = {each.field: _facet([], None, None) for each in supported.facets}
+        counts = {text: {"count": None} for text in supported.queries}
         numbers = dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank"))
+        stats = {field: {"__class__": "SearchStatsResult", **numbers} for field in supported.stats}
         results = self.facet_results
         return self._replace(
             facet_results={"fields": {**results["fields"], **fields}, "queries": {**results["queries"], **counts}},
-            stats_results={
-                **self.stats_results,
-                **{field: {"__class__": "SearchStatsResult", **numbers} for field in stats},
-            },
+            stats_results={**self.stats_results, **stats},
         )
 
 
@@ -58,39 +86,59 @@ class AggregationRequest(NamedTuple):
             variables |= {"attributes": list(self.shortnames), "selection": selection}
         return variables | ({"filtered": list(self.filtered)} if self.filtered else {})
 
-    def with_described(self, shortnames: Iterable[str]) -> "AggregationRequest":
-        """Return a copy that also requests descriptions of these specs, unless their counts include them."""
-        filtered = tuple(dict.fromkeys(each for each in shortnames if each not in self.shortnames))
-        return self._replace(aggregations=self.aggregations | {"specKinds"}, filtered=filtered) if filtered else self
-
 
 def request(
-    tables: Tables, facets: Iterable[FacetField], stats: Iterable[str], drilldown: bool, features: frozenset[str]
+    tables: Tables,
+    facets: Iterable[FacetField],
+    stats: Iterable[str],
+    drilldown: bool,
+    features: frozenset[str],
+    *,
+    described: Iterable[str] = (),
 ) -> AggregationRequest:
-    """Return the aggregations for facets and stats that upstream supports (search_support.py)."""
+    """Return the aggregations for facets and stats that upstream supports, and for descriptions of the specs with these
+    shortnames."""
     names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
     # The upstream's default (contract graphql.md §1.2).
     size = SUGGESTED_SIZE if names else 10
-    for facet in facets:
-        names.add(_aggregation(tables, facet.field))
-        attributes = search_filters.shortnames(tables, [facet.field])
+    counted = [*((each.field, each.start + each.limit) for each in facets), *((field, SIZE_MAX) for field in stats)]
+    for field, wanted in counted:  # the number of values of a statistic is known if all are counted
+        entry = search_filters.field_support(tables, field)
+        if entry is None or entry.facet is None:
+            raise search_filters.unsupported_field(tables, field, "facet")
+        names.add(entry.facet)
+        attributes = search_filters.shortnames(tables, [field])
         # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
-        size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, facet.start + facet.limit))
+        size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, wanted))
         shortnames += attributes
-    for field in stats:
-        names.add(_aggregation(tables, field))
-        shortnames += search_filters.shortnames(tables, [field])
-        size = SIZE_MAX  # the number of values is known if all are counted
-    return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown)
+    # The counts of a spec include its description.
+    filtered = tuple(dict.fromkeys(each for each in described if each not in shortnames))
+    names |= {"specKinds"} if filtered else set()
+    return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown, filtered)
 
 
 def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bool = False) -> dict[str, Any]:
     """Return one entry of facet_results.fields. `limited`: counted only among the hits that can have the field."""
-    field = search_filters.field_support(tables, facet.field)
-    buckets = _buckets(tables, facet.field, field, result_set) if field else []
-    page = buckets[facet.start : facet.start + facet.limit]
-    return _facet(page, None, None if limited else result_set)
+    entry = search_filters.field_support(tables, facet.field) or SearchField()
+    found = getattr(result_set, entry.facet or "", [])
+    buckets: list[tuple[Any, int]]
+    if entry.facet == "specAggs":
+        buckets = _spec_buckets(tables, _specs(tables, facet.field, result_set))
+    elif entry.facet == "inStockAgg":
+        buckets = [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in found]
+    else:
+        part = "category" if entry.facet == "categoryAgg" else "company"
+        counts = [(named, bucket.count or 0) for bucket in found if (named := getattr(bucket, part))]
+        if entry.uid:
+            uid = tables.uids[entry.uid].uid
+            buckets = [(uid(named.id, named.name), count) for named, count in counts]
+        elif entry.name:
+            name = tables.uids[entry.name].name
+            buckets = [(name(named.id, named.name), count) for named, count in counts]
+        else:
+            buckets = [(named.id, count) for named, count in counts]
+    return _facet(buckets[facet.start : facet.start + facet.limit], None, None if limited else result_set)
 
 
 def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -125,8 +173,31 @@ def with_drilldown(
 
 def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
-    kinds = ((key, field) for field in fields if (key := search_filters.spec_key(field)))
-    return {key: _metadata(tables, key, each[0]) for key, field in kinds if (each := _specs(tables, field, result_set))}
+    found: dict[str, dict[str, Any]] = {}
+    for field in fields:
+        requested_key = search_filters.spec_key(field)
+        if requested_key is None or not (described := _specs(tables, field, result_set)):
+            continue
+        attribute, key = described[0].attribute, tables.specs.shown_as(requested_key)
+        units = {"name": described[0].unitsName, "symbol": described[0].unitsSymbol}
+        has_unit = tables.specs.has_unit(attribute.shortname, described[0].unitsName)
+        found[requested_key] = {
+            "__class__": "SpecMetadata",
+            "key": key,
+            "name": tables.specs.name_under(key, attribute.shortname, attribute.name),
+            "datatype": tables.specs.datatype(attribute.shortname, described[0].valueType),
+            "unit": {"__class__": "UnitOfMeasurement", **units} if has_unit else None,
+        }
+    return found
+
+
+def named_counts(facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> list[str]:
+    """Return counts as the parameters of a request."""
+    return [
+        *(f"facet[fields][{each.field}]" for each in facets),
+        *(f"stats[{field}]" for field in stats),
+        *(f"facet[queries]={text}" for text in queries),
+    ]
 
 
 def _facet(buckets: list[tuple[Any, int]], rank: int | None, result_set: Any) -> dict[str, Any]:
@@ -144,35 +215,6 @@ def _zero_if_no_hits(result_set: Any) -> int | None:
     return 0 if getattr(result_set, "hits", None) == 0 else None
 
 
-def _aggregation(tables: Tables, field: str) -> str:
-    entry = search_filters.field_support(tables, field)
-    if entry is None or entry.facet is None:
-        raise search_filters.unsupported_field(tables, field, "facet")
-    return entry.facet
-
-
-def _buckets(tables: Tables, field: str, entry: SearchField, result_set: Any) -> list[tuple[Any, int]]:
-    buckets = getattr(result_set, entry.facet or "", [])
-    if entry.facet == "specAggs":
-        return _spec_buckets(tables, _specs(tables, field, result_set))
-    if entry.facet == "inStockAgg":
-        return [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in buckets]
-    part = "category" if entry.facet == "categoryAgg" else "company"
-    shown = _shown(tables, entry)
-    return [(shown(named), bucket.count or 0) for bucket in buckets if (named := getattr(bucket, part))]
-
-
-def _shown(tables: Tables, entry: SearchField) -> Callable[[Any], str]:
-    """Return the function that names a company or category in this field's facet: by uid, name or id."""
-    if entry.uid:
-        uid = tables.uids[entry.uid].uid
-        return lambda named: uid(named.id, named.name)
-    if entry.name:
-        name = tables.uids[entry.name].name
-        return lambda named: name(named.id, named.name)
-    return lambda named: named.id
-
-
 def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
     described."""
@@ -184,26 +226,21 @@ def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
 
 
 def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
-    """Return the aggregations of the specs that upstream suggests, by v3's key."""
+    """Return the aggregations of the specs that upstream suggests, by v3's key. A tolerance is named after a quantity
+    if that is the only one suggested: of several it is unknown which a part with the tolerance has."""
     aggregated = getattr(result_set, "specAggs", [])
     suggested: dict[str, list[Any]] = {}
     for each in aggregated:
-        suggested.setdefault(_key(tables, each, aggregated), []).append(each)
+        shortname, name = each.attribute.shortname, each.attribute.name
+        key = tables.specs.key(shortname, name)
+        beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {key}
+        if len(beside) == 1:
+            [named] = beside
+            source = tables.specs.source(named)
+            key = named if source and source.value == shortname else key
+        suggested.setdefault(key, []).append(each)
     # Those of a spec that the tables do not have are its own.
     return {key: _specs(tables, f"specs.{key}.value", result_set) or own for key, own in suggested.items()}
-
-
-def _key(tables: Tables, each: Any, aggregated: list[Any]) -> str:
-    """Return v3's key of a suggested spec. A tolerance is named after a quantity if that is the only one suggested."""
-    shortname, name = each.attribute.shortname, each.attribute.name
-    plain = tables.specs.key(shortname, name)
-    beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {plain}
-    # Several quantities: which of them a part with the tolerance has is unknown.
-    if len(beside) != 1:
-        return plain
-    key = beside.pop()
-    source = tables.specs.source(key)
-    return key if source and source.value == shortname else plain
 
 
 def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
@@ -223,37 +260,21 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
 def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) -> dict[str, Any]:
     lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
-    none = _zero_if_no_hits(result_set)
+    none = count = _zero_if_no_hits(result_set)
+    # The hits may have more numbers than the buckets.
+    is_cut = any(len(each.buckets) >= size or (each.siMin and not each.buckets) for each in aggregated)
+    if none is None and aggregated and not is_cut:
+        counts = [bucket.count for each in aggregated for bucket in each.buckets if bucket.floatValue is not None]
+        count = None if None in counts else sum(counts)
     return {
         "__class__": "SearchStatsResult",
         "min": min(lows, default=None),
         "max": max(highs, default=None),
-        "count": _number_of_values(aggregated, size) if none is None else none,
+        "count": count,
         "missing": none,
         "mean": None,
         "stddev": None,
         "spec_drilldown_rank": rank,
-    }
-
-
-def _number_of_values(aggregated: list[Any], size: int) -> int | None:
-    """Return how many numbers the hits have; None if the buckets do not have all of them."""
-    if not aggregated or any(len(each.buckets) >= size or (each.siMin and not each.buckets) for each in aggregated):
-        return None
-    counts = [bucket.count for each in aggregated for bucket in each.buckets if bucket.floatValue is not None]
-    return None if None in counts else sum(counts)
-
-
-def _metadata(tables: Tables, requested_key: str, each: Any) -> dict[str, Any]:
-    attribute = each.attribute
-    key = tables.specs.shown_as(requested_key)
-    unit = {"__class__": "UnitOfMeasurement", "name": each.unitsName, "symbol": each.unitsSymbol}
-    return {
-        "__class__": "SpecMetadata",
-        "key": key,
-        "name": tables.specs.name_under(key, attribute.shortname, attribute.name),
-        "datatype": tables.specs.datatype(attribute.shortname, each.valueType),
-        "unit": unit if tables.specs.has_unit(attribute.shortname, each.unitsName) else None,
     }
 
 

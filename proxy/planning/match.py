@@ -5,24 +5,43 @@ supSearch, also beside an MPN, everything else to supMultiMatch.
 
 v3 never matched a substring of an MPN, but supSearchMpn does: such results are filtered out here. Punctuation and case
 are ignored, unless exact_only; `*` stands for anything. Upstream ranks exact matches first: the first part that is not
-exact ends them, so `hits` needs no further request. Where it does not, they are filtered from candidates. Pure.
+exact ends them, so `hits` needs no further request. Where it does not, they are filtered from candidates.
+
+Also plans a parts/search filtered by part number, which supSearch cannot do, as a supMultiMatch. v3's filter did not
+ignore punctuation and case: parts whose number is the same to the letter are picked from what it finds. It can neither
+count nor sort; a number that fits more parts than are asked for makes `hits` an upper bound. Pure.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
-from proxy.model import EncodedOperation, MappingContext, PartsMatchQuery, PartsMatchRequest
-from proxy.planning import documents, queries
-from proxy.planning.lucene import ANY, matcher
-from proxy.planning.queries import Element, Query
+from proxy import errors
+from proxy.mapping import paths
+from proxy.mapping.tables import Tables
+from proxy.model import (
+    PARTS_MAX,
+    EncodedOperation,
+    MappingContext,
+    PartsMatchQuery,
+    PartsMatchRequest,
+    SearchRequest,
+)
+from proxy.planning import documents, facets, lucene, queries, search_filters
+from proxy.planning.lucene import ANY, Condition, FilterCondition
+from proxy.planning.queries import Element, Page, Query
 
 CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
 NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
+MPN_FIELD = "mpn"
+MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
 SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 MatchTest = Callable[[Any, str | None], bool]
+Count = Callable[[frozenset[str]], documents.Document]  # of a search that is counted, with some aggregations
 
 _COUNT = documents.multi_match()
 
@@ -133,28 +152,122 @@ def _test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:
     mpn, number = query.mpn, query.mpn or query.mpn_or_sku or ""
     if ANY in number:
         prepare = str if exact_only else normalize
-        is_like = matcher(ANY.join(map(prepare, number.split(ANY))))
+        is_like = lucene.matcher(ANY.join(map(prepare, number.split(ANY))))
         return lambda part, aka: is_like(prepare(part.mpn)) or bool(aka and is_like(prepare(aka)))
     if exact_only:
-        return _equal(query)
+        return partial(_is_exact, query) if number or query.sku else None
     if not mpn:
         return None
     # Most requests name the number as upstream spells it: equal texts need not be normalized.
     return lambda part, aka: part.mpn == mpn or normalize(mpn) in map(normalize, (part.mpn, aka or "", *part.akaMpns))
 
 
-def _equal(query: PartsMatchQuery) -> MatchTest | None:
-    """Return a test that compares each given number exactly."""
-    mpn, sku, mpn_or_sku = query.mpn, query.sku, query.mpn_or_sku
-    tests: list[MatchTest] = []
-    if mpn:
-        tests.append(lambda part, aka: mpn in (part.mpn, aka, *part.akaMpns))
-    if sku:
-        tests.append(lambda part, _: _has_sku(part, sku))
-    if mpn_or_sku:
-        tests.append(lambda part, aka: mpn_or_sku in (part.mpn, aka, *part.akaMpns) or _has_sku(part, mpn_or_sku))
-    return (lambda part, aka: all(test(part, aka) for test in tests)) if tests else None
+def _is_exact(query: PartsMatchQuery, part: Any, aka: str | None) -> bool:
+    """Return whether a part has each number of a query to the letter."""
+    mpns = (part.mpn, aka, *part.akaMpns)
+    if query.mpn and query.mpn not in mpns:
+        return False
+    for sku, others in ((query.sku, ()), (query.mpn_or_sku, mpns)):
+        if sku and sku not in others and all(sku != offer.sku for seller in part.sellers for offer in seller.offers):
+            return False
+    return True
 
 
-def _has_sku(part: Any, sku: str) -> bool:
-    return any(offer.sku == sku for seller in part.sellers for offer in seller.offers)
+def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:
+    """Return the part numbers that pass all filters by number; None without such a filter. Raises BadRequest."""
+    conditions = [each.condition for each in filters if is_mpn_filter(tables, each.condition)]
+    if not conditions:
+        return None
+    for each in conditions:
+        if each.is_range:
+            raise errors.BadRequest(f"{each.field} has no ranges; the service has them for specs only")
+        if any(ANY in value for value in each.values):
+            raise errors.BadRequest(
+                f'{each.field}: a filter takes whole numbers; ask /parts/match for {{"mpn": "SN74*"}} instead'
+            )
+    first, *further = (dict.fromkeys(each.values) for each in conditions)
+    mpns = tuple(value for value in first if all(value in values for values in further))
+    if len(mpns) > MPNS_MAX:
+        raise errors.BadRequest(
+            f"filter[fields][{MPN_FIELD}][] takes at most {MPNS_MAX} numbers, not {len(mpns)}; send several requests"
+        )
+    return mpns
+
+
+def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
+    """Return whether a condition filters by part number."""
+    field = tables.search.get(condition.field)
+    return field is not None and field.number and not search_filters.is_always_true(tables, condition)
+
+
+def candidate_limit(count: int, start: int, limit: int) -> int:
+    """Return how many candidates to request for each of `count` numbers; together at most what one operation may
+    return."""
+    # With limit=0 only hits are wanted: no candidates.
+    return min(PARTS_MAX // count, max(CANDIDATES, start + limit)) if count and limit else 0
+
+
+class MpnSearchPlan:
+    """Execution plan of one page: a query for each number. It costs all candidates that are found, not only those on
+    the page. `reads_numbers`: of each part it reads what it is filtered and sorted by."""
+
+    reads_numbers = True
+
+    def __init__(
+        self, supported: facets.SupportedRequest, tables: Tables, mpns: tuple[str, ...], conditions: list[Condition]
+    ) -> None:
+        """Check the request. Raises BadRequest for an unsupported filter, and for a `q` that is anything but the
+        number: nothing else is known to contain its words."""
+        self._request = supported.request
+        in_q = normalize(self._request.q)
+        if in_q and any(in_q != normalize(number) for number in mpns):
+            raise errors.BadRequest(
+                f"q and a filter by {MPN_FIELD} cannot be combined, because the service finds parts by either; "
+                f"leave q out, or put its words into filters such as brand.name"
+            )
+        # A number of punctuation only matches nothing, and the upstream may refuse it.
+        self._mpns = tuple(number for number in mpns if normalize(number))
+        self._criteria = search_filters.translate(tables, conditions)
+        name, direction = lucene.order(self._request.sortby)
+        field = tables.search.get(name)
+        self._value: Callable[[Any], Any] | None = None  # that parts are sorted by; None where the records lack it
+        self._is_descending = direction == "desc"
+        if field is not None and field.path is not None:
+            self._value = attrgetter(".".join(step.name for step in paths.parse(field.path).steps))
+        ignored = self._request.sortby != SearchRequest().sortby and self._value is None
+        self._empty = supported.without_counts()
+        self.unsupported = (*self._empty.names, *([f"sortby={name}"] if ignored else []))
+
+    def queries(self) -> list[Query]:
+        """Return a query for each number; none if it is known that nothing matches."""
+        if self._criteria.finds_nothing:
+            return []
+        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
+        options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
+        given = {name: value for name, value in options.items() if value}
+        return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
+
+    def count_operations(self, _: Count, __: MappingContext) -> dict[int, EncodedOperation]:
+        """Return no operations that count: it counts nothing but the hits."""
+        return {}
+
+    def page(self, found: Sequence[Page]) -> Page:
+        """Return the page of what was found by each number. Candidates that were not returned may differ in
+        punctuation, but count as hits."""
+        matches = [
+            element
+            for number, each in zip(self._mpns, found, strict=bool(found))
+            for element in each.elements
+            if element.part.mpn == number
+        ]
+        if (value := self._value) is not None:
+            matches.sort(key=lambda element: str(value(element.part)).casefold(), reverse=self._is_descending)
+        # Those that were not returned cannot be compared.
+        hits = len(matches) + sum(max(0, each.hits - len(each.elements)) for each in found)
+        return Page(matches[self._request.start : self._request.start + self._request.limit], hits)
+
+    def details(self, page: Page, _: Mapping[int, Any]) -> facets.SearchDetails:
+        """Return the details of the page: all counts are empty."""
+        snippets = [each.part.shortDescription for each in page.elements]
+        details = facets.SearchDetails(snippets, {"fields": {}, "queries": {}}, {}, {})
+        return details.with_empty(self._empty)

@@ -1,20 +1,28 @@
 """Execution plan of parts/search: a query for the page, and operations without parts for its counts: one for those
-under its own filters, and one for each count with other filters (a facet query, or a facet with `exclude_filter`)."""
+under its own filters, and one for each count with other filters (a facet query, or a facet with `exclude_filter`).
+
+Counts without a source are served empty, sort keys ignored, both named: neither changes which parts are found. A field
+that v3 never had is a 400. So is every filter that the upstream cannot apply: without it the result would be wrong.
+"""
 
 import html
 import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import structs
 
-from proxy.mapping.tables import Tables, UnlistedError
+from proxy import errors
+from proxy.mapping.tables import SearchField, Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
-from proxy.planning import facets, lucene, mpn_search, queries, search_filters, search_support
+from proxy.planning import facets, lucene, match, queries, search_filters
 from proxy.planning.documents import ATTRIBUTES
-from proxy.planning.lucene import Condition
+from proxy.planning.facets import SupportedRequest, named_counts
+from proxy.planning.lucene import Condition, FilterCondition, RequestFilters
 from proxy.planning.queries import Page, Query
+
+SCORE = ("score", "desc")  # the upstream's default order
 
 
 class CountGroup(NamedTuple):
@@ -27,14 +35,13 @@ class CountGroup(NamedTuple):
 
 
 class SearchPlan:
-    """Execution plan of one request: `counted` are the operations with aggregations, that under the filters of the page
-    first."""
+    """Execution plan of one request."""
 
     reads_numbers = False
 
     def __init__(
         self,
-        supported: search_support.SupportedRequest,
+        supported: SupportedRequest,
         tables: Tables,
         features: frozenset[str],
         conditions: list[Condition],
@@ -50,40 +57,42 @@ class SearchPlan:
         self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = conditions
         self._limits = search_filters.expanded(tables, conditions)
-        # An aggregation of named specs does not mark those that upstream suggests: the drilldown is counted separately.
-        counted = [*(facet.field for facet in request.facets if facet.include), *dict(request.stats)]
-        self._names_specs = any(search_filters.spec_key(field) is not None for field in counted)
-        self.counted = [self._page_counts(), *self._separate_counts()]
-        first, *separate = [
-            facets.request(tables, each.facets, each.stats, each.drilldown is not None, features)
-            for each in self.counted
-        ]
-        self._filtered = [each.field for each in self._conditions if search_filters.spec_source(tables, each.field)]
+        self._filtered = [each.field for each in conditions if search_filters.spec_source(tables, each.field)]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
-        described = self._filtered if "TECH_SPECS" in features else []
-        self.aggregations = [first.with_described(search_filters.shortnames(tables, described)), *separate]
+        described = search_filters.shortnames(tables, self._filtered) if "TECH_SPECS" in features else []
+        self._counted = [*self._count_groups()]  # that under the filters of the page first
+        self._aggregations = [
+            facets.request(
+                tables,
+                each.facets,
+                each.stats,
+                each.drilldown is not None,
+                features,
+                described=() if place else described,
+            )
+            for place, each in enumerate(self._counted)
+        ]
         self._queried = [
-            search_filters.translate(tables, [*self._conditions, *facet_conditions[text]])
-            for text in request.facet_queries
+            search_filters.translate(tables, [*conditions, *facet_conditions[text]]) for text in request.facet_queries
         ]
 
     def queries(self) -> list[Query]:
         """Return the one query; none if it is known to find nothing."""
-        request, filters = self._request, self.counted[0].filters
+        request, filters = self._request, self._counted[0].filters
         if filters.finds_nothing:
             return []
         arguments = {"q": request.q, **self._sorting, **filters.variables()}
         return [queries.search("supSearch", request.start, request.start + request.limit, arguments)]
 
-    def count_operations(self, count: mpn_search.Count, context: MappingContext) -> dict[int, EncodedOperation]:
+    def count_operations(self, count: match.Count, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
         under its filters, then separate counts, then the hits of facet queries. `count` makes the document for some
         aggregations. An operation that is known to find nothing is omitted."""
         request = self._request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
-        groups = [(each.aggregations, each.variables()) for each in self.aggregations]
-        counted = [*zip(groups, (each.filters for each in self.counted), strict=True)]
+        groups = [(each.aggregations, each.variables()) for each in self._aggregations]
+        counted = [*zip(groups, (each.filters for each in self._counted), strict=True)]
         counted += [((frozenset(), {}), each) for each in self._queried]
         return {
             position: count(aggregations).operation({**market, **variables, **filters.variables()}, 0)
@@ -98,7 +107,7 @@ class SearchPlan:
     def details(self, page: Page, counted: Mapping[int, Any]) -> facets.SearchDetails:
         """Return the details of the page, with all requested counts: of the result sets of the operations at these
         positions."""
-        places = range(len(self.counted) + len(self._queried))
+        places = range(len(self._counted) + len(self._queried))
         result_sets = [counted.get(place, SimpleNamespace(hits=0 if place else page.hits)) for place in places]
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
@@ -106,7 +115,7 @@ class SearchPlan:
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
         # Not strict: the results of facet queries follow those of the counts.
-        for each, requested, result_set in zip(self.counted, self.aggregations, result_sets, strict=False):
+        for each, requested, result_set in zip(self._counted, self._aggregations, result_sets, strict=False):
             size = requested.size
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
@@ -119,67 +128,65 @@ class SearchPlan:
                 for field in each.stats
             }
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
-        counting = zip(self._request.facet_queries, result_sets[len(self.counted) :], strict=True)
+        counting = zip(self._request.facet_queries, result_sets[len(self._counted) :], strict=True)
         counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in counting}
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
         # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
         marked = [each.hit.description for each in page.elements]
         snippets = [each and html.unescape(re.sub("</?strong>", "", each)) for each in marked]
-        details = facets.SearchDetails(snippets, facet_results, measured, metadata)
-        return details.with_empty(self._supported.facets, self._supported.stats, self._supported.queries)
+        return facets.SearchDetails(snippets, facet_results, measured, metadata).with_empty(self._supported)
 
-    def _page_counts(self) -> CountGroup:
-        """Return the counts that are made under the request's own filters."""
-        request = self._request
-        counted = tuple(
-            each for each in request.facets if each.include and not self._is_separate(each.field, each.exclude_filter)
+    def _count_groups(self) -> Iterator[CountGroup]:
+        """Yield the counts under the request's own filters, then those that exclude theirs (`exclude_filter`), or
+        cannot be made together with the others."""
+        request, own_filters = self._request, search_filters.translate(self._tables, self._conditions)
+        counted = [each for each in request.facets if each.include]
+        separate = [each for each in counted if each.exclude_filter or self._is_limited(each.field)]
+        measured = [(name, excluding) for name, excluding in request.stats if excluding or self._is_limited(name)]
+        drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
+        together = CountGroup(
+            own_filters,
+            tuple(each for each in counted if each not in separate),
+            tuple(name for name, excluding in request.stats if (name, excluding) not in measured),
         )
-        stats = tuple(field for field, excluding in request.stats if not self._is_separate(field, excluding))
-        drilldown = None if self._names_specs else _drilldown(request, excluding=False)
-        return CountGroup(search_filters.translate(self._tables, self._conditions), counted, stats, drilldown)
-
-    def _separate_counts(self) -> Iterator[CountGroup]:
-        """Yield the counts that exclude their own filters (`exclude_filter`), or cannot be made together with the
-        others."""
-        if self._names_specs and (drilldown := _drilldown(self._request, excluding=False)):
-            yield CountGroup(search_filters.translate(self._tables, self._conditions), drilldown=drilldown)
-        for facet in self._request.facets:
-            if facet.include and self._is_separate(facet.field, facet.exclude_filter):
-                yield CountGroup(self._separate_filters(facet.field, facet.exclude_filter), facets=(facet,))
-        for name, excluding in self._request.stats:
-            if self._is_separate(name, excluding):
-                yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
-        # Without all filters on specs, because a drilldown is about specs as a whole.
-        if drilldown := _drilldown(self._request, excluding=True):
+        if drilldown and not drilldown.exclude_filter:
+            named = (*(each.field for each in counted), *dict(request.stats))
+            if any(search_filters.spec_key(field) is not None for field in named):
+                # An aggregation of named specs does not mark those that upstream suggests.
+                yield from (together, CountGroup(own_filters, drilldown=drilldown))
+            else:
+                yield together._replace(drilldown=drilldown)
+        else:
+            yield together
+        for facet in separate:
+            yield CountGroup(self._separate_filters(facet.field, facet.exclude_filter), facets=(facet,))
+        for name, excluding in measured:
+            yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
+        if drilldown and drilldown.exclude_filter:
+            # Without all filters on specs, because a drilldown is about specs as a whole.
             not_specs = [each for each in self._conditions if search_filters.spec_key(each.field) is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
-
-    def _is_separate(self, field: str, excluding: bool) -> bool:
-        """Return whether a field is counted under other filters: without its own, or only among the parts that can
-        have it."""
-        return excluding or self._is_limited(field)
 
     def _is_limited(self, field: str) -> bool:
         """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
         return search_filters.limited(self._tables, self._limits, field) is not self._limits
 
     def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
-        """Return the filters for a field that is counted separately."""
-        spelled = search_filters.canonical(self._tables, field)
-        conditions = [
-            each
-            for each in self._conditions
-            if not (excluding and search_filters.canonical(self._tables, each.field) == spelled)
-        ]
-        return search_filters.translate(self._tables, search_filters.limited(self._tables, conditions, field))
+        """Return the filters for a field that is counted separately: without its own, or only among the parts that can
+        have it."""
+        tables, conditions = self._tables, self._conditions
+        if excluding:
+            spelled = search_filters.canonical(tables, field)
+            conditions = [each for each in conditions if search_filters.canonical(tables, each.field) != spelled]
+        return search_filters.translate(tables, search_filters.limited(tables, conditions, field))
 
 
-Plan = SearchPlan | mpn_search.MpnSearchPlan
+Plan = SearchPlan | match.MpnSearchPlan
 
 
 def plan_with_lists(
-    request: SearchRequest, filters: lucene.RequestFilters, tables: Tables, features: frozenset[str]
+    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str]
 ) -> Generator[str, Any, Plan]:
     """Plan a search with the shipped tables. Yields the name of each upstream list that they are not enough for, and
     expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest."""
@@ -199,7 +206,7 @@ def plan_with_lists(
 
 def plan(
     request: SearchRequest,
-    filters: lucene.RequestFilters,
+    filters: RequestFilters,
     tables: Tables,
     features: frozenset[str],
     complete: bool = True,
@@ -208,16 +215,110 @@ def plan(
 
     Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    mpns = mpn_search.filtered_mpns(tables, filters.filter_conditions)
-    supported = search_support.supported_part(request, filters, tables, features, complete)
+    mpns = match.filtered_mpns(tables, filters.filter_conditions)
+    supported = _supported_part(request, filters, tables, features, complete)
     conditions = [
-        each.condition for each in filters.filter_conditions if not mpn_search.is_mpn_filter(tables, each.condition)
+        each.condition for each in filters.filter_conditions if not match.is_mpn_filter(tables, each.condition)
     ]
     if mpns is None:
         return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
-    return mpn_search.MpnSearchPlan(supported, tables, mpns, conditions)
+    return match.MpnSearchPlan(supported, tables, mpns, conditions)
 
 
-def _drilldown(request: SearchRequest, excluding: bool) -> Drilldown | None:
-    drilldown = request.drilldown
-    return drilldown if drilldown and drilldown.include and drilldown.exclude_filter is excluding else None
+def _supported_part(
+    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
+) -> SupportedRequest:
+    """Return the part of a request that upstream supports. `complete`: the tables have all specs of the upstream.
+
+    Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
+    """
+    support = _FieldSupport(tables, features, complete)
+    facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
+    stats = tuple(field for field, _ in request.stats if not support.measures(field))
+    queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
+    sortby, ignored = support.order(request.sortby)
+    names = [*named_counts(facets, stats, queries), *ignored, *_unmatched_values(tables, filters.filter_conditions)]
+    # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
+    if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
+        names.append("spec_drilldown")
+    remaining = structs.replace(
+        request,
+        sortby=sortby,
+        facets=tuple(each for each in request.facets if each not in facets),
+        stats=tuple((field, exclude_filter) for field, exclude_filter in request.stats if field not in stats),
+        facet_queries=tuple(text for text in request.facet_queries if text not in queries),
+    )
+    return SupportedRequest(remaining, facets, stats, queries, tuple(dict.fromkeys(names)))
+
+
+class _FieldSupport:
+    """Upstream support by field. Each method raises BadRequest for a field that v3 never had."""
+
+    def __init__(self, tables: Tables, features: frozenset[str], complete: bool) -> None:
+        self._tables = tables
+        self._features = features
+        self._complete = complete
+
+    def counts(self, field: str) -> bool:
+        """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
+        entry = self._support(field, "facet")
+        if entry is None or (entry.facet == "specAggs" and "TECH_SPECS" not in self._features):
+            return False
+        return bool(entry.facet)
+
+    def measures(self, field: str) -> bool:
+        """Return whether statistics of the field are supported; upstream has them of specs only."""
+        if search_filters.spec_key(field) is None and not self._tables.is_v3(field):
+            raise errors.BadRequest(
+                f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
+            )
+        return self.counts(field) and search_filters.spec_key(field) is not None
+
+    def filters(self, conditions: list[Condition]) -> bool:
+        """Return whether all of these conditions are supported as filters."""
+        fields = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
+        entries = [self._support(field, "filter") for field in fields]
+        return all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
+
+    def order(self, sortby: str) -> tuple[str, list[str]]:
+        """Return the first supported sort key, and the ignored ones. `score desc` after a key is redundant, so it is
+        not reported."""
+        orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
+        # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
+        supported: list[tuple[str, str]] = []
+        for each in orders:
+            if each[0] == "score":
+                is_supported = each == SCORE
+            else:
+                try:
+                    entry = self._support(each[0], "sort")
+                except search_filters.UnknownSpec as unknown:
+                    fields = search_filters.supported_fields(self._tables, "sort")
+                    raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
+                is_supported = entry is not None and entry.sort is not None
+            supported += [each] if is_supported else []
+        first = supported[0] if supported else SCORE
+        ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
+        return " ".join(first), [f"sortby={name}" for name in ignored]
+
+    def _support(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
+        try:
+            entry = search_filters.field_support(self._tables, field)
+        except search_filters.UnknownSpec:
+            # Incomplete tables: the upstream may have the spec, so the caller fetches the list and plans again.
+            if self._complete and self._tables.is_v3(field):
+                return None
+            raise
+        if entry is None and not self._tables.is_v3(field):
+            raise search_filters.unsupported_field(self._tables, field, use)
+        return entry
+
+
+def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterator[str]:
+    """Yield values that should be uids or names of objects, but match none. Raises UnlistedError."""
+    for each in filters:
+        field = tables.search.get(each.condition.field)
+        if field is not None and (field.uid or field.name):
+            # Whole values only: a pattern that matches no name is no misspelt name.
+            values = (value for value in each.condition.values if "*" not in value)
+            yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))

@@ -2,7 +2,7 @@
 that the service would reject costs nothing."""
 
 from proxy import errors, model
-from proxy.planning import match, mpn_search, queries
+from proxy.planning import match, queries
 from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints, parts_match
 from proxy.v3.parameters import Parameters
@@ -29,10 +29,10 @@ def _search_parts(parameters: Parameters) -> int:
     """Return the page size; for a search by part number, the number of candidates."""
     start = parameters.whole("start", 0, model.SEARCH_START_MAX)
     limit = parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
-    count = len(set(parameters.texts(f"filter[fields][{mpn_search.FIELD}]")))
-    if any(mpn_search.FIELD in text for text in parameters.texts("filter[queries]")):
-        count += mpn_search.MPNS_MAX
-    return max(limit, mpn_search.candidate_limit(count, start, limit) * count)
+    count = len(set(parameters.texts(f"filter[fields][{match.MPN_FIELD}]")))
+    if any(match.MPN_FIELD in text for text in parameters.texts("filter[queries]")):
+        count += match.MPNS_MAX
+    return max(limit, match.candidate_limit(count, start, limit) * count)
 
 
 def _match_parts(parameters: Parameters) -> int:

@@ -15,7 +15,7 @@ from proxy import errors, model
 from proxy.mapping import loader
 from proxy.mapping.rules import FieldRule
 from proxy.mapping.specs import SpecName
-from proxy.planning import match, mpn_search, search_filters
+from proxy.planning import match, search_filters
 from proxy.v3 import encoding, endpoints
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 from proxy.v3.parameters import FALSE, REQUEST_LINE, TRUE, Bound
@@ -68,7 +68,7 @@ def page(mappings: loader.Mappings) -> str:
         request_line=REQUEST_LINE,
         patterns_max=Bound.PATTERNS.maximum,
         encoding=encoding,
-        mpns_max=mpn_search.MPNS_MAX,
+        mpns_max=match.MPNS_MAX,
         candidates=match.CANDIDATES,
         parts_max=model.PARTS_MAX,
         search_fields=mappings.tables.search | ({SPECS: specs} if specs else {}),

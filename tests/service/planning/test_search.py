@@ -14,7 +14,7 @@ from proxy import errors
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
-from proxy.planning import documents, facets, lucene, mpn_search, projection_cache, search, search_filters
+from proxy.planning import documents, facets, lucene, match, projection_cache, search, search_filters
 
 MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
@@ -109,10 +109,10 @@ def test_upstream_attributes_are_checked_before_a_spec_is_refused(request_: Any)
 @pytest.mark.parametrize("count", [1, 2, 3, 7, 20])
 @pytest.mark.parametrize("start, limit", [(0, 1), (0, 10), (50, 10), (1000, 100), (0, 100)])
 def test_mpn_search_stays_within_the_limit_of_an_operation(count: int, start: int, limit: int) -> None:
-    rows = mpn_search.candidate_limit(count, start, limit)
+    rows = match.candidate_limit(count, start, limit)
     assert 5 <= rows <= 100
     assert rows * count <= 100
-    assert mpn_search.candidate_limit(count, start, 0) == 0
+    assert match.candidate_limit(count, start, 0) == 0
 
 
 def field(name: str, **more: Any) -> FacetField:
