@@ -8,7 +8,6 @@ from typing import Literal, NamedTuple
 
 from proxy import errors, model
 from proxy.kit.clock import Clock
-from proxy.planning import queries
 from proxy.planning.fetches import Fetched
 from proxy.planning.queries import Query, Received
 from proxy.store import protocol
@@ -74,9 +73,8 @@ def joined(
 
 def _stored_as(query: Query, result: Result, maker: str | None) -> tuple[Result, ...]:
     """Return the results to be stored: that of a number with one hit answers the number with its maker, too."""
-    if maker and result.hits == 1 == len(result.items) and queries.is_general(query):
-        return result, result._replace(key=query.with_maker(maker).key)
-    return (result,)
+    key = query.key_with_maker(maker) if maker and result.hits == 1 == len(result.items) else None
+    return (result,) if key is None else (result, result._replace(key=key))
 
 
 # Of several sources the one that says most about age and cost is reported.

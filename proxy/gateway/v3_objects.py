@@ -133,7 +133,7 @@ class V3Objects:
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing: Listing = await self._list(request, name)
-        compiled = self.projections.list_item(name, request.projection)
+        compiled = self.projections.shown(request.projection, name=name)
         records = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(record, request.context) for uid, record in records if record is not None}
 
@@ -145,7 +145,7 @@ class V3Objects:
         filters = await _filters(parameters)
         result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.ignore(result.unknown)
-        compiled = self.projections.list_item(name, request.projection)
+        compiled = self.projections.shown(request.projection, name=name)
         return [compiled.map(record, request.context) for record in result.records], result
 
     async def _list(self, request: GatewayRequest, name: str) -> Any:

@@ -69,22 +69,12 @@ class SearchDetails(NamedTuple):
 
 
 class AggregationRequest(NamedTuple):
-    """Aggregations that one operation requests, by name, and the shortnames of specs; for those in `filtered` only
-    their descriptions, not their counts."""
+    """Aggregations that one operation requests, by name, the most buckets of each, and the variables that they
+    declare."""
 
     aggregations: frozenset[str]
-    shortnames: tuple[str, ...]
     size: int
-    suggested: bool = False
-    filtered: tuple[str, ...] = ()
-
-    def variables(self) -> dict[str, Any]:
-        """Return the variables that the chosen aggregations declare."""
-        variables: dict[str, Any] = {"size": self.size} if self.aggregations - {"inStockAgg", "specKinds"} else {}
-        if "specAggs" in self.aggregations:
-            selection = "WITH_SUGGESTED" if self.suggested else "EXPLICIT"
-            variables |= {"attributes": list(self.shortnames), "selection": selection}
-        return variables | ({"filtered": list(self.filtered)} if self.filtered else {})
+    variables: dict[str, Any]
 
 
 def request(
@@ -112,10 +102,15 @@ def request(
         # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
         size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, wanted))
         shortnames += attributes
+    variables: dict[str, Any] = {"size": size} if names - {"inStockAgg"} else {}
+    if "specAggs" in names:
+        selection = "WITH_SUGGESTED" if drilldown else "EXPLICIT"
+        variables |= {"attributes": list(dict.fromkeys(shortnames)), "selection": selection}
     # The counts of a spec include its description.
-    filtered = tuple(dict.fromkeys(each for each in described if each not in shortnames))
-    names |= {"specKinds"} if filtered else set()
-    return AggregationRequest(frozenset(names), tuple(dict.fromkeys(shortnames)), size, drilldown, filtered)
+    if filtered := [each for each in dict.fromkeys(described) if each not in shortnames]:
+        names.add("specKinds")
+        variables["filtered"] = filtered
+    return AggregationRequest(frozenset(names), size, variables)
 
 
 def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bool = False) -> dict[str, Any]:

@@ -43,7 +43,7 @@ class ProjectionCache:
         self.features = frozenset({rule.feature for rule in rules if rule.feature})
         # Per object, not as decorators, which would share one cache between mappings.
         self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
-        self.part, self.count = lru_cache(SHOWN_MAX)(self._part), lru_cache(PROJECTIONS_MAX)(documents.count)
+        self.part, self.count = lru_cache(SHOWN_MAX)(self.shown), lru_cache(PROJECTIONS_MAX)(documents.count)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the
@@ -72,25 +72,22 @@ class ProjectionCache:
             }
         )
 
-    def list_item(self, name: str, projection: Projection) -> compiler.CompiledObject:
-        """Return the mapping of a brand, seller or category."""
-        return self._shown(name, projection)
-
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
-
-        def build(data: Any) -> Tables:
-            return msgspec.structs.replace(self.tables, specs=self.tables.specs.with_attributes(data.supAttributes))
-
         lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
-        return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
+        specs = self.tables.specs
+        return lists | {
+            ATTRIBUTES: ListDefinition(
+                documents.attributes(),
+                lambda data: msgspec.structs.replace(self.tables, specs=specs.with_attributes(data.supAttributes)),
+            )
+        }
 
-    def _part(self, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
-        """Return the mapping of a part; `needs` are paths that it reads beside those of the projection."""
-        return self._shown(projection.view, projection, needs)
-
-    def _shown(self, name: str, projection: Projection, needs: tuple[str, ...] = ()) -> compiler.CompiledObject:
-        """Return the mapping of an object. What is shown and hidden below its fields needs no other function."""
+    def shown(
+        self, projection: Projection, needs: tuple[str, ...] = (), name: str | None = None
+    ) -> compiler.CompiledObject:
+        """Return the mapping of a part, or of the brand, seller or category that `name` says; `needs` are paths that it
+        reads beside those of the projection. What is shown and hidden below its fields needs no other function."""
         shown, hidden = projection.show, projection.hide
         fields = Projection(
             projection.include,
@@ -98,23 +95,21 @@ class ProjectionCache:
             frozenset(path for path in hidden if len(path) == 1),
             features=projection.features,
         )
+        name = name or projection.view
         compiled = self._compiled(self._views.get(name, self.mappings), name, fields, needs)
         has_more = projection.slices or any(len(path) > 1 for path in shown | hidden)
         return compiled.shown_in(projection) if has_more else compiled
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""
-        return self._shown(PART, self._everything(features), self._needs(features))
+        fetched = self.mappings.rules[PART].fetched
+        gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
+        needs = (match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
+        return self.shown(self._everything(features), needs)
 
     def _everything(self, features: frozenset[str]) -> Projection:
         """Return the projection that shows all that a plan with these features has."""
         return Projection(frozenset().union(*map(self.mappings.includable, self.mappings.rules)), features=features)
-
-    def _needs(self, features: frozenset[str]) -> tuple[str, ...]:
-        """Return the fields of parts that are fetched beside those of the rules."""
-        fetched = self.mappings.rules[PART].fetched
-        gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
-        return (match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
 
     def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
@@ -128,9 +123,7 @@ class ProjectionCache:
         # A list is the same for all clients: its fields depend on no country and no currency.
         nowhere, uids = MappingContext("", ""), self.tables.uids[name]
 
-        def to_v3(record: Any) -> dict[str, Any]:
-            fields: dict[str, Any] = msgspec.to_builtins(whole.map(record, nowhere))
-            return fields
+        def build(data: Any) -> Listing:
+            return Listing(getattr(data, root), lambda record: msgspec.to_builtins(whole.map(record, nowhere)), uids)
 
-        document = documents.listing(root, whole)
-        return ListDefinition(document, lambda data: Listing(getattr(data, root), to_v3, uids))
+        return ListDefinition(documents.listing(root, whole), build)

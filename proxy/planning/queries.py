@@ -85,9 +85,11 @@ class Query(NamedTuple):
         options = self.criteria.get("options")
         return f"{self.root} {_encode(options).decode()}" if options else self.root
 
-    def with_maker(self, name: str) -> "Query":
-        """Return the query for the same number of a maker."""
-        return _query(self.root, self.criteria | {"manufacturer": name}, self.start, self.end)
+    def key_with_maker(self, name: str) -> str | None:
+        """Return the key of the query for the same number of a maker; None for one that is not for a number alone."""
+        if self.root != "supMultiMatch" or self.criteria.keys() != {"mpn"} or self.first:
+            return None
+        return _query(self.root, self.criteria | {"manufacturer": name}, 0, 1).key
 
     def as_list_of_its_own(self) -> "Query":
         """Return the query for a list that begins with its first element: what lies before it is not paid for."""
@@ -163,11 +165,6 @@ def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) ->
 def document(digest: str, passed_on: PassedOn) -> Query:
     """Make the query of an operation that is passed on; `digest` is that of its document and variables."""
     return Query("document", {}, f"document {digest}", 0, 1, passed_on=passed_on)
-
-
-def is_general(query: Query) -> bool:
-    """Return whether a query is for a number alone: with one hit, its result is that of the number with its maker."""
-    return query.root == "supMultiMatch" and query.criteria.keys() == {"mpn"} and query.first == 0
 
 
 def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:

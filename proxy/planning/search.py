@@ -91,7 +91,7 @@ class SearchPlan:
         request = self._request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
-        groups = [(each.aggregations, each.variables()) for each in self._aggregations]
+        groups = [(each.aggregations, each.variables) for each in self._aggregations]
         counted = [*zip(groups, (each.filters for each in self._counted), strict=True)]
         counted += [((frozenset(), {}), each) for each in self._queried]
         return {
@@ -251,24 +251,23 @@ def _supported_part(
     return SupportedRequest(remaining, facets, stats, queries, tuple(dict.fromkeys(names)))
 
 
-class _FieldSupport:
+class _FieldSupport(NamedTuple):
     """Upstream support by field. Each method raises BadRequest for a field that v3 never had."""
 
-    def __init__(self, tables: Tables, features: frozenset[str], complete: bool) -> None:
-        self._tables = tables
-        self._features = features
-        self._complete = complete
+    tables: Tables
+    features: frozenset[str]
+    complete: bool
 
     def counts(self, field: str) -> bool:
         """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
         entry = self._support(field, "facet")
-        if entry is None or (entry.facet == "specAggs" and "TECH_SPECS" not in self._features):
+        if entry is None or (entry.facet == "specAggs" and "TECH_SPECS" not in self.features):
             return False
         return bool(entry.facet)
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""
-        if search_filters.spec_key(field) is None and not self._tables.is_v3(field):
+        if search_filters.spec_key(field) is None and not self.tables.is_v3(field):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
@@ -276,7 +275,7 @@ class _FieldSupport:
 
     def filters(self, conditions: list[Condition]) -> bool:
         """Return whether all of these conditions are supported as filters."""
-        fields = [each.field for each in conditions if not search_filters.is_always_true(self._tables, each)]
+        fields = [each.field for each in conditions if not search_filters.is_always_true(self.tables, each)]
         entries = [self._support(field, "filter") for field in fields]
         return all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
 
@@ -293,7 +292,7 @@ class _FieldSupport:
                 try:
                     entry = self._support(each[0], "sort")
                 except search_filters.UnknownSpec as unknown:
-                    fields = search_filters.supported_fields(self._tables, "sort")
+                    fields = search_filters.supported_fields(self.tables, "sort")
                     raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
                 is_supported = entry is not None and entry.sort is not None
             supported += [each] if is_supported else []
@@ -303,14 +302,14 @@ class _FieldSupport:
 
     def _support(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
         try:
-            entry = search_filters.field_support(self._tables, field)
+            entry = search_filters.field_support(self.tables, field)
         except search_filters.UnknownSpec:
             # Incomplete tables: the upstream may have the spec, so the caller fetches the list and plans again.
-            if self._complete and self._tables.is_v3(field):
+            if self.complete and self.tables.is_v3(field):
                 return None
             raise
-        if entry is None and not self._tables.is_v3(field):
-            raise search_filters.unsupported_field(self._tables, field, use)
+        if entry is None and not self.tables.is_v3(field):
+            raise search_filters.unsupported_field(self.tables, field, use)
         return entry
 
 
