@@ -11,9 +11,9 @@ import msgspec
 from proxy import errors
 from proxy.kit import located_yaml, shipped
 from proxy.kit.located_yaml import Trail
-from proxy.mapping import specs, tables, transforms, uids
+from proxy.mapping import specs, tables, transforms
+from proxy.mapping.paths import Schema
 from proxy.mapping.rules import FieldRule, ObjectRules
-from proxy.mapping.selection import Schema
 from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
@@ -144,11 +144,11 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
-def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, uids.Uids]:
+def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, tables.Uids]:
     """Return the uids of a mappings folder and of a site's own table, by kind. Raises ConfigError."""
     shipped = _uids(folder / "uids.yaml")
     own = _uids(own_file) if own_file else {}
-    return {kind: uids.Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in uids.KINDS}
+    return {kind: tables.Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in tables.KINDS}
 
 
 def known_uids(file: Path) -> set[str]:
@@ -156,14 +156,14 @@ def known_uids(file: Path) -> set[str]:
     return {entry.uid for entries in _uids(file).values() for entry in entries}
 
 
-def _uids(file: Path) -> dict[str, list[uids.KnownUid]]:
+def _uids(file: Path) -> dict[str, list[tables.KnownUid]]:
     """Read one table of uids. A uid stands for one object, except among sources, of which several are recorded with
     the same uid."""
     located = located_yaml.load(file, errors.ConfigError)
-    read = _table(file, list[uids.KnownUid], located)
+    read = _table(file, list[tables.KnownUid], located)
     for kind, entries in read.items():
-        if kind not in uids.KINDS:
-            raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(uids.KINDS)}")
+        if kind not in tables.KINDS:
+            raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(tables.KINDS)}")
         first: dict[str, int] = {}
         for at, entry in enumerate(entries):
             if mistake := entry.mistake():

@@ -1,23 +1,50 @@
-"""Paths in mapping files, such as `sellers(includeBrokers: true).offers.prices{quantity price}`: parsed, and read as
-Python expressions, for which their fields are selected.
+"""Paths in mapping files, such as `sellers(includeBrokers: true).offers.prices{quantity price}`: parsed, read as Python
+expressions, and collected in selection sets, which are printed as GraphQL and make the types that responses are decoded
+into.
 
 Dots are short for nested selections; the rest is GraphQL and is parsed as such. A path that is read carries the
-conditions for null; the compiler chooses the value for that case.
+conditions for null; the compiler chooses the value for that case. The schema is the part of the upstream's that the
+mappings read, from mappings/schema.graphql: a path that is not in it fails at start.
 """
 
-from dataclasses import dataclass
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
+from typing import Any
 
 import graphql
-
-from proxy.mapping.selection import Node, Schema, Step
+import msgspec
 
 CONTEXT = ("country", "currency", "requested_uid", "sellers")  # of model.MappingContext, what a path can name
+NOTHING = "__typename"  # an empty selection set is not valid GraphQL
+RECORDS_MAX = 1024  # cached types of records: projections share most of theirs
+SCALARS: dict[str, type] = {
+    # Numeric, but GraphQL sends ids as strings.
+    "ID": str,
+    "String": str,
+    # RFC 3339; a transform parses it, where a field needs that.
+    "Time": str,
+    "DateTime": str,
+    "Int": int,
+    "Float": float,
+    "Boolean": bool,
+    "Map": dict,
+}
 
 
 class PathError(ValueError):
     """The text is not a valid path; the message gives the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One field of a path: its name, its printed arguments, and the selection in braces below a last step."""
+
+    name: str
+    arguments: str = ""
+    below: tuple["Step", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +63,18 @@ def parse(text: str) -> Route:
     origin, below = ("above", text[1:]) if text.startswith("^") else ("here", text)
     if below in ("", "."):
         return Route(origin, ())
-    steps = tuple(_step(_field(segment, text)) for segment in _segments(below))
+    # At its dots, except those inside parentheses and braces.
+    cuts, depth = [-1], 0
+    for position, char in enumerate(below):
+        depth += (char in "({") - (char in ")}")
+        if char == "." and depth == 0:
+            cuts.append(position)
+    segments = [below[a + 1 : b] for a, b in pairwise([*cuts, len(below)])]
+    steps = tuple(_step(_field(segment, text)) for segment in segments)
     # Braces end a path: what is selected in them is read by a transform, not by further steps.
     if any(step.below for step in steps[:-1]):
         raise PathError(f"{text!r} is not a path: only its last step can have braces")
     return Route(origin, steps)
-
-
-def _segments(text: str) -> list[str]:
-    """Split a path at its dots, except those inside parentheses and braces."""
-    cuts, depth = [-1], 0
-    for position, char in enumerate(text):
-        depth += (char in "({") - (char in ")}")
-        if char == "." and depth == 0:
-            cuts.append(position)
-    return [text[a + 1 : b] for a, b in pairwise([*cuts, len(text)])]
 
 
 def _field(segment: str, text: str) -> graphql.FieldNode:
@@ -72,6 +96,116 @@ def _step(node: graphql.FieldNode) -> Step:
     selections = node.selection_set.selections if node.selection_set else ()
     below = tuple(_step(child) for child in selections if isinstance(child, graphql.FieldNode))
     return Step(node.name.value, f"({arguments})" if arguments else "", below)
+
+
+@dataclass(frozen=True, slots=True)
+class FieldType:
+    """Type of a field: the bare type's name, and whether it is a list and may be null."""
+
+    name: str
+    nullable: bool
+    is_list: bool
+    items_nullable: bool
+
+
+class Schema:
+    """Object types and their fields. Built once from SDL text."""
+
+    def __init__(self, sdl: str) -> None:
+        self._schema = _built(sdl)
+
+    def has(self, type_name: str) -> bool:
+        """Return whether a mapping can read this type: an object type of the schema, or a scalar."""
+        return type_name in SCALARS or isinstance(self._schema.type_map.get(type_name), graphql.GraphQLObjectType)
+
+    def field(self, type_name: str, field_name: str) -> FieldType | None:
+        """Return the type of a field, None if the schema has no such field."""
+        owner = self._schema.type_map.get(type_name)
+        if not isinstance(owner, graphql.GraphQLObjectType) or field_name not in owner.fields:
+            return None
+        bare: Any = owner.fields[field_name].type
+        nullable = not isinstance(bare, graphql.GraphQLNonNull)
+        bare = bare if nullable else bare.of_type
+        is_list = isinstance(bare, graphql.GraphQLList)
+        bare = bare.of_type if is_list else bare
+        items_nullable = is_list and not isinstance(bare, graphql.GraphQLNonNull)
+        bare = bare.of_type if isinstance(bare, graphql.GraphQLNonNull) else bare
+        return FieldType(bare.name, nullable, is_list, items_nullable)
+
+
+# Building is slow, and tests and commands load the same file again.
+@lru_cache(maxsize=1)
+def _built(sdl: str) -> graphql.GraphQLSchema:
+    return graphql.build_schema(sdl)
+
+
+@dataclass(slots=True)
+class Selected:
+    """Selected field: its step, its type, and the selection below it. `text` is its name with its arguments."""
+
+    step: Step
+    type: FieldType
+    node: "Node"
+    text: str
+
+
+@dataclass(slots=True)
+class Node:
+    """Selected object type, and the fields selected of it, by name: a field has the same arguments wherever it is
+    selected."""
+
+    type_name: str
+    fields: dict[str, Selected] = field(default_factory=dict)
+
+    def select(self, schema: Schema, step: Step) -> Selected:
+        """Add a field with its selection in braces, or find it if it was added before. Raises LookupError."""
+        selected, text = self.fields.get(step.name), f"{step.name}{step.arguments}"
+        if selected is None:
+            kind = schema.field(self.type_name, step.name)
+            if kind is None:
+                raise LookupError(f"the service's type {self.type_name} has no field {step.name!r}")
+            selected = self.fields[step.name] = Selected(step, kind, Node(kind.name), text)
+        if selected.text != text:
+            raise LookupError(f"{text} is {selected.text} in another path; a field has the same arguments in all paths")
+        for child in step.below:
+            selected.node.select(schema, child)
+        return selected
+
+    def text(self) -> str:
+        """Return the fields as GraphQL, without outer braces; in a fixed order, so that equal projections share
+        documents."""
+        return " ".join(
+            each.text if each.type.name in SCALARS else f"{each.text} {{ {each.node.text() or NOTHING} }}"
+            for _, each in sorted(self.fields.items())
+        )
+
+    def paths(self) -> Iterator[str]:
+        """Yield every selected field with its arguments. A selection set can replace another if it has all of its
+        paths."""
+        for each in self.fields.values():
+            yield each.text
+            yield from (f"{each.text}.{below}" for below in each.node.paths())
+
+    def record(self) -> type:
+        """Return the type that one object of a response is decoded into. Nullable fields may be absent, others are
+        required."""
+        if self.type_name in SCALARS:
+            return SCALARS[self.type_name]
+        fields: list[tuple[Any, ...]] = []
+        for name, each in sorted(self.fields.items()):
+            kind: Any = each.node.record()
+            if each.type.is_list:
+                kind = types.GenericAlias(list, (kind | None if each.type.items_nullable else kind,))
+            fields.append((name, kind | None, None) if each.type.nullable else (name, kind))
+        # A service sends the fields of a selection set in its order; msgspec decodes them faster in a struct's order,
+        # which keyword-only fields keep: others are moved behind those without a default.
+        return _record(self.type_name, tuple(fields))
+
+
+@lru_cache(RECORDS_MAX)
+def _record(type_name: str, fields: tuple[tuple[Any, ...], ...]) -> type:
+    # A decoded response has no reference cycles, so the garbage collector need not track its objects.
+    return msgspec.defstruct(type_name, fields, kw_only=True, gc=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,52 +249,40 @@ class Scope:
         return self.above
 
 
-class PathReader:
-    """Follows paths through the schema and selects what they read."""
+def read(schema: Schema, text: str, scope: Scope) -> ReadExpression:
+    """Read one path of a mapping file. Raises PathError, or LookupError for a field that the schema does not have."""
+    route = parse(text)
+    if route.origin == "context":
+        name = route.steps[0].name
+        if name not in CONTEXT:
+            available = ", ".join(f"${field}" for field in CONTEXT)
+            raise LookupError(f"the request's context has no ${name}; it has {available}")
+        return ReadExpression(f"context.{name}", (), Node("String"))
+    return follow(schema, scope.origin(route), route.steps)
 
-    def __init__(self, schema: Schema) -> None:
-        self._schema = schema
 
-    def read(self, text: str, scope: Scope) -> ReadExpression:
-        """Read one path of a mapping file. Raises PathError, or LookupError for a field that the schema does not
-        have."""
-        route = parse(text)
-        if route.origin == "context":
-            name = route.steps[0].name
-            if name not in CONTEXT:
-                available = ", ".join(f"${field}" for field in CONTEXT)
-                raise LookupError(f"the request's context has no ${name}; it has {available}")
-            return ReadExpression(f"context.{name}", (), Node("String"))
-        return self.follow(scope.origin(route), route.steps)
+def follow(schema: Schema, start: Cursor, steps: tuple[Step, ...]) -> ReadExpression:
+    """Return the value at the end of some steps, which are selected."""
+    expression, node = start.expression, start.node
+    nulls: list[str] = []
+    for step in steps:
+        selected = node.select(schema, step)
+        expression, node = f"{expression}.{step.name}", selected.node
+        if selected.type.nullable:
+            nulls.append(f"{expression} is None")
+    return ReadExpression(expression, tuple(nulls), node)
 
-    def follow(self, start: Cursor, steps: tuple[Step, ...]) -> ReadExpression:
-        """Return the value at the end of some steps."""
-        expression, node = start.expression, start.node
-        nulls: list[str] = []
-        for step in steps:
-            selected = node.select(self._schema, step)
-            expression, node = f"{expression}.{step.name}", selected.node
-            if selected.type.nullable:
-                nulls.append(f"{expression} is None")
-        return ReadExpression(expression, tuple(nulls), node)
 
-    def up_to_lists(self, steps: tuple[Step, ...], start: Node) -> list[tuple[Step, ...]]:
-        """Split the steps into groups that each end at a list; the last group may end at a single value."""
-        groups: list[tuple[Step, ...]] = []
-        group: tuple[Step, ...] = ()
-        node = start
-        for step in steps:
-            selected = node.select(self._schema, step)
-            group, node = (*group, step), selected.node
-            if selected.type.is_list:
-                groups.append(group)
-                group = ()
-        # A path without steps (`.`) is one empty group: a loop over the value itself.
-        return [*groups, group] if group or not steps else groups
-
-    def is_list(self, steps: tuple[Step, ...], start: Node) -> bool:
-        """Return whether the last of these steps holds a list."""
-        if not steps:
-            return False
-        owner = self.follow(Cursor("", start), steps[:-1]).node
-        return owner.select(self._schema, steps[-1]).type.is_list
+def up_to_lists(schema: Schema, steps: tuple[Step, ...], start: Node) -> list[tuple[tuple[Step, ...], bool]]:
+    """Split the steps into groups that each end at a list; the last group may end at a single value, and says so."""
+    groups: list[tuple[tuple[Step, ...], bool]] = []
+    group: tuple[Step, ...] = ()
+    node = start
+    for step in steps:
+        selected = node.select(schema, step)
+        group, node = (*group, step), selected.node
+        if selected.type.is_list:
+            groups.append((group, True))
+            group = ()
+    # A path without steps (`.`) is one empty group: a loop over the value itself.
+    return [*groups, (group, False)] if group or not steps else groups

@@ -10,8 +10,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from proxy.mapping.tables import Tables
-from proxy.mapping.uids import Uid, source_uids
+from proxy.mapping.tables import Tables, Uid, source_uids
 
 Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
 

@@ -14,7 +14,7 @@ from support import cases
 from nexar_sandbox.catalog import store
 from nexar_sandbox.legacy_v3 import catalog_objects
 from proxy.mapping import loader
-from proxy.mapping import uids as proxys
+from proxy.mapping import tables as proxys
 from proxy.tools.compare.judging import unknown_uids
 
 

@@ -17,7 +17,7 @@ from proxy.config import loader
 from proxy.kit import shipped
 from proxy.kit.wording import counted, printable
 from proxy.mapping import loader as mapping
-from proxy.mapping.uids import KINDS, KnownUid, Uids, source_uids
+from proxy.mapping.tables import KINDS, KnownUid, Uids, source_uids
 from proxy.tools.compare.judging import json_values, unknown_uids
 from proxy.traffic.recordings import Recording
 
