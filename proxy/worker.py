@@ -16,8 +16,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing import Pipe
-from multiprocessing.connection import Connection
-from typing import Any
 
 import structlog
 
@@ -113,7 +111,14 @@ async def _follow(child: Child, service: app.Service, output: logging.Output) ->
     """Report, and serve one configuration after the other, until the parent sends none."""
     loop, pipe, refused = asyncio.get_running_loop(), child.pipe_of_child, ""
     orders: asyncio.Queue[config.Config | None] = asyncio.Queue()
-    loop.add_reader(pipe.fileno(), lambda: orders.put_nowait(_received(pipe)))
+
+    def receive() -> None:
+        try:
+            orders.put_nowait(pipe.recv())
+        except (EOFError, OSError):
+            orders.put_nowait(None)
+
+    loop.add_reader(pipe.fileno(), receive)
     while True:
         with suppress(OSError):  # the parent is gone
             pipe.send(refused)
@@ -127,11 +132,3 @@ async def _follow(child: Child, service: app.Service, output: logging.Output) ->
             refused = mistake(error)
             log.error("configuration refused", worker=child.number, mistakes=refused.splitlines())
     loop.remove_reader(pipe.fileno())
-
-
-def _received(pipe: Connection) -> Any:
-    """Return what the parent sends, None after its end."""
-    try:
-        return pipe.recv()
-    except (EOFError, OSError):
-        return None

@@ -66,21 +66,19 @@ class _Reader(base.Blocks):
         if isinstance(named, dict):
             raw["applications"] = {str(name): _completed(each) for name, each in named.items()}
         settings = self.block(config.Config, raw)
-        self._check_upstream(raw.get("upstream", "sandbox"))
+        upstream = raw.get("upstream", "sandbox")
+        for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
+            # Else tokens or credentials of one service would be sent to another.
+            if isinstance(upstream, dict) and given in upstream and other not in upstream:
+                self.report_missing(config.UpstreamSettings, ("upstream", other))
         for name in named if isinstance(named, dict) else ():
             application = raw["applications"][str(name)]
             if isinstance(application, dict):
-                self._check_application(application, ("applications", name), raw.get("upstream", "sandbox"))
+                self._check_application(application, ("applications", name), upstream)
             # Last: it would hide mistakes below it. YAML reads an unquoted 123 as a number.
             if not isinstance(name, str) or not _NAME.fullmatch(name):
                 self.report(("applications", name), "is not a name: letters, digits, - _ and . (a number needs quotes)")
         return self.checked(settings)
-
-    def _check_upstream(self, raw: Any) -> None:
-        """Report one address without the other: tokens or credentials of a service would be sent to another."""
-        for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
-            if isinstance(raw, dict) and given in raw and other not in raw:
-                self.report_missing(config.UpstreamSettings, ("upstream", other))
 
     def _check_application(self, raw: dict[str, Any], at: Trail, upstream: Any) -> None:
         # The sandbox accepts any application without credentials, but not half of them: that is a mistake.
