@@ -16,49 +16,52 @@ STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
 
 def parse(parameters: Parameters) -> model.SearchRequest:
     """Parse a search. Raises BadRequest, which names the parameter and what it accepts."""
-    _check_bounds(parameters)
+    most, default = model.SEARCH_LIMIT_MAX, model.SEARCH_LIMIT_DEFAULT
+    filtered, queried = (
+        [text for text in parameters.texts(f"{kind}[queries]") if text] for kind in ("filter", "facet")
+    )
+    # Results are keyed by the text of the query, so that a repetition adds nothing.
+    queried = list(dict.fromkeys(queried))
+    faceted, measured = _fields(parameters, "facet", FACET), _fields(parameters, "stats", STATS)
+    _check_bounds(parameters, filtered, queried, len(faceted) + len(measured))
+    try:
+        limit = parameters.whole("limit", default, most)
+    except errors.BadRequest as error:
+        # What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would silently lose results of a
+        # client that continues at start + limit.
+        more = f"for more results send limit={most}, then start={most} and so on"
+        raise errors.BadRequest(f"{error.message}; {more}") from None
+    drilldown = None
+    if parameters.names("spec_drilldown["):  # else it is not echoed (contract v3-rest.md §3.6)
+        flags = (parameters.flag(f"spec_drilldown[{name}]") for name in ("include", "exclude_filter"))
+        drilldown = model.Drilldown(*flags, parameters.whole("spec_drilldown[limit]", default, most))
     return model.SearchRequest(
         q=parameters.text("q") or "",
         start=parameters.whole("start", 0, model.SEARCH_START_MAX),
-        limit=_limit(parameters),
+        limit=limit,
         sortby=parameters.text("sortby") or "score desc",
         filters=tuple(_filters(parameters)),
-        filter_queries=tuple(_queries(parameters, "filter")),
-        facets=tuple(_facet(parameters, field) for field in _counted(parameters, "facet", FACET)),
-        # Results are keyed by the text of the query, so that a repetition adds nothing.
-        facet_queries=tuple(dict.fromkeys(_queries(parameters, "facet"))),
-        stats=tuple(_stats(parameters)),
-        drilldown=_drilldown(parameters),
+        filter_queries=tuple(filtered),
+        facets=tuple(_facet(parameters, field) for field in faceted),
+        facet_queries=tuple(queried),
+        stats=tuple(
+            (field, parameters.flag(f"stats[{field}][exclude_filter]"))
+            for field in measured
+            if parameters.flag(f"stats[{field}][include]")
+        ),
+        drilldown=drilldown,
     )
 
 
-def _limit(parameters: Parameters) -> int:
-    """`limit`, a 400 above 100. What v3 did with more is not known (contract v3-rest.md §1.1). A page of 100 would
-    silently lose results of a client that continues at start + limit; a 400 says what to send instead."""
-    try:
-        return parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
-    except errors.BadRequest as error:
-        maximum = model.SEARCH_LIMIT_MAX
-        raise errors.BadRequest(
-            f"{error.message}; for more results send limit={maximum}, then start={maximum} and so on"
-        ) from None
-
-
-def _check_bounds(parameters: Parameters) -> None:
+def _check_bounds(parameters: Parameters, filtered: list[str], queried: list[str], fields: int) -> None:
     """Raise BadRequest for more fields, queries or counts than the bounds allow."""
-    facets, stats = _counted(parameters, "facet", FACET), _counted(parameters, "stats", STATS)
-    filtered, counted = _queries(parameters, "filter"), set(_queries(parameters, "facet"))
     Bound.Q.check(len(parameters.text("q") or ""))
     # Commas are counted, because nothing has been split yet.
     Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
     Bound.FILTERS.check(len(parameters.names("filter[fields]")))
     Bound.FILTER_QUERIES.check(len(filtered))
-    Bound.COUNTS.check(len(facets) + len(stats) + len(counted))
-    Bound.QUERIES_LENGTH.check(sum(map(len, (*filtered, *counted))))
-
-
-def _queries(parameters: Parameters, kind: str) -> list[str]:
-    return [text for text in parameters.texts(f"{kind}[queries]") if text]
+    Bound.COUNTS.check(fields + len(queried))
+    Bound.QUERIES_LENGTH.check(sum(map(len, (*filtered, *queried))))
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
@@ -81,7 +84,7 @@ def unknown_filters(parameters: Parameters) -> tuple[str, ...]:
     return tuple(name for name in names if name != "filter[queries]" and not FILTER.fullmatch(name))
 
 
-def _counted(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
+def _fields(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
     """Return the distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
     matches = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
     return list(dict.fromkeys(each[1] for each in matches if each))
@@ -95,23 +98,6 @@ def _facet(parameters: Parameters, field: str) -> model.FacetField:
         parameters.flag(f"{name}[exclude_filter]"),
         parameters.whole(f"{name}[start]", 0, model.SEARCH_START_MAX),
         parameters.whole(f"{name}[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
-    )
-
-
-def _stats(parameters: Parameters) -> list[tuple[str, bool]]:
-    fields = _counted(parameters, "stats", STATS)
-    included = [field for field in fields if parameters.flag(f"stats[{field}][include]")]
-    return [(field, parameters.flag(f"stats[{field}][exclude_filter]")) for field in included]
-
-
-def _drilldown(parameters: Parameters) -> model.Drilldown | None:
-    """Parse spec_drilldown. None if it is not used: it is not echoed then (contract v3-rest.md §3.6)."""
-    if not parameters.names("spec_drilldown["):
-        return None
-    return model.Drilldown(
-        parameters.flag("spec_drilldown[include]"),
-        parameters.flag("spec_drilldown[exclude_filter]"),
-        parameters.whole("spec_drilldown[limit]", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX),
     )
 
 
