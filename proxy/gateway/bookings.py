@@ -70,16 +70,18 @@ class Bookings:
             await asyncio.wait((self._repeating,))
 
     async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> None:
-        finishes, now = [], self._clock.now()
+        now = self._clock.now()
+        reserved = [(each, each.begin, each.flight.client.accounts(now)) for each in bookings if each.begin]
+        if reserved:
+            await self._store.finish(
+                [
+                    Finish(begin, each.features, each.results, accounts, each.used, each.uncertain, is_repeated)
+                    for each, begin, accounts in reserved
+                ]
+            )
+        for each, _, accounts in reserved:
+            self._quotas.add(accounts, each.used, each.uncertain)
         for each in bookings:
-            if each.begin:
-                end = each.flight.client.accounts(now), each.used, each.uncertain, is_repeated
-                finishes.append(Finish(each.begin, each.features, each.results, *end))
-        if finishes:
-            await self._store.finish(finishes)
-        for each in bookings:
-            if each.begin:
-                self._quotas.add(each.flight.client.accounts(now), each.used, each.uncertain)
             if each.results:
                 self._flights.remove(each.flight)
 

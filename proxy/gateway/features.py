@@ -44,7 +44,8 @@ class Tier:
     """What is known of an application's tier: the features that it lacks, when an operation has shown that (seconds
     since 1970; None before the first), and until when it is taken for granted; how many parts an operation may have.
 
-    `selected` is what parts need to have. `first` is the lock of the first operations, of which one is sent at a time.
+    `is_shown`: the configuration or an operation has said which features there are. `selected` is what parts need to
+    have. `first` is the lock of the first operations, of which one is sent at a time.
     """
 
     def __init__(self, configured: frozenset[str], *, is_known: bool, select: Callable[[frozenset[str]], Selected]):
@@ -58,11 +59,7 @@ class Tier:
         """Replace what is known."""
         self.shown, self.until, self.lacking, self.parts_max = shown, until, lacking, parts_max
         self.selected = self._select(self._configured - lacking)
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether the configuration or an operation has said which features there are."""
-        return self._is_known or self.shown is not None
+        self.is_shown = self._is_known or shown is not None
 
     def fetched(self, without: frozenset[str], now: float) -> Selected:
         """Return what is selected of parts that are fetched, without some features."""

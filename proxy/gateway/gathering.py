@@ -114,15 +114,16 @@ class Gathering:
 
     async def _reserve(self, flights: Sequence[Flight]) -> None:
         """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
-        await self._lookups.place(flights)
         now, until = self._clock.now(), self._clock.monotonic() + self._seconds
+        for flight in flights:
+            tier = self._features.tier(flight.client.application)
+            flight.begun, flight.until, flight.wanted = now, until, tier.selected
+        await self._lookups.place(flights)
         begun: list[tuple[Flight, Begin]] = []
         blocked: list[tuple[Flight, Begin]] = []
         for flight in flights:
-            application = flight.client.application
-            flight.begun, flight.until, flight.wanted = now, until, self._features.tier(application).selected
-            begin = self._lookups.begin(flight.client, flight.query, flight.wanted, anew=flight.anew)
-            if self._blocked(application):
+            begin = self._lookups.begin(flight.client, flight.key[0], flight.query, flight.wanted, anew=flight.anew)
+            if self._blocked(flight.client.application):
                 blocked.append((flight, begin))
             else:
                 flight.begin = begin
@@ -194,7 +195,7 @@ class Gathering:
         while self._busy:
             await asyncio.sleep(READ_SECONDS)
             waiting = [*self._busy]
-            begins = [self._lookups.begin(each.client, each.query, each.wanted) for each in waiting]
+            begins = [self._lookups.begin(each.client, each.key[0], each.query, each.wanted) for each in waiting]
             both = [*zip(waiting, await self._store.quote(begins), strict=True)]
             free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
             if first := [flight.client.application for flight in free if flight.apart]:

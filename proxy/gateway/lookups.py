@@ -39,7 +39,10 @@ class Lookups:
         """Return what was fetched for queries of clients within so many seconds, and nothing where the store cannot be
         read."""
         wanted = [self._features.tier(client.application).selected for client, _ in asked]
-        begins = [self.begin(*each, selected, seconds=seconds) for each, selected in zip(asked, wanted, strict=True)]
+        begins = [
+            self.begin(client, self.scope(client.application), query, selected, seconds=seconds)
+            for (client, query), selected in zip(asked, wanted, strict=True)
+        ]
         try:
             outcomes: Sequence[Outcome] = await self.quote(begins) if begins else []
         except errors.StoreUnavailable as error:
@@ -59,7 +62,7 @@ class Lookups:
             return
         both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
         asked = [
-            self.begin(flight.client, query, self._features.tier(flight.client.application).selected, anew=flight.anew)
+            self.begin(flight.client, flight.key[0], query, flight.wanted, anew=flight.anew)
             for flight, queries in zip(behind, both, strict=True)
             for query in queries
         ]
@@ -74,6 +77,7 @@ class Lookups:
     def begin(
         self,
         client: Client,
+        scope: str,
         query: Query,
         selected: Selected,
         *,
@@ -84,7 +88,7 @@ class Lookups:
         now = self._clock.now()
         return Begin(
             f"{self._rng.getrandbits(128):032x}",
-            self._scope(client.application),
+            scope,
             selected.bits,
             query.want,
             client.accounts(now),
@@ -95,9 +99,9 @@ class Lookups:
     def key(self, client: Client, query: Query) -> tuple[str, str]:
         """Return the place of a query among the flights."""
         own = query.as_list_of_its_own() if query.start else query
-        return self._scope(client.application), own.key
+        return self.scope(client.application), own.key
 
-    def _scope(self, application: Application) -> str:
+    def scope(self, application: Application) -> str:
         context = application.context
         fields = self._features.digest
         others = self._address, application.account, context.country, context.currency, fields

@@ -33,8 +33,11 @@ def parse(parameters: Parameters) -> model.SearchRequest:
         raise errors.BadRequest(f"{error.message}; {more}") from None
     drilldown = None
     if parameters.names("spec_drilldown["):  # else it is not echoed (contract v3-rest.md §3.6)
-        flags = (parameters.flag(f"spec_drilldown[{name}]") for name in ("include", "exclude_filter"))
-        drilldown = model.Drilldown(*flags, parameters.whole("spec_drilldown[limit]", default, most))
+        drilldown = model.Drilldown(
+            parameters.flag("spec_drilldown[include]"),
+            parameters.flag("spec_drilldown[exclude_filter]"),
+            parameters.whole("spec_drilldown[limit]", default, most),
+        )
     return model.SearchRequest(
         q=parameters.text("q") or "",
         start=parameters.whole("start", 0, model.SEARCH_START_MAX),
