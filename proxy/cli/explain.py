@@ -26,8 +26,7 @@ from proxy.planning.queries import Query
 from proxy.redaction import Redaction
 from proxy.store.protocol import FRESH_SECONDS
 from proxy.traffic import logs, reading
-from proxy.traffic.clients import NO_KEY, Clients
-from proxy.traffic.v3_request import V3Request, parse_target
+from proxy.traffic.v3_request import NO_KEY, Clients, V3Request, parse_target
 from proxy.v3 import endpoints
 
 NO_REQUEST = "the input is neither a request nor a file: give a log, a URL, or a path such as /v3/parts/match?queries=…"

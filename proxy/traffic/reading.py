@@ -2,21 +2,30 @@
 
 The kind is recognized by the first lines, then by the file's name; each line of a log is read by its own form. Files
 are streamed, except for HAR and parts lists. Messages show a file's name and positions in it, never its contents.
+
+A parts list (BOM) becomes parts/match requests of up to 20 queries each, with the row's number as reference. A part
+number is sent with its manufacturer where there is a column for that, a seller's number with the seller. The header is
+searched for in the first rows, because exports begin with titles.
 """
 
 import csv
 import io
+import json
 import re
 from collections.abc import Callable, Iterator
 from io import BufferedReader
+from itertools import chain, islice
 from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote
 
 import msgspec
 
-from proxy import errors
-from proxy.traffic import bom_columns, files, logs, parts_list
-from proxy.traffic.clients import Clients
-from proxy.traffic.v3_request import V3Request, parse_target
+from proxy import errors, model
+from proxy.redaction import Redaction
+from proxy.traffic import bom_columns, files, logs
+from proxy.traffic.logs import Entry, Item, Unreadable
+from proxy.traffic.v3_request import Clients, V3Request, parse_target
 from proxy.v3 import endpoints, parameters
 
 HEAD = 1 << 16  # bytes that are read to recognize the kind
@@ -28,8 +37,23 @@ UNKNOWN = (
 # JSONP parameters that differ in every request, and one that hides errors: responses are compared as JSON, by status.
 VOLATILE_PARAMETERS = {"callback", "_", "suppress_status_codes"}
 _HAR = re.compile(r'\s*\{\s*"log"\s*:\s*(?:\{|$)')
+SIZE_MAX = 1 << 26  # bytes of a parts list: it is read whole, because its encoding is known only then
+TARGET_MAX = 8000  # characters: v3 rejected longer ones (contract v3-rest.md §6)
+NUMBER_MAX = 200  # characters of a cell with a part number
+NAMES_SHOWN = 8  # of known headings of a kind, in a message
+HEADER_MAX = 60  # characters of a column's name in a message
+BESIDE = {"mpn": "brand", "sku": "seller"}
+PATH = "/v3/parts/match?queries="
 
-Reader = Callable[[BufferedReader], Iterator[logs.Item]]
+NO_NUMBER = "has no part number"
+LONG = f"has a part number of more than {NUMBER_MAX} characters"
+BROKEN = "has a line break in its part number: a quote may not be closed"
+AGAIN = "requests the same part as an earlier row"
+TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
+NO_CSV = "is not valid CSV from here on: a quote may be unclosed"
+
+TableRow = tuple[int, list[str]]
+Reader = Callable[[BufferedReader], Iterator[Item]]
 
 
 class SkipCount(msgspec.Struct, frozen=True):
@@ -66,9 +90,9 @@ def read_requests(file: Path, clients: Clients, skipped: Skipped) -> Iterator[V3
         raise errors.SourceError(f"{file}: no request of v3 in it: {count.first}: {reason}")
 
 
-def _request(item: logs.Item, origin: str, clients: Clients) -> V3Request:
+def _request(item: Item, origin: str, clients: Clients) -> V3Request:
     """Parse an entry. Raises ValueError for one that is no v3 request."""
-    if isinstance(item, logs.Unreadable):
+    if isinstance(item, Unreadable):
         raise ValueError(item.reason)
     if item.method not in endpoints.READ_METHODS:
         raise ValueError(OTHER_METHOD)
@@ -104,16 +128,16 @@ def _reader(file: Path, head: bytes) -> Reader:
     if _HAR.match(text.lstrip("\ufeff")):
         return logs.read_har
     items = [logs.read_line(0, line) for line in lines]
-    if any(isinstance(item, logs.Entry) and "/v3/" in item.target for item in items):
+    if any(isinstance(item, Entry) and "/v3/" in item.target for item in items):
         return _read_lines
     if lines[0].startswith("{"):
         return _read_lines  # JSON lines, of which the first are of something else
     if file.suffix.lower() in (".csv", ".tsv") or _has_header(text):
-        return parts_list.read
+        return _read_list
     raise errors.SourceError(f"{file}: {UNKNOWN}")
 
 
-def _read_lines(stream: BufferedReader) -> Iterator[logs.Item]:
+def _read_lines(stream: BufferedReader) -> Iterator[Item]:
     return (logs.read_line(number, line) for number, line in files.read_lines(stream) if not line.startswith("#"))
 
 
@@ -122,3 +146,96 @@ def _has_header(text: str) -> bool:
         return any(map(bom_columns.columns, csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))))
     except csv.Error:
         return False
+
+
+class _Query(NamedTuple):
+    row: int
+    text: str
+
+
+def _read_list(stream: BufferedReader) -> Iterator[Item]:
+    """Yield parts/match requests for the rows of a table; blank rows are skipped."""
+    data = stream.read(SIZE_MAX + 1)
+    if len(data) > SIZE_MAX:
+        yield Unreadable(1, TOO_LARGE)
+        return
+    broken: list[Unreadable] = []
+    filled = _rows(bom_columns.decoded(data), broken)
+    first = list(islice(filled, bom_columns.EXAMINED_ROWS))
+    cells = [row for _, row in first]
+    headers = bom_columns.possible_headers(cells)
+    if not headers:
+        yield _no_column(first[: bom_columns.HEADER_ROWS])
+        return
+    header, _ = bom_columns.best_header(cells, headers)
+    waiting: list[_Query] = []
+    for entry in _queries(chain(first[header + 1 :], filled), headers[header]):
+        if isinstance(entry, Unreadable):
+            yield entry
+            continue
+        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, entry])) > TARGET_MAX:
+            yield _entry(waiting)
+            waiting = []
+        waiting.append(entry)
+    if waiting:
+        yield _entry(waiting)
+    yield from broken
+
+
+def _rows(text: str, broken: list[Unreadable]) -> Iterator[TableRow]:
+    """Yield the rows that are not blank, with the numbers of their first lines, up to a syntax error."""
+    begin = 1
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=bom_columns.delimiter(text))
+    try:
+        for row in reader:
+            if any(map(str.strip, row)):
+                yield begin, row
+            begin = reader.line_num + 1
+    except csv.Error:
+        broken.append(Unreadable(begin, NO_CSV))
+
+
+def _no_column(first: list[TableRow]) -> Unreadable:
+    """List the columns in an error message, because the missing one may be among them under another name."""
+    if not first:
+        return Unreadable(1, "has no rows")
+    number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
+    # A file that is no parts list may hold requests with API keys.
+    there = ", ".join(repr(Redaction().text(cell.strip())[:HEADER_MAX]) for cell in row if cell.strip())
+    known = ", ".join(name for key in bom_columns.NUMBERS for name in bom_columns.HEADINGS[key][:NAMES_SHOWN])
+    missing = f"no column of part numbers, which are named like {known}, or in another language"
+    return Unreadable(number, f"{missing}; the columns are {there}")
+
+
+def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable]:
+    earlier = set[tuple[str, ...]]()
+    for number, row in rows:
+        cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
+        key = next((key for key in bom_columns.NUMBERS if _is_number(cells.get(key, ""))), None)
+        if key is None:
+            yield Unreadable(number, NO_NUMBER)
+            continue
+        if "\n" in cells[key] or "\r" in cells[key] or len(cells[key]) > NUMBER_MAX:
+            yield Unreadable(number, LONG if len(cells[key]) > NUMBER_MAX else BROKEN)
+            continue
+        query = {key: cells[key]}
+        if (beside := cells.get(BESIDE[key], "")) and not bom_columns.is_placeholder(beside):
+            query[BESIDE[key]] = beside
+        if (numbers := tuple(query.values())) in earlier:
+            yield Unreadable(number, AGAIN)
+            continue
+        earlier.add(numbers)
+        yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
+
+
+def _is_number(cell: str) -> bool:
+    return any(map(str.isalnum, cell)) and not bom_columns.is_placeholder(cell)
+
+
+def _target(queries: list[_Query]) -> str:
+    return PATH + quote(f"[{','.join(each.text for each in queries)}]", safe="", errors="replace")
+
+
+def _entry(queries: list[_Query]) -> Entry:
+    rows = sorted({queries[0].row, queries[-1].row})
+    return Entry("-".join(map(str, rows)), _target(queries))

@@ -13,7 +13,7 @@ from proxy.tools.compare.judging.result import (
     FailedRequests,
     RuleUse,
 )
-from proxy.traffic.clients import UnnamedKey
+from proxy.traffic.v3_request import UnnamedKey
 
 AT = 1_772_366_400.0  # 2026-03-01 12:00 UTC
 MATCH, SEARCH = "/parts/match", "/parts/search"

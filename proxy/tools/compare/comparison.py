@@ -24,9 +24,8 @@ from proxy.tools.compare import run, settings, sides
 from proxy.tools.compare.judging import causes, fields, judge, result
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 from proxy.traffic import estimate, reading
-from proxy.traffic.clients import Clients, SideName
 from proxy.traffic.recordings import Recorder, Recording
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import Clients, SideName, V3Request
 
 HELD_MAX = 100_000  # distinct requests held in memory, of one to two kilobytes each
 

@@ -24,9 +24,8 @@ from proxy.tools.compare.judging.judge import Judge, LookedUp
 from proxy.tools.compare.judging.result import Tally
 from proxy.tools.compare.sides import Sides
 from proxy.traffic import estimate
-from proxy.traffic.clients import SideName
 from proxy.traffic.recordings import Recorder, SideResponse
-from proxy.traffic.v3_request import V3Request, redact_request
+from proxy.traffic.v3_request import SideName, V3Request, redact_request
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
 AT_ONCE = 2 * http_side.AT_ONCE  # requests

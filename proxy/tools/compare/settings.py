@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from proxy.config import base
 from proxy.tools.compare.judging.findings import IgnoreRule
-from proxy.traffic.clients import ClientKeys
+from proxy.traffic.v3_request import ClientKeys
 
 V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 SHIPPED = Path(__file__).with_name("compare.yaml")

@@ -13,9 +13,8 @@ from proxy import config
 from proxy.cli import embedded
 from proxy.tools.compare.http_side import HttpSide, open_session
 from proxy.tools.compare.options import SANDBOX
-from proxy.traffic.clients import SideName
 from proxy.traffic.recordings import Recording, SideResponse
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import SideName, V3Request
 
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 OWN_KEY = "v3bridge-compare"  # name of an application's additional key, where keys are counted

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from proxy.traffic import reading
-from proxy.traffic.clients import Clients
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import Clients, V3Request
 
 
 class Reading(NamedTuple):

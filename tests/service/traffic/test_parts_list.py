@@ -7,7 +7,7 @@ import pytest
 from support import cases
 
 from proxy import errors
-from proxy.traffic import bom_columns, parts_list
+from proxy.traffic import bom_columns, reading
 
 
 def queries(found: Any) -> Any:
@@ -55,15 +55,15 @@ def test_rows_without_number_are_counted_and_duplicates_skipped(read_source: Any
     rows = ["LM358N,TI", ",TI", "n/a ,", "--,TI", "LM358N,TI", '"AB\nCD",TI', f"{'X' * 201},TI", ",,,", "BC547,TBD"]
     found = read_source("bom.csv", "mpn,brand\n" + "\n".join(rows))
     assert [(each["mpn"], each.get("brand")) for each in queries(found)[0]] == [("LM358N", "TI"), ("BC547", None)]
-    reasons = (parts_list.NO_NUMBER, 3, 3), (parts_list.AGAIN, 1, 6), (parts_list.BROKEN, 1, 7), (parts_list.LONG, 1, 9)
+    reasons = (reading.NO_NUMBER, 3, 3), (reading.AGAIN, 1, 6), (reading.BROKEN, 1, 7), (reading.LONG, 1, 9)
     assert found.skipped == [(reason, times, f"bom.csv:{row}") for reason, times, row in reasons]
 
 
 def test_unclosed_quote_is_reported(read_source: Any) -> None:
     found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100)
-    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(parts_list.LONG, 1, "bom.csv:3")])
+    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(reading.LONG, 1, "bom.csv:3")])
     found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100_000)
-    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(parts_list.NO_CSV, 1, "bom.csv:3")])
+    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(reading.NO_CSV, 1, "bom.csv:3")])
 
 
 def test_missing_part_number_column_lists_found_and_known_columns(read_source: Any) -> None:
@@ -80,7 +80,7 @@ def test_error_for_another_file_shows_no_api_key(read_source: Any) -> None:
 
 
 def test_too_large_csv_is_refused(read_source: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_list, "SIZE_MAX", 100)
+    monkeypatch.setattr(reading, "SIZE_MAX", 100)
     with pytest.raises(errors.SourceError, match="is larger than a list of parts can be"):
         read_source("bom.csv", "mpn\n" + "X\n" * 100)
 

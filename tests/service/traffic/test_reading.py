@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from proxy import errors
 from proxy.traffic import estimate, reading
-from proxy.traffic.clients import Clients
+from proxy.traffic.v3_request import Clients
 
 LINE = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/search?q={} HTTP/1.1" 200 2326\n'
 RANDOM = Random(1)

@@ -9,9 +9,8 @@ from support.comparison_server import request_from_target
 from proxy import errors
 from proxy.redaction import Redaction
 from proxy.traffic import reading
-from proxy.traffic.clients import Clients
 from proxy.traffic.recordings import Recorder, Recording, SideResponse
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import Clients, V3Request
 
 KEY = "c4n4ry-key-of-a-client"
 OLD = SideResponse(200, b'{"price": 1.10, "link": "https://x/?apikey=%s"}' % KEY.encode())

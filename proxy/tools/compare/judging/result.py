@@ -16,8 +16,7 @@ from proxy.kit.wording import counted
 from proxy.tools.compare.judging import known
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, Finding, IgnoreRule, Kind
-from proxy.traffic.clients import UnnamedKey
-from proxy.traffic.v3_request import V3Request
+from proxy.traffic.v3_request import UnnamedKey, V3Request
 
 SCHEMA = 3
 SAMPLES, CLIENTS, GROUPS = 3, 20, 1000  # most of each that are kept

@@ -11,7 +11,7 @@ from proxy.kit.wording import counted, printable
 from proxy.tools.compare.http_side import KEY_REFUSED
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, RuleUse, Verdict
-from proxy.traffic.clients import UnnamedKey
+from proxy.traffic.v3_request import UnnamedKey
 
 NAMED = 3  # items listed in one sentence
 LINE = 300  # most characters of a single-line value
