@@ -104,20 +104,20 @@ class Gateway:
             await self.pipeline.refresh(self.applications.by_name.values())
             await self.process.quotas.refresh(self.applications.charged)
             forgotten = await self.process.store.value("forgotten")
+            if forgotten != self._forgotten:
+                self._forgotten = forgotten
+                self.on_forgotten()
             if self.pipeline.gathering.has_failed:
                 await self.check_store()
                 self.pipeline.gathering.has_failed = False
         except errors.StoreUnavailable as error:
-            failure, forgotten = str(error), self._forgotten
+            failure = str(error)
         self.metrics.store_unavailable.set(bool(failure))
         if failure and not self._failure:
             log.error("store unavailable", reason=failure)
         elif self._failure and not failure:
             log.info("store available")
         self._failure = failure
-        if forgotten != self._forgotten:
-            self._forgotten = forgotten
-            self.on_forgotten()
 
     async def check_store(self) -> None:
         """Raise StoreUnavailable where nothing can be begun that costs parts."""

@@ -33,8 +33,8 @@ class Authenticator:
         self._limit = gateway.settings.listen.failed_auth_per_minute  # wrong keys of an address; 0: any number
         self._clock, self._count = gateway.clock, gateway.admit
         self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
-        # When an account was last charged for a request from an address.
-        self._recent: cachetools.LRUCache[tuple[str, str], float] = cachetools.LRUCache(RECENT_MAX)
+        # When an account was last charged for a request from an address, the latest last.
+        self._recent: dict[tuple[str, str], float] = {}
         self._ended: set[str] = set()  # names of the clients whose end has been logged
 
     def adopt(self, replaced: "Authenticator") -> None:
@@ -78,7 +78,10 @@ class Authenticator:
         if age >= NOTED_SECONDS:
             if age >= RECENT_SECONDS + NOTED_SECONDS and (wait := self._wait(origin)):
                 raise self._throttled(wait)
+            self._recent.pop(key, None)
             self._recent[key] = now
+            if len(self._recent) > RECENT_MAX:
+                del self._recent[next(iter(self._recent))]
 
     def fail(self, origin: ClientAddress) -> None:
         """Count a wrong key, or a request whose key cannot be read. At the limit the address is refused until the

@@ -81,14 +81,11 @@ def _is_local(netloc: str) -> bool:
 async def _tokens(gateway: Gateway) -> list[Row]:
     """Return until when the access token of each application is valid, null without one, and why the last request for
     one failed."""
-    states = [
-        (name, *await gateway.tokens.stored(application.credentials))
-        for name, application in gateway.applications.by_name.items()
-    ]
-    return [
-        {"application": name, "expires_at": None if expires is None else rfc3339(expires), "refusal": refusal}
-        for name, expires, refusal in states
-    ]
+    rows = []
+    for name, application in gateway.applications.by_name.items():
+        expires, refusal = await gateway.tokens.stored(application.credentials)
+        rows.append({"application": name, "expires_at": expires and rfc3339(expires), "refusal": refusal})
+    return rows
 
 
 async def _usage(state: StoredState, now: float) -> list[Row]:
