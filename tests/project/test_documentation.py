@@ -1,8 +1,12 @@
-"""Twelve pages of at most 25,000 words, a short README, and pages that name only tests and files that exist."""
+"""Twelve pages of at most 25,000 words, a short README, pages that name what exists, and generated ones up to date."""
 
 import re
+from collections.abc import Callable
 
+import pytest
 from acceptance import running
+
+from docs import __main__ as renewal
 
 PAGES = sorted((running.ROOT / "docs").glob("**/*.md"))
 README, SECURITY = ((running.ROOT / name).read_text("utf-8") for name in ("README.md", "SECURITY.md"))
@@ -44,3 +48,14 @@ def test_files_that_maintainers_are_sent_to_exist() -> None:
     folders = (running.ROOT, running.ROOT / "proxy")
     assert len(named) > 30
     assert [name for name in named if not any((folder / name).exists() for folder in folders)] == []
+
+
+PICTURE = "docs/images/first-minute.svg"
+
+
+@pytest.mark.parametrize("name", renewal.PAGES)
+def test_generated_file_is_what_its_script_makes(name: str, needs_program: Callable[[str], str]) -> None:
+    for program in ("curl", "jq") if name == PICTURE else ():
+        needs_program(program)
+    made = renewal.PAGES[name]()
+    assert (renewal.ROOT / name).read_text(encoding="utf-8") == made, f"renew it with: python -m docs {name}"

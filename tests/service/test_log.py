@@ -1,30 +1,36 @@
-"""Log lines: their fields, and the texts that never appear in them."""
+"""Log lines: their fields, the texts that never appear in them, and the queue that they wait in."""
 
 import asyncio
 import gc
 import io
 import json
 import logging
+import os
+import select
 import sys
 import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
 from proxy import errors, log
+from proxy.metrics import Metrics
 
 KEY = "s3cret-apikey"
 
 
 @pytest.fixture
 def configure_log() -> Any:
-    """`configure_log(level, format)` gives the stream; everything is put back afterwards."""
+    """`configure_log(level, format, stream)` gives the stream; everything is put back afterwards."""
     root = logging.getLogger()
     before = root.level
 
-    def to(level: str = "info", format_: str = "json") -> io.StringIO:
-        stream = io.StringIO()
+    def to(level: str = "info", format_: str = "json", stream: Any = None) -> Any:
+        stream = stream or io.StringIO()
         log.configure(level, format_, stream)
         return stream
 
@@ -172,3 +178,69 @@ def test_exception_in_a_destructor_is_logged_without_traceback(
     (line,) = lines(stream)
     assert (line["event"], line["error"]) == ("unraisable exception ignored", "ValueError")
     assert (capfd.readouterr().err, KEY in stream.getvalue()) == ("", False)
+
+
+class Pipe:
+    """A pipe, with its writing end as a stream."""
+
+    def __init__(self) -> None:
+        self._out, descriptor = os.pipe()
+        self.stream = os.fdopen(descriptor, "w")
+
+    def read_until(self, word: str) -> str:
+        """Read until a word has arrived."""
+        text = ""
+        deadline = time.monotonic() + 20
+        while word not in text and time.monotonic() < deadline:
+            if select.select([self._out], (), (), 0.1)[0]:
+                text += os.read(self._out, 65_536).decode()
+        return text
+
+    def close(self) -> None:
+        os.close(self._out)
+        self.stream.close()
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    made.close()
+
+
+def numbered(first: int, last: int) -> list[str]:
+    return [f"line {n} {'x' * 90}" for n in range(first, last)]
+
+
+def test_all_lines_are_written_at_the_end_in_their_order(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as file:
+        file.write("printed before\n")
+        with log.Output(file).queued() as stream:
+            for line in numbered(0, 5_000):
+                stream.write(line + "\n")
+        assert (tmp_path / "log").read_text().splitlines() == ["printed before", *numbered(0, 5_000)]
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+def test_unread_pipe_blocks_nothing_and_lost_lines_are_counted(
+    pipe: Pipe, configure_log: Any, monkeypatch: pytest.MonkeyPatch, blocking: bool
+) -> None:
+    metrics = Metrics()
+    monkeypatch.setattr(log, "LINES_MAX", 3_000)
+    monkeypatch.setattr(log.Output, "dropped", 0)
+    os.set_blocking(pipe.stream.fileno(), blocking)
+    with log.Output(pipe.stream).queued() as stream:
+        for line in numbered(0, 10_000):  # a pipe takes about 700 of them
+            stream.write(line + "\n")
+        metrics.text()
+        dropped = int(metrics.registry.get_sample_value("v3bridge_log_lines_dropped_total") or 0)
+        text = ""
+        while text.count("\n") < 10_000 - dropped:
+            text += pipe.read_until("\n")
+        configure_log("info", "console", stream)
+        structlog.get_logger().info("service stopping")
+        assert "service stopping" in pipe.read_until("service stopping")
+    received = text.splitlines()
+    kept = set(received)
+    assert received == [line for line in numbered(0, 10_000) if line in kept]
+    assert 0 < dropped <= 7_000

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from support import running_proxy
 from together.tools.sheet.sheet_source import (
     DIODE,
     FLIP_FLOP,
@@ -109,24 +108,6 @@ async def test_api_key_selects_the_application_and_is_charged(
     with pytest.raises(errors.ConfigError, match="belongs to no application") as wrong:
         await part_source.open_source(both, time, apikey="wrong-key").__aenter__()
     assert "wrong-key" not in str(wrong.value)
-
-
-async def test_login_of_a_workbook_is_an_application_of_its_own(
-    sandbox: nexar_sandbox.Sandbox, file: Path, time: clock.ManualClock
-) -> None:
-    own = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, store=f"sqlite:{file}")
-    account = sandbox.default_application
-    login = part_source.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
-    async with part_source.open_source(own, time, login=login) as source:
-        [part] = (await fetched(source, FLIP_FLOP))[FLIP_FLOP].parts
-        assert source.client.application.name == "workbook"
-    assert part.manufacturer == "Texas Instruments"
-    async with part_source.open_source(own, time, login=login) as source:
-        await fetched(source, DIODE)
-        assert sandbox.request_counts.tokens == 1
-    async with part_source.open_source(own, time, login=login, refresh_login=True) as source:
-        await fetched(source, UNKNOWN)
-    assert sandbox.request_counts.tokens == 2
 
 
 async def test_login_of_a_configured_application_keeps_its_quota(

@@ -217,8 +217,9 @@ def test_workbook_s_login_pays_and_lasts_a_day(fill: Run, tmp_path: Path, upstre
     assert (expired.returncode, message in expired.stderr) == (2, True), expired
     renewed = fill(*command, "--refresh-login")
     assert (renewed.returncode, upstream.request_counts.tokens) == (0, 1), renewed  # the store has every part
-    anew = fill(*command, "--force-rerun-all")
-    assert (anew.returncode, upstream.request_counts.tokens) == (0, 2), anew
+    for _ in range(2):  # the token of the first one is kept
+        anew = fill(*command, "--force-rerun-all")
+        assert (anew.returncode, upstream.request_counts.tokens) == (0, 2), anew
     shown = (refused, first, expired, renewed, anew, file.read_text())
     assert upstream.client_secret not in "".join(map(str, shown))
     key = fill(*command, "--api-key", "env:KEY", KEY="planted-key")
