@@ -33,12 +33,7 @@ class V3Actions:
         self._objects = objects
         self._mappings = mappings
         self._clock = clock
-        self._actions = {
-            "match": self._match,
-            "search": self._search,
-            "get_multi": self._get_multi,
-            "get": self._get,
-        }
+        self._actions = {"match": self._match, "search": self._search, "get_multi": self._get, "get": self._get}
 
     async def execute(self, received: AuthenticatedRequest, gzip: bool = False) -> encoding.EncodedBody:
         """Execute a request; return the body of its response, compressed for a client that accepts `gzip`.
@@ -81,26 +76,23 @@ class V3Actions:
             "user_currency": caller.context.currency,
         }
 
-    async def _get_multi(self, received: AuthenticatedRequest) -> Any:
-        """Objects by requested uid; unknown uids are left out (contract v3-rest.md §1)."""
-        return await self._requested(received, received.parameters.uids())
-
     async def _get(self, received: AuthenticatedRequest) -> Any:
-        """One object, without an envelope."""
-        uid = received.uid
-        if suggestion := endpoints.instead_of_uid(received.path, uid):
+        """One object, without an envelope; of get_multi objects by uid, without unknown ones (contract v3-rest.md
+        §1)."""
+        uid, name, is_one = received.uid, received.endpoint.object, received.endpoint.action == "get"
+        if is_one and (suggestion := endpoints.instead_of_uid(received.path, uid)):
             raise errors.NotFound(suggestion)
-        objects = await self._requested(received, [uid])
-        if uid not in objects:
-            raise errors.NotFound(f"there is no {received.endpoint.object.lower()} with the uid {uid[:40]!r}")
-        return objects[uid]
-
-    async def _requested(self, received: AuthenticatedRequest, uids: list[str]) -> dict[str, Any]:
+        uids = [uid] if is_one else received.parameters.uids()
         caller = self._caller(received)
         received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
-        if received.endpoint.object == "Part":
-            return await self._objects.parts(caller, uids)
-        return await self._objects.listed(caller, received.endpoint.object, uids)
+        objects: dict[str, Any]
+        if name == "Part":
+            objects = await self._objects.parts(caller, uids)
+        else:
+            objects = await self._objects.listed(caller, name, uids)
+        if is_one and uid not in objects:
+            raise errors.NotFound(f"there is no {name.lower()} with the uid {uid[:40]!r}")
+        return objects[uid] if is_one else objects
 
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client and projection of a request: the last of its parameters to be parsed."""

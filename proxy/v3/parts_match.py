@@ -109,20 +109,16 @@ def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
                 return f"{name} must be a string, not {_described(value)}"
             texts[name] = value
     if not any(map(str.strip, texts.values())):
-        return f"Missing search filters{_suggestion(raw)}"  # v3's words (contract v3-rest.md §4)
+        missing = "Missing search filters"  # v3's words (contract v3-rest.md §4)
+        unknown = next((key for key in raw if key not in KEYS), None)
+        if unknown is None:
+            return missing
+        similar = difflib.get_close_matches(unknown[:40], sorted(TEXTS), 1)
+        hint = f"did you mean {similar[0]!r}?" if similar else f"the keys are {', '.join(DEFAULTS)}"
+        return f"{missing}: unknown key {unknown[:40]!r}; {hint}"
     q, numbers = texts.get("q", ""), {name: texts[name] for name in NUMBERS if texts.get(name)}
     together = _mistake_together(q, numbers) if q or len(numbers) > 1 else None
     return together or _mistake_in_page(fields) or _mistake_in_numbers(numbers)
-
-
-def _suggestion(raw: dict[str, Any]) -> str:
-    """Return the hint about the first unknown key, with the most similar known key if there is one."""
-    key = next((key for key in raw if key not in KEYS), None)
-    if key is None:
-        return ""
-    similar = difflib.get_close_matches(key[:40], sorted(TEXTS), 1)
-    hint = f"did you mean {similar[0]!r}?" if similar else f"the keys are {', '.join(DEFAULTS)}"
-    return f": unknown key {key[:40]!r}; {hint}"
 
 
 def _mistake_together(q: str, numbers: dict[str, str]) -> str | None:
