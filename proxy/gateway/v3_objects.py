@@ -118,7 +118,10 @@ class V3Objects:
         request.metadata.ignore(plan.unsupported)
         asked = plan.queries()
         try:
-            answers, counted = await asyncio.gather(self._resolve(request, asked), self._counts(request, plan))
+            counting = plan.count_operations(self.projections.count, request.context)
+            free = (self._execute(request, operation) for operation in counting.values())
+            answers, *found = await asyncio.gather(self._resolve(request, asked), *free)
+            counted = {position: each.supSearch for position, each in zip(counting, found, strict=True)}
             needs = self.projections.number_needs() if plan.reads_numbers else ()
             reader = _Reader(*await self._compiled(request, needs))
             pages = [await reader.page(query, answer) for query, answer in zip(asked, answers, strict=True)]
@@ -183,12 +186,6 @@ class V3Objects:
             return at_most
         [counted] = data.supMultiMatch
         return at_most if counted.error is not None else max(counted.hits, 0)
-
-    async def _counts(self, request: GatewayRequest, plan: search.Plan) -> dict[int, Any]:
-        """Return the result sets of the operations that count for a search, by their positions."""
-        planned = plan.count_operations(self.projections.count, request.context)
-        data = await asyncio.gather(*(self._execute(request, operation) for operation in planned.values()))
-        return {position: each.supSearch for position, each in zip(planned, data, strict=True)}
 
     async def _execute(self, request: GatewayRequest, operation: model.EncodedOperation) -> Any:
         """Return the data of an operation without parts."""
