@@ -193,19 +193,21 @@ class _Writer:
         return expressions
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:
-        if rule.constant:
+        if rule.paths is None:
             return repr(rule.blank if rule.none is not None else rule.always)
         # Not selected: a field that the plan does not include makes the upstream answer with errors (graphql.md §3.2).
         if rule.feature and rule.feature not in self._projection.features:
             return repr(rule.blank)
-        if rule.each or rule.keyed:
-            outside = set(self._variables)
-            listed = self._list(rule, scope)
-            self._variables = outside  # those of a comprehension end with it
-            return listed
-        if rule.is_:
-            return self._nested(rule, scope)
-        return self._value(rule, scope, repr(rule.blank))
+        if rule.target is None:
+            return self._value(rule, scope, repr(rule.blank))
+        if not isinstance(rule.paths, str):
+            raise LookupError("an object is mapped from one path")
+        if not (rule.each or rule.keyed):
+            return self._nested(rule, rule.paths, scope)
+        outside = set(self._variables)
+        listed = self._list(rule, rule.paths, scope)
+        self._variables = outside  # those of a comprehension end with it
+        return listed
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None") -> str:
         """Return the expression of a scalar, passed through its transform."""
@@ -218,9 +220,9 @@ class _Writer:
         reads = [paths.read(self._mappings.schema, text, scope) for text in texts]
         return ", ".join(read.guarded(read.expression, "None") for read in reads)
 
-    def _nested(self, rule: FieldRule, scope: Scope) -> str:
+    def _nested(self, rule: FieldRule, path: str, scope: Scope) -> str:
         """Return the expression of one nested object."""
-        read = paths.read(self._mappings.schema, _single(rule), scope)
+        read = paths.read(self._mappings.schema, path, scope)
         target = self._target(rule.is_, read.node)
         above = scope.above if rule.paths == "." else scope.here
         inner = self._object(target, Scope(Cursor(read.expression, read.node), above))
@@ -228,9 +230,9 @@ class _Writer:
             inner = f"({inner} if {self._value(rule.only, scope)} else {rule.blank!r})"
         return read.guarded(inner, repr(rule.blank))
 
-    def _list(self, rule: FieldRule, scope: Scope) -> str:
+    def _list(self, rule: FieldRule, path: str, scope: Scope) -> str:
         """Return the expression of a list or dict of objects: a comprehension over every list on the path."""
-        loops, item = self._loops(rule, scope)
+        loops, item = self._loops(rule, path, scope)
         target = self._target(rule.target, item.here.node)
         if rule.only:
             loops.append(f"if {self._value(rule.only, item)}")
@@ -252,9 +254,9 @@ class _Writer:
             listed = f"({listed} or {read.guarded(f'[{inner}]', '[]')})"
         return listed
 
-    def _loops(self, rule: FieldRule, scope: Scope) -> tuple[list[str], Scope]:
+    def _loops(self, rule: FieldRule, path: str, scope: Scope) -> tuple[list[str], Scope]:
         """Return the `for` clauses over a path, and the scope of the elements' own paths."""
-        route = paths.parse(_single(rule))
+        route = paths.parse(path)
         loops: list[str] = []
         here, above = scope.origin(route), scope.above
         for steps, is_list in paths.up_to_lists(self._mappings.schema, route.steps, here.node):
@@ -298,12 +300,6 @@ class _Writer:
         variable = next(each for each in itertools.chain((plain,), numbered) if each not in taken)
         self._variables.add(variable)
         return variable
-
-
-def _single(rule: FieldRule) -> str:
-    if not isinstance(rule.paths, str):
-        raise LookupError("an object is mapped from one path")
-    return rule.paths
 
 
 def snake_case(name: str) -> str:

@@ -26,8 +26,9 @@ SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mappings:
-    """Content of a mappings folder. `rules` maps the name of an object to its rules; `views` are the mappings of other
-    dialects, by the name of the object that is a part there."""
+    """Content of a mappings folder. `rules` maps the name of an object to its rules, `hidden` to the fields that are
+    hidden unless include[] names them; `views` are the mappings of other dialects, by the name of the object that is a
+    part there."""
 
     schema: Schema
     rules: dict[str, ObjectRules]
@@ -64,12 +65,8 @@ class Mappings:
         """Return the paths in a response that a requested path refers to: a spec can have other keys there."""
         rule = self.rules[name].rule(path[0])
         if rule.keyed and rule.key and rule.key.through == SPEC_KEY and len(path) > 1:
-            return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings(path[1])]
+            return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings.get(path[1], (path[1],))]
         return [path]
-
-    def includable(self, name: str) -> frozenset[str]:
-        """Return the fields of an object that are hidden unless include[] names them."""
-        return self.hidden[name]
 
 
 def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Mappings:
@@ -77,8 +74,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 
     Raises ConfigError, which names file, line and what is wrong.
     """
-    rules, places = _rules(folder, site)
-    hidden = _hidden(rules)
+    rules, places, hidden = _rules(folder, site)
     try:
         names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))
     except ValueError as error:
@@ -99,14 +95,17 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 def load_view(mappings: Mappings, folder: Path, site: str, *roots: str) -> Mappings:
     """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
     of `mappings`. Nothing need use `roots`. Raises ConfigError."""
-    rules, places = _rules(folder, site)
-    view = replace(mappings, rules=rules, places=places, hidden=_hidden(rules))
+    rules, places, hidden = _rules(folder, site)
+    view = replace(mappings, rules=rules, places=places, hidden=hidden)
     _check(view, roots)
     return view
 
 
-def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str]]:
-    """Return the rules of the objects that a folder describes, and file and line of each field's rule."""
+def _rules(
+    folder: Path, site: str
+) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str], dict[str, frozenset[str]]]:
+    """Return the rules of the objects that a folder describes, file and line of each field's rule, and the fields that
+    are hidden unless include[] names them."""
     rules: dict[str, ObjectRules] = {}
     places: dict[tuple[str, str], str] = {}
     # Sorted, so that errors and the documentation do not depend on the file system.
@@ -117,15 +116,15 @@ def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[
         for name, raw in located.data.items():
             if name in rules:
                 raise errors.ConfigError(f"{located.place((name,))}: object {name} is described twice")
-            rules[name] = _object(raw, located, name)
+            # Its fields first and one by one, so that an error names the line of its field.
+            for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
+                _convert(rule, FieldRule | str, located, (name, "fields", field))
+            rules[name] = _convert(raw, ObjectRules, located, (name,))
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
-    return rules, places
-
-
-def _hidden(rules: Mapping[str, ObjectRules]) -> dict[str, frozenset[str]]:
-    return {
+    hidden = {
         name: frozenset(field for field in entry.fields if entry.rule(field).include) for name, entry in rules.items()
     }
+    return rules, places, hidden
 
 
 def _read(file: Path, site: str) -> str:
@@ -183,14 +182,6 @@ def _table(file: Path, kind: Any, read: located_yaml.LocatedYaml | None = None) 
     return {name: _convert(entry, kind, located, (name,)) for name, entry in entries.items()}
 
 
-def _object(raw: Any, located: located_yaml.LocatedYaml, name: str) -> ObjectRules:
-    """Convert one object, its fields first and one by one, so that an error names the line of its field."""
-    for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
-        _convert(rule, FieldRule | str, located, (name, "fields", field))
-    rules: ObjectRules = _convert(raw, ObjectRules, located, (name,))
-    return rules
-
-
 def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: Trail) -> Any:
     try:
         return msgspec.convert(raw, kind)
@@ -208,30 +199,29 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
     used = {*roots, "Manufacturer"}
     for name, rules in mappings.rules.items():
         if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
-            raise errors.ConfigError(f"{first_place(mappings, name)}: {name} reads a type the schema does not have")
+            raise errors.ConfigError(f"{_place(mappings, name)}: {name} reads a type the schema does not have")
         for field in rules.fields:
+            rule, place = rules.rule(field), mappings.places[name, field]
+            used |= {rule.target} if rule.target else set()
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
-                place = mappings.places[name, field]
                 raise errors.ConfigError(f"{place}: {field!r} is not a field name: use letters, digits and _")
-            rule = rules.rule(field)
-            used |= {rule.target} if rule.target else set()
-            _check_rule(mappings.places[name, field], f"{name}.{field}", rule)
+            if mistake := _mistake(rule):
+                raise errors.ConfigError(f"{place}: {name}.{field}{mistake}")
     for name in mappings.rules:
         if name not in used:
-            raise errors.ConfigError(f"{first_place(mappings, name)}: nothing uses the object {name}")
+            raise errors.ConfigError(f"{_place(mappings, name)}: nothing uses the object {name}")
 
 
-def _check_rule(place: str, field: str, rule: FieldRule) -> None:
-    sources = [rule.paths is not None, rule.always is not msgspec.UNSET, rule.none is not None]
-    if sum(sources) != 1:
-        raise errors.ConfigError(f"{place}: {field} needs exactly one of `from`, `always` and `none`")
-    if rule.always is not msgspec.UNSET and not rule.why:
-        raise errors.ConfigError(f"{place}: {field} is always the same; say in `why` what for")
-    if bool(rule.keyed) != bool(rule.key):
-        raise errors.ConfigError(f"{place}: {field}: `keyed` and `key` go together")
-
-
-def first_place(mappings: Mappings, name: str) -> str:
+def _place(mappings: Mappings, name: str) -> str:
     """Return file and line of an object's first rule."""
     return mappings.places[name, next(iter(mappings.rules[name].fields))]
+
+
+def _mistake(rule: FieldRule) -> str | None:
+    """Return what is wrong with a rule, behind the name of its field."""
+    if [rule.paths is None, rule.always is msgspec.UNSET, rule.none is None].count(False) != 1:
+        return " needs exactly one of `from`, `always` and `none`"
+    if rule.always is not msgspec.UNSET and not rule.why:
+        return " is always the same; say in `why` what for"
+    return ": `keyed` and `key` go together" if bool(rule.keyed) != bool(rule.key) else None

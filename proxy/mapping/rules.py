@@ -67,11 +67,6 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             return []
         return {} if self.empty is None and self.keyed else self.empty
 
-    @property
-    def constant(self) -> bool:
-        """Whether the value is a constant: nothing is read from upstream for it."""
-        return self.paths is None
-
 
 class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of one v3 object, mapped from the upstream type `reads` and listed under the type `under`.

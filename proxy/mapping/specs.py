@@ -41,12 +41,10 @@ class SpecSource(NamedTuple):
 
     @property
     def shortnames(self) -> tuple[str, ...]:
-        """Attributes that make up the spec."""
         return tuple(name for name in (self.value, self.low, self.high) if name)
 
     @property
     def is_range(self) -> bool:
-        """Whether the spec is a range, with a lower and an upper end."""
         return self.low is not None
 
 
@@ -54,12 +52,17 @@ class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Any] = ()) -> None:
-        """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of
-        these. Raises ValueError, naming the attributes, if the table contradicts itself."""
+        """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of these.
+        `spellings` are the keys that responses have for a key that a request can use. Raises ValueError, naming the
+        attributes, if the table contradicts itself."""
         self.names = names
         self.listed = 0
         self._sources = _sources(names)
-        self._spellings = _spellings(names)
+        self.spellings: dict[str, tuple[str, ...]] = {}
+        for shortname, entry in names.items():
+            shown = (entry.key, *entry.beside.values())
+            self.spellings |= dict.fromkeys((entry.key, *entry.also, shortname), shown)
+        self.spellings |= {key: (key,) for entry in names.values() for key in entry.beside.values()}
         of_key = {shortname: self._sources[entry.key] for shortname, entry in names.items()}
         self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
         for each in attributes:
@@ -67,10 +70,6 @@ class SpecNames:
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
             self._sources.setdefault(source.key, source)
             self._sources.setdefault(each.shortname, source)
-
-    def with_attributes(self, attributes: Iterable[Any]) -> "SpecNames":
-        """Return a copy that also has these upstream attributes."""
-        return SpecNames(self.names, attributes)
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
@@ -128,10 +127,6 @@ class SpecNames:
         source = self.source(key)
         return self._ranges.get(source.value or "", source).key if source else key
 
-    def spellings(self, key: str) -> tuple[str, ...]:
-        """Return the keys in a response that a requested key refers to; the key itself if the table lacks it."""
-        return self._spellings.get(key, (key,))
-
     def entry(self, key: str) -> SpecName | None:
         """Return what the table says of the value of a key."""
         source = self.source(key)
@@ -160,14 +155,11 @@ class SpecNames:
             return value.split(", ") if entry and entry.many else [value]
         return [self._si(shortname, value, si_value)]
 
-    def low(self, shortname: str, specs: Sequence[Any]) -> str | None:
-        """Return the lower end of the range that an attribute belongs to, formatted as in `values`; None without
-        one."""
-        return self._end(self._ranges[shortname].low, specs) if shortname in self._ranges else None
-
-    def high(self, shortname: str, specs: Sequence[Any]) -> str | None:
-        """Return the upper end, formatted as in `values`; None without one."""
-        return self._end(self._ranges[shortname].high, specs) if shortname in self._ranges else None
+    def end(self, side: Literal["low", "high"], shortname: str, specs: Sequence[Any]) -> str | None:
+        """Return an end of the range that an attribute belongs to, formatted as in `values`; None without one."""
+        source = self._ranges.get(shortname)
+        spec = _with(source.low if side == "low" else source.high, specs) if source else None
+        return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
 
     def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Any]) -> str:
         """Return the display value: `-40 °C to 85 °C` for a range without a value, `85 °C (max)` for a single end,
@@ -191,10 +183,6 @@ class SpecNames:
         if entry and entry.plus_minus:
             return f"±{number:g}%"
         return str(int(number)) if entry and entry.whole and number.is_integer() else str(number)
-
-    def _end(self, shortname: str | None, specs: Sequence[Any]) -> str | None:
-        spec = _with(shortname, specs)
-        return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
 
     def _si(self, shortname: str, value: str, si_value: str) -> str:
         try:
@@ -231,14 +219,3 @@ def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
                 raise ValueError(f"{shortname} has a key beside {quantity}, which is not an attribute of this table")
             sources.setdefault(key, SpecSource(key, shortname, beside=quantity))
     return sources
-
-
-def _spellings(names: dict[str, SpecName]) -> dict[str, tuple[str, ...]]:
-    """Return, for every key that a request can use, the keys that responses have instead."""
-    spellings: dict[str, tuple[str, ...]] = {}
-    for shortname, entry in names.items():
-        keys = (entry.key, *entry.beside.values())
-        spellings |= dict.fromkeys((entry.key, *entry.also, shortname), keys)
-    for entry in names.values():
-        spellings |= {key: (key,) for key in entry.beside.values()}
-    return spellings

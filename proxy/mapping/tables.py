@@ -70,14 +70,14 @@ class UidTarget(NamedTuple):
 
 class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
-    them."""
+    them. `named` are the objects by what v3 or upstream calls them."""
 
     def __init__(self, kind: str, shipped: Iterable[KnownUid], own: Sequence[KnownUid] = ()) -> None:
         """Build from the entries of the shipped table and a site's `own`, which take precedence whatever their year."""
         self._tag = TAGS[kind]
         self._renamed = kind in RENAMED
         self._entries: dict[str, list[KnownUid]] = defaultdict(list)  # by id, or by each name in small letters
-        self._named: dict[str, UidTarget] = {}
+        self.named: dict[str, UidTarget] = {}
         self._targets: dict[str, UidTarget] = {}
         # Entries without a year come first; within a year the order of the file is kept.
         tables = [sorted(entries, key=lambda entry: entry.year or 0) for entries in (shipped, own)]
@@ -92,7 +92,7 @@ class Uids:
                 names = [*map(str.casefold, entry.names)]
                 id_ = entry.id or next((ids[name] for name in names if name in ids), None)
                 self._targets[entry.uid] = UidTarget(id_, entry.names)
-                self._named |= dict.fromkeys(entry.names, self._targets[entry.uid])
+                self.named |= dict.fromkeys(entry.names, self._targets[entry.uid])
                 for key in (id_,) if id_ else names:
                     self._entries[key].append(entry)
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
@@ -121,10 +121,6 @@ class Uids:
         entry = self._newest(numeric_id, name) if self._renamed else None
         return entry.name if entry else name
 
-    def named(self, name: str) -> UidTarget | None:
-        """Return the object that v3 or upstream calls exactly this; None if it is in no table."""
-        return self._named.get(name)
-
     def names(self, numeric_id: str, name: str) -> list[str]:
         """Return the names on record of an object that upstream calls `name`."""
         return [each for entry in self._recorded(numeric_id, name) for each in entry.names]
@@ -135,7 +131,7 @@ class Uids:
 
     def by_any_name(self) -> dict[str, str]:
         """Return the uids on record by name in small letters."""
-        found = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self._named.items())
+        found = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self.named.items())
         return {name: entry.uid for name, entry in found if entry}
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
@@ -206,7 +202,7 @@ class Tables(msgspec.Struct, frozen=True):
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind with exactly this name, or with another name of the table's
         entry that has it. Raises UnlistedError if the list is needed."""
-        entry = self.uids[kind].named(name)
+        entry = self.uids[kind].named.get(name)
         return self._list(kind).get(name, ()) if entry is None else self.ids_of(kind, entry)
 
     def ids_of(self, kind: str, target: UidTarget) -> tuple[str, ...]:

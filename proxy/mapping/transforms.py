@@ -6,6 +6,7 @@ Pure and quick: they run for every price and offer of every response. A name tha
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -41,11 +42,6 @@ def timestamp(time: str) -> Timestamp:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def listed(value: Any) -> list[Any]:
-    """Return a list with the value only."""
-    return [value]
-
-
 def naive_id(seller_id: str, sku: str, region: str | None) -> str:
     """Return `<seller id>_<sku>`, with `_<region>` if there is one: the format of 2018 (contract v3-rest.md §3.3)."""
     return f"{seller_id}_{sku}_{region}" if region else f"{seller_id}_{sku}"
@@ -71,16 +67,6 @@ def image_mimetype(url: str) -> str:
     return f"image/{ending}" if ending in {"png", "gif", "svg", "webp"} else "image/jpg"
 
 
-def is_datasheet_group(name: str) -> bool:
-    """Return whether a document collection holds datasheets (names of the SDL descriptions; graphql.md §11, no. 10)."""
-    return "datasheet" in name.lower()
-
-
-def is_compliance_group(name: str) -> bool:
-    """Return whether a document collection holds compliance documents."""
-    return "compliance" in name.lower()
-
-
 def subtypes(document_name: str) -> list[str]:
     """Return v3's token of a document name: `rohs_statement` for `Rohs Statement` (contract graphql.md §10.4)."""
     return ["_".join(document_name.lower().split())] if document_name else []
@@ -93,19 +79,9 @@ def cad_downloads(cad: Any) -> list[str]:
     return [url for url in urls if url]
 
 
-def names(named: list[Any]) -> list[str]:
-    """Return the name of each object."""
-    return [each.name for each in named]
-
-
 def redirected(uid: str, requested: str | None) -> list[str]:
     """Return the requested uid if it led to a part with another uid (contract v3-rest.md §1)."""
     return [requested] if requested and requested != uid else []
-
-
-def first_click(offers: list[Any]) -> str | None:
-    """Return the link of a broker's first offer, None without offers."""
-    return offers[0].clickUrl if offers else None
 
 
 def converted_price(price: float, currency: str, converted: float, converted_to: str, wanted: str) -> float | None:
@@ -129,8 +105,17 @@ def case_package(specs: Iterable[Any]) -> str | None:
     return next((spec.displayValue for spec in specs if spec.attribute.shortname == "case_package"), None)
 
 
-# Every function above is one, and these two.
-TRANSFORMS: dict[str, Callable[..., Any]] = {"is_false": operator.not_, "text": str}
+# Every function above is one, and these.
+TRANSFORMS: dict[str, Callable[..., Any]] = {
+    "is_false": operator.not_,
+    "text": str,
+    "listed": lambda value: [value],
+    "names": lambda named: [each.name for each in named],
+    "first_click": lambda offers: offers[0].clickUrl if offers else None,  # of a broker
+    # What a document collection holds (names of the SDL descriptions; graphql.md §11, no. 10).
+    "is_datasheet_group": lambda name: "datasheet" in name.lower(),
+    "is_compliance_group": lambda name: "compliance" in name.lower(),
+}
 TRANSFORMS |= {name: each for name, each in vars().items() if getattr(each, "__module__", None) == __name__}
 
 
@@ -142,7 +127,7 @@ def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
 
     def source_name(name: str) -> str:
         """Return v3's name of a source. Most sources are sellers, so their table is the fallback."""
-        v3_name, entry = sources.name("", name), sellers.named(name)
+        v3_name, entry = sources.name("", name), sellers.named.get(name)
         return v3_name if v3_name != name else sellers.name((entry and entry.id) or "", name)
 
     def source_uid(name: str, ids: Mapping[str, tuple[str, ...]]) -> Uid:
@@ -155,22 +140,15 @@ def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
     def category_uids(categories: Iterable[Any]) -> list[Uid]:
         return [category_uid(category.id, category.name) for category in categories]
 
-    def parent_uid(ancestors: Sequence[Any]) -> Uid | None:
-        """Return the uid of the last ancestor; None for the root category."""
-        return category_uid(ancestors[-1].id, ancestors[-1].name) if ancestors else None
-
-    def category_line(category: Any) -> list[Uid]:
-        """Return the uids from the root to the category itself, in v3's order: root first."""
-        return category_uids([*category.ancestors, category])
-
     return {
         "seller_uid": sellers.uid,
         "brand_uid": uids["Brand"].uid,
         "manufacturer_uid": uids["Manufacturer"].uid,
         "category_uid": category_uid,
-        "category_line": category_line,
+        "category_line": lambda category: category_uids([*category.ancestors, category]),  # in v3's order: root first
         "category_uids": category_uids,
-        "parent_uid": parent_uid,
+        # None for the root category.
+        "parent_uid": lambda above: category_uid(above[-1].id, above[-1].name) if above else None,
         "seller_name": sellers.name,
         "source_uid": source_uid,
         "source_name": source_name,
@@ -180,7 +158,7 @@ def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
         "spec_datatype": specs.datatype,
         "spec_has_unit": specs.has_unit,
         "spec_values": specs.values,
-        "spec_low": specs.low,
-        "spec_high": specs.high,
+        "spec_low": partial(specs.end, "low"),
+        "spec_high": partial(specs.end, "high"),
         "spec_display": specs.display,
     }

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.mapping import compiler, loader
+from proxy.mapping.specs import SpecNames
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
 from proxy.planning import documents, match
@@ -51,7 +52,7 @@ class ProjectionCache:
         everything = self._everything(frozenset(features))
         self.whole(everything.features)
         for view, mappings in self.mappings.views.items():
-            compiler.compile_object(mappings, view, Projection(mappings.includable(view), features=everything.features))
+            compiler.compile_object(mappings, view, Projection(mappings.hidden[view], features=everything.features))
         for name in LISTS:
             compiler.compile_object(self.mappings, name, everything)
 
@@ -75,13 +76,12 @@ class ProjectionCache:
     def list_definitions(self) -> dict[str, ListDefinition]:
         """Return the definitions of the lists of brands, sellers, categories and attributes."""
         lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
-        specs = self.tables.specs
-        return lists | {
-            ATTRIBUTES: ListDefinition(
-                documents.attributes(),
-                lambda data: msgspec.structs.replace(self.tables, specs=specs.with_attributes(data.supAttributes)),
-            )
-        }
+        names = self.tables.specs.names
+
+        def build(data: Any) -> Tables:
+            return msgspec.structs.replace(self.tables, specs=SpecNames(names, data.supAttributes))
+
+        return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
 
     def shown(
         self, projection: Projection, needs: tuple[str, ...] = (), name: str | None = None
@@ -109,7 +109,7 @@ class ProjectionCache:
 
     def _everything(self, features: frozenset[str]) -> Projection:
         """Return the projection that shows all that a plan with these features has."""
-        return Projection(frozenset().union(*map(self.mappings.includable, self.mappings.rules)), features=features)
+        return Projection(frozenset().union(*self.mappings.hidden.values()), features=features)
 
     def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
@@ -118,7 +118,7 @@ class ProjectionCache:
 
     def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        everything = Projection(include=self.mappings.includable(name))
+        everything = Projection(include=self.mappings.hidden[name])
         whole = compiler.compile_object(self.mappings, name, everything, needs)
         # A list is the same for all clients: its fields depend on no country and no currency.
         nowhere, uids = MappingContext("", ""), self.tables.uids[name]

@@ -101,7 +101,7 @@ def _note(rule: FieldRule) -> str:
     """Return what there is to say of a field, in a few words; nothing if it is the upstream's own value, for every
     request and plan."""
     kind = "derived: " if rule.derived else ""
-    if rule.constant:
+    if rule.paths is None:
         kind = "no source: " if rule.none is not None else f"always `{json.dumps(rule.always)}`: "
     needs = ["`include[]`"] * rule.include + [f"feature {rule.feature}"] * bool(rule.feature)
     reasons = "; ".join(filter(None, (rule.none, rule.derived, rule.why)))

@@ -54,7 +54,7 @@ def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables)
         SimpleNamespace(shortname="wobblerate", name="Wobble Rate"),
         SimpleNamespace(shortname="x", name="Pin Count"),
     ]
-    specs = book.specs.with_attributes(more)
+    specs = SpecNames(book.specs.names, more)
     keys = ("wobble_rate", "wobblerate", "pin_count", "made_up_thing")
     found = [shortnames(specs, key) for key in keys]
     assert found == [("wobblerate",), ("wobblerate",), ("numberofpins",), ()]
@@ -92,4 +92,4 @@ def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(boo
 
 def test_no_shipped_source_is_a_seller(book: tables.Tables) -> None:
     recorded = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))["Source"]
-    assert [each["name"] for each in recorded if book.uids["Seller"].named(each["name"])] == []
+    assert [each["name"] for each in recorded if book.uids["Seller"].named.get(each["name"])] == []
