@@ -50,9 +50,9 @@ class PageBrowser:
         sent = {name: value for name, value in {**form.fields, **(fields or {})}.items() if name != without}
         return await self._go("POST", self.url.join(yarl.URL(form.action)), sent)
 
-    async def post(self, path: str, **fields: str) -> PageResult:
+    async def post(self, path: str, headers: dict[str, str] | None = None, /, **fields: str) -> PageResult:
         """Send a form that is on no page."""
-        return await self._go("POST", self.url.join(yarl.URL(path)), fields)
+        return await self._go("POST", self.url.join(yarl.URL(path)), fields, headers)
 
     async def sign_in(
         self,
@@ -63,8 +63,11 @@ class PageBrowser:
         """Fill in and send the login form."""
         return await self.send(seen, email=user.email, password=password)
 
-    async def _go(self, method: str, address: yarl.URL, fields: dict[str, str] | None = None) -> PageResult:
-        async with self._session.request(method, address, data=fields, allow_redirects=False) as response:
+    async def _go(
+        self, method: str, address: yarl.URL, fields: dict[str, str] | None = None, headers: Any = None
+    ) -> PageResult:
+        sent = {"data": fields, "headers": headers}
+        async with self._session.request(method, address, allow_redirects=False, **sent) as response:
             page = await response.text()
             if response.status not in (302, 303):
                 return PageResult(response.status, page, address, response.headers)

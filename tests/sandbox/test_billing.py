@@ -1,4 +1,4 @@
-"""What is billed, plain and unusual, and that the admin figures are its sum (contract graphql.md §6)."""
+"""Parts that are billed, and that the admin figures are their sum (contract graphql.md §6 and §3.2)."""
 
 import dataclasses
 
@@ -8,9 +8,8 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from nexar_sandbox import applications
 
 FIGURES = "{ admOrganizations { applications { id supplyCounts { partCounter partLimit } } } }"
-OTHER = dataclasses.replace(
-    applications.DEFAULT_APPLICATION, name="other", application_id="other-id", client_id="other", client_secret="other"
-)
+READY = applications.DEFAULT_APPLICATION
+OTHER = dataclasses.replace(READY, name="other", application_id="other-id", client_id="other", client_secret="other")
 
 
 async def used(caller: SandboxClient) -> dict[str, int]:
@@ -39,6 +38,19 @@ async def test_a_rejected_request_bills_no_part_of_any_field(caller: SandboxClie
     assert await own(caller) == 0
 
 
+@cases.parametrize("query, left, parts")
+async def test_a_part_removed_by_an_error_is_billed_only_where_the_settings_say_so(
+    start: StartSandbox, query: str, left: object, parts: int
+) -> None:
+    plan = (dataclasses.replace(READY, features=frozenset()),)
+    for is_billed in (False, True):
+        async with start(applications=plan, bill_refused=is_billed) as caller:
+            response = await caller.ask(query)
+            assert (response.status, response.body["data"]) == (200, left)
+            assert response.messages
+            assert await own(caller) == (parts if is_billed else 0)
+
+
 async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClient) -> None:
     document = 'query A { supParts(ids: ["54445"]) { id } } query B { supSearch(q: "") { results { part { id } } } }'
     headers = {"Authorization": f"Bearer {caller.token}"}
@@ -47,38 +59,21 @@ async def test_only_the_operation_that_is_executed_is_billed(caller: SandboxClie
     assert await own(caller) == 1
 
 
+async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
+    async with start(applications=(dataclasses.replace(READY, part_limit=0),)) as caller:
+        response = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
+    assert response.data["supSellers"] == [{"name": "Digi-Key"}]
+
+
 async def test_part_usage_of_all_applications_is_the_sum_of_the_journal(start: StartSandbox) -> None:
-    async with start(applications=(applications.DEFAULT_APPLICATION, OTHER), token_windows=()) as caller:
-        for client, requests in ((applications.DEFAULT_APPLICATION, 3), (OTHER, 2)):
+    async with start(applications=(READY, OTHER), token_windows=()) as caller:
+        for client, requests in ((READY, 3), (OTHER, 2)):
             await caller.log_in(client_id=client.client_id, client_secret=client.client_secret)
             for limit in range(1, 1 + requests):
                 await caller.ask(f'{{ supSearch(q: "resistor", limit: {limit}) {{ results {{ part {{ id }} }} }} }}')
         figures = await used(caller)
         entries = caller.sandbox.journal.last(100)
-        assert figures == {applications.DEFAULT_APPLICATION.application_id: 6, "other-id": 3}
+        assert figures == {READY.application_id: 6, "other-id": 3}
         for id_, parts in figures.items():
             assert sum(one.parts for one in entries if one.application == id_) == parts
         assert caller.sandbox.journal.totals.parts == 9
-
-
-def small(limit: int) -> tuple[applications.SandboxApplication, ...]:
-    return (applications.SandboxApplication("small", "app-small", "small-client", "small-secret", part_limit=limit),)
-
-
-async def test_free_queries_succeed_at_the_limit(start: StartSandbox) -> None:
-    async with start(applications=small(0)) as caller:
-        response = await caller.ask('{ supSellers(ids: ["459"]) { name } supSuggest(q: "LM") { text } }')
-    assert response.data["supSellers"] == [{"name": "Digi-Key"}]
-
-
-@cases.parametrize("query, left, parts")
-async def test_a_part_removed_by_an_error_is_billed_only_where_the_settings_say_so(
-    start: StartSandbox, query: str, left: object, parts: int
-) -> None:
-    plan = (applications.SandboxApplication("bare", "app-bare", "bare-client", "bare-secret", features=frozenset()),)
-    for is_billed in (False, True):
-        async with start(applications=plan, bill_refused=is_billed) as caller:
-            response = await caller.ask(query)
-            assert (response.status, response.body["data"]) == (200, left)
-            assert response.messages
-            assert caller.sandbox.billed_parts == (parts if is_billed else 0)

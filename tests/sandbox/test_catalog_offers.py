@@ -1,4 +1,4 @@
-"""Generated offers, as uneven as real ones, and figures over several sellers: median price, average, stock."""
+"""Generated offers: as uneven as real ones."""
 
 import itertools
 from typing import Any
@@ -7,6 +7,8 @@ import pytest
 from support import small_catalog
 
 from nexar_sandbox.catalog import pricing, records, store
+
+EVERYTHING = records.SearchConditions()
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +43,24 @@ def test_price_breaks_ascend_and_prices_fall(listed: Any) -> None:
             assert all(step.price > 0 and step.price == round(step.price, 5) for step in steps)
 
 
+def test_a_country_with_a_variant_gets_its_region_and_currency(catalog: Any) -> None:
+    german, american = (_sellers(catalog, "101", country) for country in ("DE", "US"))
+    assert german.keys() == american.keys()
+    assert {offer.eligible_region for offer in german["Digi-Key"].offers} == {"DE"}
+    assert {offer.eligible_region for offer in german["Mouser"].offers} == {None}
+    for name, seller in german.items():
+        others = american[name].offers
+        assert [(one.id, one.sku, one.inventory_level) for one in seller.offers] == [
+            (one.id, one.sku, one.inventory_level) for one in others
+        ]
+
+
+def test_variants_are_priced_in_the_countrys_currency(catalog: Any) -> None:
+    parts = [catalog.part(id_) for id_ in catalog.search("", EVERYTHING).ids]
+    german = [one for part in parts for one in catalog.sellers_of(part, "DE") if one.company.id == "459"]
+    assert {one.offers[0].prices[0].currency for one in german if one.offers[0].prices} == {"EUR"}
+
+
 def test_order_codes_and_stock_codes_of_the_source_file_are_used(catalog: Any) -> None:
     assert _sellers(catalog, "101")["Newark"].offers[0].sku == "67K1122"
     odd = _sellers(catalog, "113")
@@ -57,62 +77,20 @@ def test_parts_may_have_no_offers_only_brokers_or_no_stock(catalog: Any) -> None
     assert all(offer.inventory_level == 0 for seller in empty for offer in seller.offers)
 
 
-COMPANY = records.Company("1", "S", (), None, None, "/s", True, False, False, False, frozenset({"seller"}))
+def test_authorized_sellers_come_first_and_brokers_are_never_authorized(shipped: Any) -> None:
+    for id_ in shipped.search("", EVERYTHING).ids[:60]:
+        authorized = [seller.is_authorized for seller in shipped.sellers_of(shipped.part(id_))]
+        assert authorized == sorted(authorized, reverse=True)
+        assert not any(one.is_broker and one.is_authorized for one in shipped.sellers_of(shipped.part(id_)))
 
 
-def _offer(stock: int = 0, *breaks: Any) -> Any:
-    prices = tuple(records.PriceBreak(*one) for one in breaks)
-    return records.Offer("1", "X", None, stock, None, None, prices, "2026-11-01T00:00:00Z", *[None] * 5)
-
-
-def _seller(*offers: Any, broker: bool = False) -> Any:
-    return records.SellerOffers(COMPANY, None, not broker, broker, False, (), offers)
-
-
-def _priced(*prices: Any) -> Any:
-    return [_seller(_offer(0, (1000, price, "USD"))) for price in prices]
-
-
-def test_the_median_price_is_for_a_thousand_pieces_in_dollars() -> None:
-    sellers = [
-        _seller(_offer(0, (1, 9.0, "USD"), (1000, 2.0, "USD"), (5000, 1.0, "USD"))),
-        _seller(_offer(0, (1, 3.0, "USD"))),
-        _seller(_offer(0, (2000, 0.5, "USD"))),
-    ]
-    assert pricing.median_price(sellers) == records.PriceBreak(1000, 2.5, "USD")
-
-
-def test_outliers_are_dropped_from_the_median_but_not_from_the_average() -> None:
-    sellers = _priced(1.0, 1.2, 1.4, 50.0)
-    median = pricing.median_price(sellers)
-    assert median is not None
-    assert median.price == 1.2
-    assert pricing.mean(pricing.prices(sellers)) == pytest.approx(13.4)
-
-
-def test_other_currencies_are_converted_and_unknown_ones_left_out() -> None:
-    sellers = [_seller(_offer(0, (1000, 0.849985, "EUR"))), _seller(_offer(0, (1000, 7.0, "")))]
-    assert pricing.prices(sellers) == [pytest.approx(1.0)]
-
-
-def test_brokers_and_unpriced_sellers_do_not_affect_the_price() -> None:
-    assert pricing.median_price([_seller(_offer(0, (1000, 1.0, "USD")), broker=True), _seller(_offer(5))]) is None
-    assert pricing.mean([]) is None
-
-
-def test_of_a_sellers_packagings_the_cheapest_price_and_the_largest_stock_count() -> None:
-    seller = _seller(_offer(40, (1000, 2.0, "USD")), _offer(50, (1000, 1.5, "USD")))
-    assert pricing.prices([seller]) == [1.5]
-    assert pricing.stock(seller) == 50
-
-
-def test_brokers_count_only_without_other_stock() -> None:
-    plain, broker = _seller(_offer(30)), _seller(_offer(500), broker=True)
-    assert (pricing.total_avail([plain, broker]), pricing.avg_avail([plain, broker])) == (30, 30.0)
-    empty = _seller(_offer(-2))
-    assert (pricing.total_avail([empty, broker]), pricing.avg_avail([empty, broker])) == (500, 500.0)
-
-
-def test_the_average_stock_is_over_all_sellers_even_those_without() -> None:
-    assert pricing.avg_avail([_seller(_offer(30)), _seller(_offer(0)), _seller(_offer(-4))]) == 10.0
-    assert (pricing.total_avail([]), pricing.avg_avail([])) == (0, 0.0)
+def test_sorting_by_price_agrees_with_the_prices_shown(shipped: Any) -> None:
+    hits = shipped.search("", EVERYTHING, "median_price_1000", descending=False)
+    medians = [pricing.median_price(shipped.sellers_of(shipped.part(id_))) for id_ in hits.ids]
+    shown = [one.price for one in medians if one is not None]
+    assert len(shown) > 400
+    assert shown == sorted(shown)
+    assert medians[len(shown) :] == [None] * (len(medians) - len(shown))
+    hits = shipped.search("", EVERYTHING, "avg_price", descending=True)
+    means = [pricing.mean(pricing.prices(shipped.sellers_of(shipped.part(id_)))) for id_ in hits.ids]
+    assert [one for one in means if one is not None] == sorted(filter(None, means), reverse=True)

@@ -1,7 +1,5 @@
-"""Opening a catalog: parts as records, a user's parts file, and errors of invalid lines."""
+"""Parts as records, and the objects that they refer to."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +57,16 @@ def _matched(catalog: Any, **query: Any) -> Any:
     return [(part.mpn, part.manufacturer.name) for part in map(catalog.part, hits.ids)]
 
 
+def test_shipped_catalog_matches_the_recorded_cases(shipped: Any) -> None:
+    assert len(_matched(shipped, mpn="SN74S74N")) == 4
+    assert _matched(shipped, mpn="SN74S74N", manufacturer="TI") == [("SN74S74N", "Texas Instruments")]
+    assert _matched(shipped, sku="67K1122", seller="Newark") == [("SN74S74N", "Texas Instruments")]
+    assert {maker for _, maker in _matched(shipped, mpn="MBR1020VL")} == {"onsemi", "Panjit"}
+    assert {mpn for mpn, _ in _matched(shipped, mpn="ATMEGA328P-PU")} == {"ATMEGA328P-PU", "ATMEGA328PPU"}
+    assert {mpn for mpn, _ in _matched(shipped, mpn="1.5SMC68CA")} == {"1.5SMC68CA", "1.5SMC6.8CA"}
+    assert shipped.part_by_uid("103cdb613d20cffb").v3uid == "bd4d768f82c5628a"
+
+
 @cases.parametrize("mpn,spelling,maker")
 def test_the_shipped_makers_are_found_under_recorded_spellings(
     shipped: Any, mpn: str, spelling: str, maker: str
@@ -66,58 +74,10 @@ def test_the_shipped_makers_are_found_under_recorded_spellings(
     assert _matched(shipped, mpn=mpn, manufacturer=spelling) == [(mpn, maker)]
 
 
-EVERYTHING = records.SearchConditions()
-
-
-@pytest.fixture
-def own(tmp_path: Path) -> Any:
-    """Opens the small catalog with a user's parts file of the given lines."""
-
-    def open_with(*found: Any, **options: Any) -> Any:
-        path = tmp_path / "own.jsonl"
-        path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in found))
-        return small_catalog.opened(tmp_path, extra=path, **options)
-
-    return open_with
-
-
-def _match(catalog: Any, mpn: Any) -> Any:
-    return [catalog.part(id_) for id_ in catalog.match(records.MatchQuery(mpn=mpn), EVERYTHING).ids]
-
-
-def test_a_users_part_needs_only_a_number_and_a_maker(own: Any) -> None:
-    catalog = own({"mpn": "MINE-1", "manufacturer": "370"}, {"mpn": "MINE-2", "manufacturer": "ti"})
-    first, second = _match(catalog, "MINE1") + _match(catalog, "MINE2")
-    assert first.manufacturer is second.manufacturer is catalog.reference.companies.get("370")
-    assert (first.id, second.id) == ("900000001", "900000002")
-    assert len(first.v3uid) == 16
-    assert first.v3uid != second.v3uid
-
-
-def test_unknown_makers_and_categories_are_created_once(own: Any) -> None:
-    line = {"manufacturer": "Acme Parts", "category": "Widgets"}
-    catalog = own({"mpn": "A1", **line}, {"mpn": "A2", **line, "manufacturer": "acme-parts"})
-    first, second = _match(catalog, "A1") + _match(catalog, "A2")
-    assert first.manufacturer.name == "Acme Parts"
-    assert first.manufacturer is second.manufacturer
-    assert first.category is second.category
-    assert [one.name for one in catalog.reference.ancestors(first.category.id)] == ["Electronic Parts"]
-    assert catalog.num_parts(first.category.id) == 2
-
-
-@cases.parametrize("line,fault")
-def test_a_bad_line_is_named_with_file_number_and_fault(own: Any, line: Any, fault: str) -> None:
-    with pytest.raises(records.CatalogError, match=r"own\.jsonl:2: ") as caught:
-        own({"mpn": "FINE", "manufacturer": "TI"}, line)
-    assert fault in str(caught.value)
-
-
-def test_a_seller_with_an_unknown_currency_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(small_catalog.SELLERS, "459", {"name": "Digi-Key", "currency": "XTS"})
-    with pytest.raises(records.CatalogError, match=r"companies\.jsonl:8: currency 'XTS'"):
-        small_catalog.opened(tmp_path)
-
-
-def test_a_catalog_has_at_most_5000_parts(own: Any) -> None:
-    with pytest.raises(records.CatalogError, match=r"own\.jsonl: 5,013 parts in all; a catalog has at most 5,000"):
-        own(*({"mpn": f"N{number}", "manufacturer": "370"} for number in range(5_000)))
+def test_every_shipped_part_can_be_built_with_its_offers(shipped: Any) -> None:
+    ids = shipped.search("", records.SearchConditions()).ids
+    assert len(ids) >= 300
+    for part in map(shipped.part, ids):
+        assert part.slug.endswith(f"-{part.id}")
+        assert all(spec.display_value for spec in part.specs)
+        shipped.sellers_of(part, "GB")

@@ -1,11 +1,11 @@
-"""Finding parts in the small catalog: matches, filters and suggestions, and pure rules of names, units and codes."""
+"""Finding parts in the small catalog: matches, searches, filters, sorting, counts, suggestions."""
 
 from typing import Any
 
 import pytest
 from support import cases, small_catalog
 
-from nexar_sandbox.catalog import listings, matching, offers, records, units
+from nexar_sandbox.catalog import records
 
 ANY = records.SearchConditions()
 
@@ -50,11 +50,56 @@ def test_a_match_is_exact_after_normalizing(catalog: Any, query: Any, ids: Any) 
     assert set(catalog.match(records.MatchQuery(**query), ANY).ids) == ids
 
 
+def test_literally_equal_number_is_first_then_the_one_with_most_offers(catalog: Any) -> None:
+    assert catalog.match(records.MatchQuery(mpn="CD4013B"), ANY).ids == ("105", "104")
+    assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).ids == ("104", "105")
+    first, second = catalog.match(records.MatchQuery(mpn="sn74s74n"), ANY).ids
+    offers = [sum(len(one.offers) for one in catalog.sellers_of(catalog.part(id_))) for id_ in (first, second)]
+    assert offers[0] >= offers[1]
+
+
 def test_an_alternate_number_leads_to_the_part_and_is_named(catalog: Any) -> None:
     hits = catalog.match(records.MatchQuery(mpn="hcf4013be"), ANY)
     assert (hits.ids, hits.aka_of("104")) == (("104",), "HCF4013BE")
     assert catalog.search_mpn("HCF40", ANY).aka_of("104") == "HCF4013BE"
     assert catalog.match(records.MatchQuery(mpn="CD-4013.B"), ANY).aka_of("104") is None
+
+
+def test_a_number_search_finds_substrings_and_lists_equal_ones_first(catalog: Any) -> None:
+    assert catalog.search_mpn("SN74S74N", ANY).ids[2:] == ("103",)
+    assert set(catalog.search_mpn("74s7", ANY).ids) == {"101", "102", "103"}
+    assert catalog.search_mpn("SN74*", ANY).ids
+    assert catalog.search_mpn("flip-flop", ANY).ids == ()
+    assert len(catalog.search_mpn("", ANY).ids) == len(small_catalog.PARTS)
+    assert catalog.search_mpn("--", ANY).ids == ()
+
+
+@pytest.mark.parametrize(
+    "q,ids",
+    [
+        ("flip-flop", {"101"}),
+        ("flipflop", set()),
+        ("texas flip", {"101"}),
+        ("resistors 10k", {"106"}),
+        ("4.7kΩ", {"107"}),
+        ("0603 vishay", {"106"}),
+        ("SN74-S74NE4", {"103"}),
+        ("sn74s7", {"101", "102", "103"}),
+        ("sn74* onsemi", {"102"}),
+        ('"AND OR NOT (', set()),
+        ("a\x00b", set()),
+        ("HCF4013BE", {"104"}),
+        ("!!", set()),
+    ],
+)
+def test_a_text_search_needs_every_word(catalog: Any, q: str, ids: Any) -> None:
+    assert set(catalog.search(q, ANY).ids) == ids
+
+
+@pytest.mark.parametrize("q", ["", "  ", "*"])
+def test_an_empty_search_lists_everything_that_passes(catalog: Any, q: str) -> None:
+    assert len(catalog.search(q, ANY).ids) == len(small_catalog.PARTS)
+    assert set(catalog.search(q, _only(manufacturer_id=["30"])).ids) == {"106", "107"}
 
 
 @pytest.mark.parametrize(
@@ -108,80 +153,3 @@ def test_spelling_offers_words_that_occur(catalog: Any) -> None:
     assert catalog.spelling("resistors") == ()
     assert catalog.spelling("qqqqqqq") == ()
     assert catalog.spelling("") == ()
-
-
-@cases.parametrize("text,same")
-def test_normalization_keeps_letters_and_digits_only(text: str, same: str) -> None:
-    assert matching.normalize(text) == same
-
-
-def _company(id_: Any, name: Any, *aliases: Any) -> Any:
-    return records.Company(
-        id_, name, aliases, None, None, f"/{id_}", True, False, False, False, frozenset({"manufacturer"})
-    )
-
-
-NAMES = matching.CompanyNameIndex(
-    [
-        _company("370", "Texas Instruments", "TI", "Burr Brown"),
-        _company("510", "Lite-On"),
-        _company("30", "Vishay"),
-        _company("278", "onsemi", "ON Semiconductor"),
-        _company("3518", "Memory Protection Devices", "MPD"),
-        _company("355", "STMicroelectronics"),
-    ]
-)
-
-
-@pytest.mark.parametrize(
-    "text,ids",
-    [
-        ("texas INSTRUMENTS", {"370"}),
-        ("TI", {"370"}),
-        ("burr-brown", {"370"}),
-        ("Texas Instruments Inc.", {"370"}),
-        ("Texas", {"370"}),
-        ("Vishay Lite-On", {"510"}),
-        ("Vishay Dale", {"30"}),
-        ("MPD", {"3518"}),
-        ("ON Semiconductor", {"278"}),
-        ("STMicro", {"355"}),
-        ("Texas Instrumentos", set()),
-        ("Semiconductor", set()),
-        ("on", set()),
-        ("", set()),
-    ],
-)
-def test_company_names_are_matched_loosely_within_limits(text: str, ids: Any) -> None:
-    assert NAMES.find(text) == ids
-
-
-@cases.parametrize("number,symbol,display")
-def test_numbers_are_displayed_with_the_best_prefix(number: float, symbol: str, display: str) -> None:
-    shown = units.displayed(number, symbol)
-    assert shown.display == display
-    assert f"{shown.value} {shown.units}".strip() == display
-
-
-@pytest.mark.parametrize("number,text", [(1e-7, "0.0000001"), (10000.0, "10000"), (2.5, "2.5"), (-40, "-40")])
-def test_si_values_have_no_exponent(number: float, text: str) -> None:
-    assert units.plain(number) == text
-
-
-def test_a_currency_without_a_rate_converts_to_nothing() -> None:
-    assert (
-        units.exchange_rate("", "USD"),
-        units.exchange_rate("USD", "XTS"),
-        units.exchange_rate("XTS", "XTS"),
-    ) == (None, None, None)
-    assert units.exchange_rate("JPY", "JPY") == 1.0
-
-
-def test_sellers_have_their_own_order_code_formats() -> None:
-    def code(seller: str) -> str:
-        company = records.Company(seller, "A seller")
-        listing = listings.CatalogListing(0, company, 1, 1.0, 0.1, ((1,),), False)
-        return offers.order_codes(9336958, 370, "SN74S74N", listings.OfferTerms(), listing)[0]
-
-    codes = [code(seller) for seller in ("459", "2401", "2402", "11779", "8706")]
-    assert codes == ["470-9336958-1-ND", "470-SN74S74N", "35X6958", "C9336958", "SN74S74N"]

@@ -1,7 +1,4 @@
-"""GraphQL over HTTP: each audit of the reference implementation's list, by its id, in our own words, over sockets.
-
-The list has grown older and younger versions; where they differ the younger holds (a request that cannot be read is a
-400, also in application/json). Below it is what the specification says beyond the list: GET, media types, statuses."""
+"""GraphQL over HTTP: GET, media types, status codes, and each audit of the reference implementation."""
 
 import json
 from typing import Any
@@ -10,7 +7,13 @@ import pytest
 from support import cases
 from support.sandbox_client import JsonResponse, SandboxClient
 
+GRAPHQL = "application/graphql-response+json"
 JSON = "application/json"
+ASKED = '{ supSellers(ids: ["459"]) { name } }'
+DIGI_KEY = {"supSellers": [{"name": "Digi-Key"}]}
+BOTH = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
+MIXED = "query Read { __typename } mutation Write { __typename } subscription Watch { __typename }"
+RECOMMENDED = f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8"
 
 
 @cases.parametrize("id_, says, audit")
@@ -21,7 +24,7 @@ async def test_the_audits_of_the_reference_implementation_pass(
     for its response: bounds of the status, a part of its content type, and whether it has errors and data."""
     url, body = audit.get("url"), audit.get("body")
     content_type = None if url else audit.get("content_type", JSON)
-    headers = {"Accept": audit.get("accept"), "Content-Type": content_type, **_token(caller)}
+    headers = {"Accept": audit.get("accept"), "Content-Type": content_type, "token": caller.token}
     async with caller.session.request(
         "GET" if url else "POST",
         caller.sandbox.graphql_url,
@@ -36,69 +39,6 @@ async def test_the_audits_of_the_reference_implementation_pass(
         assert audit.get("kind", "") in response.headers["Content-Type"]
     assert audit.get("errors") in (None, "errors" in answer)
     assert audit.get("data") in (None, "data" in answer)
-
-
-def _token(caller: SandboxClient) -> dict[str, str]:
-    """A document at fault needs one (contract graphql.md §3.2)."""
-    return {"Authorization": f"Bearer {caller.token}"}
-
-
-BY_ID = "query($ids: [String!]) { supSellers(ids: $ids) { name } }"
-BOTH = 'query A { supSellers(ids: ["459"]) { name } } query B { supSellers(ids: ["2401"]) { name } }'
-DIGI_KEY = {"supSellers": [{"name": "Digi-Key"}]}
-MIXED = "query Read { __typename } mutation Write { __typename } subscription Watch { __typename }"
-
-
-async def get(caller: SandboxClient, params: Any, **headers: str) -> JsonResponse:
-    request_headers = {"Authorization": f"Bearer {caller.token}", **headers}
-    async with caller.session.get(caller.sandbox.graphql_url, params=params, headers=request_headers) as response:
-        raw = await response.read()
-        return JsonResponse(response.status, json.loads(raw), response.headers, raw)
-
-
-async def test_variables_are_json_text(caller: SandboxClient) -> None:
-    response = await get(caller, {"query": BY_ID, "variables": '{"ids": ["459"]}', "extensions": '{"any": 1}'})
-    assert (response.status, response.data) == (200, DIGI_KEY)
-
-
-@pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
-async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
-    caller: SandboxClient, name: str, status: int
-) -> None:
-    response = await get(caller, {"query": BOTH, "operationName": name})
-    assert response.status == status
-    assert status == 400 or response.data == DIGI_KEY
-    assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
-
-
-@cases.parametrize("params, named")
-async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
-    for accept in ("application/json", "application/graphql-response+json"):
-        response = await get(caller, params, Accept=accept)
-        assert response.status == 400
-        assert named in response.messages[0]
-
-
-@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/graphql-response+json"])
-@pytest.mark.parametrize("name", ["Write", "Watch"])
-async def test_a_get_other_than_a_query_gets_405_with_allow(caller: SandboxClient, name: str, accept: str) -> None:
-    response = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
-    assert (response.status, response.headers["Allow"]) == (405, "POST")
-    assert response.messages == ["The specified operation kind is not allowed."]
-    assert "data" not in response.body
-
-
-async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient) -> None:
-    search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
-    assert (await get(caller, {"query": search})).status == 200
-    assert caller.sandbox.billed_parts == 3
-    totals = caller.sandbox.journal.totals
-    assert (totals.requests["graphql"], totals.parts) == (1, 3)
-
-
-GRAPHQL = "application/graphql-response+json"
-ASKED = '{ supSellers(ids: ["459"]) { name } }'
-RECOMMENDED = f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8"
 
 
 async def send(caller: SandboxClient, accept: str | None, content: Any, **headers: str) -> JsonResponse:
@@ -141,7 +81,7 @@ async def test_unacceptable_media_types_get_406_and_nothing_is_executed(caller: 
     response = await send(caller, accept, {"query": search})
     assert (response.status, response.headers["Content-Type"]) == (406, "application/json; charset=utf-8")
     assert accept in response.messages[0]
-    assert caller.sandbox.billed_parts == 0
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 0
 
 
 @cases.parametrize(
@@ -164,3 +104,45 @@ async def test_an_unsupported_content_type_gets_415_with_its_name(
     response = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert response.status == 415
     assert named in response.messages[0]
+
+
+async def get(caller: SandboxClient, params: Any, **headers: str) -> JsonResponse:
+    request_headers = {"Authorization": f"Bearer {caller.token}", **headers}
+    async with caller.session.get(caller.sandbox.graphql_url, params=params, headers=request_headers) as response:
+        raw = await response.read()
+        return JsonResponse(response.status, json.loads(raw), response.headers, raw)
+
+
+@pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
+async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
+    caller: SandboxClient, name: str, status: int
+) -> None:
+    response = await get(caller, {"query": BOTH, "operationName": name})
+    assert response.status == status
+    assert status == 400 or response.data == DIGI_KEY
+    assert (await get(caller, {"query": "{ __typename }", "operationName": ""})).status == 200
+
+
+@cases.parametrize("params, named")
+async def test_an_invalid_parameter_gets_400_with_its_name(caller: SandboxClient, params: Any, named: str) -> None:
+    for accept in ("application/json", "application/graphql-response+json"):
+        response = await get(caller, params, Accept=accept)
+        assert response.status == 400
+        assert named in response.messages[0]
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "application/graphql-response+json"])
+@pytest.mark.parametrize("name", ["Write", "Watch"])
+async def test_a_get_other_than_a_query_gets_405_with_allow(caller: SandboxClient, name: str, accept: str) -> None:
+    response = await get(caller, {"query": MIXED, "operationName": name}, Accept=accept)
+    assert (response.status, response.headers["Allow"]) == (405, "POST")
+    assert response.messages == ["The specified operation kind is not allowed."]
+    assert "data" not in response.body
+
+
+async def test_a_get_is_billed_and_journalled_like_a_post(caller: SandboxClient) -> None:
+    search = 'query Few { supSearch(q: "", limit: 3) { results { part { id } } } }'
+    assert (await get(caller, {"query": search})).status == 200
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 3
+    totals = caller.sandbox.journal.totals
+    assert (totals.requests["graphql"], totals.parts) == (1, 3)

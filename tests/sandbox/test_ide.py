@@ -1,14 +1,21 @@
-"""The IDE's page and files over HTTP: when a GET returns it, its policy, the schema as text, and what is vendored."""
+"""The IDE: its page and files, and its endpoints, which give an organization's user a token of its application."""
 
 import base64
+import dataclasses
 import hashlib
+import json
 import re
 import tomllib
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import graphql
-from support.sandbox_client import SandboxClient
+import pytest
+from sandbox.page_browser import PageBrowser, PageResult
+from support.sandbox_client import SandboxClient, StartSandbox
 
+from nexar_sandbox import applications, user_directory
 from nexar_sandbox.ide import endpoints
 
 HTML = {"Accept": "text/html"}
@@ -59,10 +66,82 @@ async def test_the_example_documents_are_valid_and_find_parts(caller: SandboxCli
     for example in examples:
         assert graphql.validate(schema, graphql.parse(example["query"])) == [], example
         if "sup" in example["query"]:
-            before = caller.sandbox.billed_parts
+            before = caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id)
             (answer,) = (await caller.ask(example["query"], example["variables"])).data.values()
             assert answer
-            assert caller.sandbox.billed_parts > before, example
+            assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) > before, example
+
+
+GUESTS = user_directory.Organization("5b1ac5f0-7d0a-4f0c-8a53-0e4a6f1f7c99", "Guests")
+GUEST = dataclasses.replace(
+    user_directory.DEFAULT_USERS[1], id="guest", email="guest@sandbox.example", organization=GUESTS.id
+)
+OTHERS = dataclasses.replace(
+    applications.DEFAULT_APPLICATION,
+    name="of others",
+    application_id="app-of-others",
+    client_id="client-of-others",
+    organization=GUESTS.id,
+)
+
+
+@pytest.fixture
+async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
+    """A sandbox with two organizations; the first has an application for parts, then one for users' tokens."""
+    known = (OTHERS, applications.DEFAULT_APPLICATION, applications.DEFAULT_DESIGN_APPLICATION)
+    async with start(
+        applications=known,
+        organizations=(user_directory.DEFAULT_ORGANIZATION, GUESTS),
+        users=(*user_directory.DEFAULT_USERS, GUEST),
+        token_windows=(),
+    ) as ready:
+        yield ready
+
+
+@pytest.fixture
+async def page(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
+    async with PageBrowser(caller.sandbox.url) as opened:
+        yield opened
+
+
+async def state(page: PageBrowser) -> Any:
+    """The session: user, organization, application and CSRF token."""
+    return json.loads((await page.open("/ide/session")).page)
+
+
+async def token(page: PageBrowser, csrf: str | None = None) -> PageResult:
+    """Request a token as the page's script does, with the session's CSRF token unless another is given."""
+    return await page.post("/ide/token", {"X-CSRF-Token": (await state(page))["csrf"] if csrf is None else csrf})
+
+
+async def sign_in(page: PageBrowser, *who: Any) -> None:
+    await page.sign_in(await page.open((await state(page))["links"]["sign_in"]), *who)
+
+
+async def test_the_ide_session_before_sign_in_has_links_only(page: PageBrowser) -> None:
+    found = await state(page)
+    assert (found["user"], found["organization"], found["application"], found["csrf"]) == (None,) * 4
+    assert found["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
+    response = await token(page, csrf="")
+    assert (response.status, json.loads(response.page)["error"]) == (401, "login_required")
+
+
+async def test_the_ide_does_not_use_an_application_of_another_organization(
+    caller: SandboxClient, page: PageBrowser
+) -> None:
+    await sign_in(page, GUEST, "sandbox-grace")
+    assert (await state(page))["application"]["name"] == OTHERS.name
+    caller.token = json.loads((await token(page)).page)["access_token"]
+    await caller.ask('{ supSearchMpn(q: "LM358", limit: 1) { results { part { mpn } } } }')
+    assert caller.sandbox.part_usage.used(OTHERS.application_id) == 1
+    assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
+
+
+async def test_an_ide_request_without_the_csrf_token_is_rejected(page: PageBrowser) -> None:
+    await sign_in(page)
+    response = await token(page, csrf="x" * 64)
+    assert (response.status, json.loads(response.page)["error"]) == (403, "invalid_csrf")
+    assert "X-CSRF-Token" in json.loads(response.page)["error_description"]
 
 
 MANIFEST = Path(__file__).parents[2] / "sandbox/vendored.toml"

@@ -1,4 +1,4 @@
-"""The journal and its endpoint, and faults over /admin: one entry per request, totals, invalid declarations."""
+"""The journal, and /admin: one entry per request, totals, faults declared and removed over HTTP."""
 
 import io
 from typing import Any

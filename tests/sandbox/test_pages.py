@@ -52,7 +52,7 @@ async def test_the_commands_of_the_home_page_return_parts(
     queries, legacy = _commands(await visitor.open("/"))
     assert '"mpn":"LM358"' in await _typed(queries)
     assert '"LM358N"' in await _typed(legacy)
-    assert caller.sandbox.billed_parts == 1
+    assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
 
 
 async def test_secrets_are_escaped_in_commands_and_on_the_home_page(

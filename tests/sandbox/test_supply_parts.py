@@ -1,8 +1,7 @@
-"""Part queries: matches, searches, sellers, prices, country and currency (contract graphql.md §1 and §2)."""
+"""Parts: matches, sellers, offers, prices, countries and currencies (contract graphql.md §1 and §2)."""
 
 from typing import Any
 
-import pytest
 from support import cases
 from support.sandbox_client import SandboxClient
 
@@ -83,18 +82,6 @@ async def test_a_search_without_hits_has_null_results_and_an_empty_page_none(cal
     assert (behind["hits"] > 0, behind["results"]) == (True, [])
 
 
-@pytest.mark.parametrize("direction, reverse", [("asc", False), ("desc", True)])
-async def test_a_search_sorts_by_a_named_key_in_either_direction(
-    caller: SandboxClient, direction: str, reverse: bool
-) -> None:
-    response = await caller.ask(
-        f'{{ supSearch(q: "SN74", sort: "mpn", sortDir: {direction}, limit: 100) {{ results {{ part {{ mpn }} }} }} }}'
-    )
-    mpns = [one["part"]["mpn"].lower() for one in response.data["supSearch"]["results"]]
-    assert len(mpns) > 5
-    assert mpns == sorted(mpns, reverse=reverse)
-
-
 async def test_descriptions_highlight_the_words_of_the_query(caller: SandboxClient) -> None:
     response = await caller.ask('{ supSearch(q: "flip-flop preset", limit: 1) { results { description explain } } }')
     (result,) = response.data["supSearch"]["results"]
@@ -117,16 +104,14 @@ async def test_too_many_words_give_a_warning(caller: SandboxClient) -> None:
 async def test_brokers_are_excluded_and_unauthorized_sellers_included_by_default(
     caller: SandboxClient, catalog: store.Catalog
 ) -> None:
-    part = next(
-        one for one in _parts(catalog) if len({(s.is_broker, s.is_authorized) for s in _sellers(catalog, one)}) == 3
-    )
+    shown = ((part, catalog.sellers_of(part)) for part in catalog.parts())
+    part, sellers = next(pair for pair in shown if len({(one.is_broker, one.is_authorized) for one in pair[1]}) == 3)
     query = (
         "query($id: [String!]!) { supParts(ids: $id) { plain: sellers { isBroker isAuthorized }"
         " all: sellers(includeBrokers: true) { isBroker } only: sellers(authorizedOnly: true) { isAuthorized }"
         " some: sellers(start: 1, limit: 2) { isBroker isAuthorized } none: sellers(limit: 0) { isBroker } } }"
     )
     (found,) = (await caller.ask(query, {"id": [part.id]})).data["supParts"]
-    sellers = _sellers(catalog, part)
     assert len(found["all"]) == len(sellers)
     assert len(found["plain"]) == sum(not one.is_broker for one in sellers)
     assert not any(one["isBroker"] for one in found["plain"])
@@ -134,14 +119,6 @@ async def test_brokers_are_excluded_and_unauthorized_sellers_included_by_default
     assert all(one["isAuthorized"] for one in found["only"])
     assert found["some"] == found["plain"][1:3]
     assert found["none"] == []
-
-
-async def test_the_median_price_is_converted(caller: SandboxClient) -> None:
-    response = await caller.ask(
-        '{ supParts(ids: ["54445"], currency: "EUR") { medianPrice1000 { quantity currency convertedCurrency } } }'
-    )
-    (part,) = response.data["supParts"]
-    assert part["medianPrice1000"] == {"quantity": 1000, "currency": "USD", "convertedCurrency": "EUR"}
 
 
 def test_a_price_converts_exactly_like_the_vendors_example() -> None:
@@ -198,38 +175,23 @@ def test_an_unknown_country_has_its_code_as_name() -> None:
     assert offers.country_of("QQ") == {"name": "QQ", "countryCode": "QQ", "continentCode": ""}
 
 
-def _parts(catalog: store.Catalog) -> list[records.Part]:
-    ids = catalog.search("", records.SearchConditions()).ids[:150]
-    return [part for part in map(catalog.part, ids) if part]
+OFFERS = """query($country: String! = "US", $currency: String! = "USD") {
+  supParts(ids: ["54445"], country: $country, currency: $currency) {
+    medianPrice1000 { quantity currency convertedCurrency }
+    sellers(includeBrokers: true) { offers { id eligibleRegion inventoryLevel
+      prices { price currency convertedPrice convertedCurrency conversionRate } } } } }"""
 
 
-def _sellers(catalog: store.Catalog, part: records.Part) -> tuple[records.SellerOffers, ...]:
-    return catalog.sellers_of(part)
-
-
-PART = "54445"
-OFFERS = (
-    "sellers(includeBrokers: true) { company { id name isDistributorApi } offers { _cacheId id eligibleRegion updated"
-    " inventoryLevel isCustomPricing prices { quantity price currency convertedPrice convertedCurrency"
-    " conversionRate } } }"
-)
-QUERY = f"""
-query($country: String! = "US", $currency: String! = "USD") {{
-  supParts(ids: ["{PART}"], country: $country, currency: $currency) {{ {OFFERS} }}
-}}
-"""
-
-
-async def offers_of(caller: SandboxClient, **variables: Any) -> dict[str, Any]:
-    """The offers of one part by their id, each with its seller."""
-    (part,) = (await caller.ask(QUERY, variables)).data["supParts"]
-    return {
-        offer["id"]: {**offer, "company": seller["company"]} for seller in part["sellers"] for offer in seller["offers"]
-    }
+async def offers_by_id(caller: SandboxClient, **variables: Any) -> dict[str, Any]:
+    """The offers of one part."""
+    (part,) = (await caller.ask(OFFERS, variables)).data["supParts"]
+    median = {"quantity": 1000, "currency": "USD", "convertedCurrency": variables.get("currency", "USD")}
+    assert part["medianPrice1000"] == median
+    return {offer["id"]: offer for seller in part["sellers"] for offer in seller["offers"]}
 
 
 async def test_the_country_selects_an_offer_variant_with_the_same_stock(caller: SandboxClient) -> None:
-    here, there = await offers_of(caller), await offers_of(caller, country="GB")
+    here, there = await offers_by_id(caller), await offers_by_id(caller, country="GB")
     assert here.keys() == there.keys()
     moved = [id_ for id_ in here if here[id_]["eligibleRegion"] != there[id_]["eligibleRegion"]]
     assert moved
@@ -243,7 +205,7 @@ async def test_the_country_selects_an_offer_variant_with_the_same_stock(caller: 
 
 async def test_every_currency_converts_every_price_by_the_fixed_rate(caller: SandboxClient) -> None:
     for currency in units.PER_DOLLAR:
-        found = await offers_of(caller, currency=currency)
+        found = await offers_by_id(caller, currency=currency)
         for price in (price for offer in found.values() for price in offer["prices"]):
             rate = units.exchange_rate(price["currency"] or "USD", currency)
             assert (price["convertedCurrency"], price["conversionRate"]) == (currency, rate)

@@ -5,9 +5,7 @@ import json
 import re
 
 import pytest
-from support.sandbox_client import SandboxClient, StartSandbox
-
-from nexar_sandbox.catalog import records, store
+from support.sandbox_client import SandboxClient
 
 MATCH = """query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) {
   hits reference parts { mpn manufacturer { name } specs { displayValue } sellers { offers { sku } } } } }"""
@@ -88,55 +86,14 @@ async def test_the_vendors_acs770_search_has_full_pages(caller: SandboxClient) -
     assert later["results"] == longer["results"][2:12]
 
 
-async def test_whole_prices_are_json_integers_and_others_are_not(start: StartSandbox) -> None:
+async def test_whole_prices_are_json_integers_and_others_are_not(caller: SandboxClient) -> None:
     """As recorded: 1 % of the prices have no decimal point."""
     query = '{ supSearch(q: "", limit: 100) { results { part { sellers { offers { prices { price } } } } } } }'
-    async with start() as caller:
-        raw = (await caller.ask(query)).raw.decode()
+    raw = (await caller.ask(query)).raw.decode()
     prices = re.findall(r'"price":([0-9.e-]+)', raw)
     whole = [price for price in prices if isinstance(json.loads(price), int)]
     assert not any(price.endswith(".0") for price in prices)
     assert 0.003 < len(whole) / len(prices) < 0.03
-
-
-# KiCost's: names one after the other with commas and no blanks, and no name for the operation.
-
-
-ADD_IN = """query MultiMatch($queries: [SupPartMatchQuery!]!, $currency: String!, $country: String!) {
-  supMultiMatch(queries: $queries, currency: $currency, country: $country) {
-    reference hits parts { v3uid mpn octopartUrl shortDescription manufacturer { id name }
-      bestDatasheet { url } estimatedFactoryLeadDays
-      sellers { company { id name } offers { sku moq orderMultiple packaging factoryLeadDays inventoryLevel updated
-        clickUrl prices { quantity convertedPrice convertedCurrency } } } } } }"""
-
-
-def numbers(catalog: store.Catalog, count: int) -> list[str]:
-    found = map(catalog.part, catalog.search("", records.SearchConditions()).ids)
-    return list(dict.fromkeys(part.mpn for part in found if part))[:count]
-
-
-async def test_ten_queries_of_one_part_from_the_spreadsheet_add_in(
-    caller: SandboxClient, catalog: store.Catalog
-) -> None:
-    part_numbers = numbers(catalog, 10)
-    queries = [{"mpn": mpn, "limit": 1, "start": 0, "reference": mpn} for mpn in part_numbers]
-    body = {
-        "query": ADD_IN,
-        "operationName": "MultiMatch",
-        "variables": {"queries": queries, "currency": "EUR", "country": "DE"},
-    }
-    headers = {
-        "Authorization": f"Bearer {caller.token}",
-        "X-Nexar-Client": "NexarSupplyExcel",
-        "X-Nexar-Client-Version": "0.6.1",
-    }
-    found = (await caller.post(caller.sandbox.graphql_url, json=body, headers=headers)).data["supMultiMatch"]
-    assert [one["reference"] for one in found] == part_numbers
-    uids = [part["v3uid"] for one in found for part in one["parts"]]
-    assert len(uids) == 10
-    assert all(len(uid) == 16 and int(uid, 16) for uid in uids)
-    prices = [p for one in found for s in one["parts"][0]["sellers"] for o in s["offers"] for p in o["prices"]]
-    assert {price["convertedCurrency"] for price in prices} == {"EUR"}
 
 
 async def test_the_vendors_example_filters_by_life_in_hours(caller: SandboxClient) -> None:

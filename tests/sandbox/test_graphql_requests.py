@@ -1,120 +1,114 @@
-"""Caps of the supply queries, bounds of one request, and validation errors (contract graphql.md §2, §3.3)."""
+"""Requests of the query service: tokens, formats, bounds and documents that are refused (contract graphql.md §3)."""
 
 import gzip
 import io
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import jwt
 import pytest
 from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox.graphql import transport
+from proxy.kit import clock
 
-START = "start must be between 0 and 1000"
-LIMIT = "limit must be between 0 and 100"
-MATCH = "query($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits parts { id } } }"
+ASKED = '{ supSellers(ids: ["459"]) { name } }'
+ANSWER = {"supSellers": [{"name": "Digi-Key"}]}
+UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+INVALID = "Token validation failed. Please provide a valid access token."
 
 
-async def test_a_bad_range_gets_both_errors_in_the_vendors_format_start_first(caller: SandboxClient) -> None:
-    response = await caller.ask('{\n  supSearchMpn(q: "x", limit: 101, start: 1001) { hits }\n}')
-    assert response.status == 200
+async def test_both_authorization_headers_are_accepted_with_and_without_a_slash(caller: SandboxClient) -> None:
+    for headers in (
+        {"Authorization": f"Bearer {caller.token}"},
+        {"authorization": f"bearer {caller.token}"},
+        {"token": caller.token},
+    ):
+        for url in (caller.sandbox.graphql_url, caller.sandbox.graphql_url + "/"):
+            assert (await caller.post(url, json={"query": ASKED}, headers=headers)).data == ANSWER
+
+
+async def test_every_response_has_a_unique_request_id(caller: SandboxClient) -> None:
+    bodies = [(await caller.ask(query)).body for query in (ASKED, ASKED, "{ nonsense }", "{")]
+    ids = [body["extensions"]["requestId"] for body in bodies]
+    assert all(UUID4.fullmatch(one) for one in ids)
+    assert len(set(ids)) == 4
+    assert all(list(body)[-1] == "extensions" for body in bodies)
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"token": "nonsense"}, {"Authorization": "Bearer "}, {"Authorization": "Basic Zm9vOmJhcg=="}]
+)
+async def test_a_missing_or_garbled_token_gets_401_in_the_format_of_the_service(
+    caller: SandboxClient, headers: dict[str, str]
+) -> None:
+    response = await caller.ask(ASKED, headers=headers)
+    assert response.status == 401
     assert set(response.body) == {"errors", "extensions"}
-    assert response.body["errors"] == [
-        {
-            "message": message,
-            "locations": [{"line": 2, "column": 3}],
-            "path": ["supSearchMpn"],
-            "extensions": {
-                "remote": {"message": message, "path": ["supSearchMpn"]},
-                "schemaName": "Supply",
-            },
-        }
-        for message in (START, LIMIT)
-    ]
+    (error,) = response.body["errors"]
+    assert error["message"] == INVALID
+    assert error["path"] == ["supSellers"]
+    assert error["locations"] == [{"line": 1, "column": 3}]
+    assert error["extensions"]["code"] == "AuthInvalidToken"
+    assert error["extensions"]["remote"]["message"] == INVALID
+    assert error["extensions"]["schemaName"] == "Supply"
 
 
-@pytest.mark.parametrize("field", ["supSearch", "supSearchMpn"])
-@pytest.mark.parametrize(
-    "arguments, messages",
-    [
-        ("start: -1", [START]),
-        ("start: 1001", [START]),
-        ("limit: -1", [LIMIT]),
-        ("limit: 101", [LIMIT]),
-        ("start: -1, limit: -1", [START, LIMIT]),
-        ("start: 0, limit: 0", None),
-        ("start: 1000, limit: 100", None),
-    ],
-)
-async def test_search_ranges_include_their_ends(
-    caller: SandboxClient, field: str, arguments: str, messages: list[str] | None
+async def test_a_token_of_another_key_or_audience_is_invalid(
+    caller: SandboxClient, manual_clock: clock.ManualClock
 ) -> None:
-    response = await caller.ask(f'{{ {field}(q: "x", {arguments}) {{ hits }} }}')
-    assert response.status == 200
-    assert [error["message"] for error in response.body.get("errors", [])] == (messages or [])
+    claims = jwt.decode(caller.token, options={"verify_signature": False})
+    foreign = jwt.encode(claims, "x" * 32, algorithm="HS256")
+    unsigned = jwt.encode(claims, "", algorithm="none")
+    broken = caller.token[:-6] + "AAAAAA"
+    for token in (foreign, unsigned, broken):
+        response = await caller.ask(ASKED, headers={"token": token})
+        assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (401, "AuthInvalidToken")
+
+
+async def test_a_token_error_precedes_a_document_error(caller: SandboxClient) -> None:
+    for query in ("{ nonsense }", "{", "{ __schema { nonsense } supSellers { id } }"):
+        assert (await caller.ask(query, headers={})).status == 401
 
 
 @pytest.mark.parametrize(
-    "queries, messages",
+    "body, code",
     [
-        ([{"mpn": "x", "limit": 1}] * 100, None),
-        ([{"mpn": "x"}] * 33, None),
-        ([{"mpn": "x", "limit": 5}] * 20, None),
-        ([{"mpn": "x", "limit": 100}], None),
-        ([], None),
-        ([{"mpn": "x"}] * 34, ["the sum of all limits must not exceed 100"]),
-        ([{"mpn": "x", "limit": 51}] * 2, ["the sum of all limits must not exceed 100"]),
-        ([{"mpn": "x", "limit": 0}] * 101, ["the number of queries must not exceed 100"]),
-        ([{"mpn": "x", "limit": 101}], [LIMIT]),
-        ([{"mpn": "x", "limit": -1}, {"mpn": "x", "start": 1001}], [START, LIMIT]),
+        (b"", "HC0012"),
+        (b"{", "HC0012"),
+        (b'"text"', "HC0012"),
+        (b"[]", "HC0009"),
+        (b'[{"query": "{ __typename }"}]', "HC0009"),
+        (b"{}", "HC0013"),
+        (b'{"query": null}', "HC0013"),
+        (b'{"query": " "}', "HC0013"),
+        (b'{"query": 7}', "HC0013"),
+        (b'{"query": "{ __typename }", "variables": []}', "HC0012"),
+        (b'{"query": "{ __typename }", "operationName": {}}', "HC0012"),
+        (b'{"query": "{ supSellers { name "}', "HC0011"),
+        (b'{"query": "{ supSellers { } }"}', "HC0011"),
+        (b"\xff\xfe", "HC0012"),
     ],
 )
-async def test_a_multi_match_allows_a_hundred_parts_and_a_hundred_queries(
-    caller: SandboxClient, queries: list[dict[str, Any]], messages: list[str] | None
-) -> None:
-    response = await caller.ask(MATCH, {"queries": queries})
-    assert response.status == 200
-    if messages is None:
-        assert len(response.data["supMultiMatch"]) == len(queries)
-    else:
-        assert response.messages == messages
-        assert all(error["path"] == ["supMultiMatch"] for error in response.body["errors"])
-        assert "data" not in response.body
-
-
-@pytest.mark.parametrize("number, refused", [(100, False), (101, True)])
-async def test_a_hundred_ids_are_allowed(caller: SandboxClient, number: int, refused: bool) -> None:
-    response = await caller.ask("query($ids: [String!]!) { supParts(ids: $ids) { id } }", {"ids": ["1"] * number})
-    assert ("errors" in response.body) is refused
-    assert not refused or response.messages == ["the number of ids must not exceed 100"]
-
-
-async def test_an_error_path_has_the_response_name_of_the_field(caller: SandboxClient) -> None:
-    response = await caller.ask('{ ok: supSearch(q: "x") { hits } bad: supSearch(q: "x", limit: 500) { hits } }')
-    assert [error["path"] for error in response.body["errors"]] == [["bad"]]
+async def test_an_invalid_graphql_request_gets_400_with_its_code(caller: SandboxClient, body: bytes, code: str) -> None:
+    headers = {"token": caller.token, "Content-Type": "application/json"}
+    response = await caller.post(caller.sandbox.graphql_url, data=body, headers=headers)
+    assert (response.status, response.body["errors"][0]["extensions"]["code"]) == (400, code)
     assert "data" not in response.body
 
 
-@cases.parametrize("arguments, named")
-async def test_an_invalid_filter_or_sort_is_named_in_the_error(
-    caller: SandboxClient, arguments: str, named: str
-) -> None:
-    response = await caller.ask(f'{{ supSearch(q: "x", {arguments}) {{ hits }} }}')
-    (error,) = response.body["errors"]
-    assert named in error["message"]
-    assert error["path"] == ["supSearch"]
-    assert error["extensions"]["remote"]["message"] == error["message"]
-    assert response.body["data"] is None
-
-
-async def test_filters_must_be_an_object(caller: SandboxClient) -> None:
-    query = 'query($f: Map) { supSearch(q: "x", filters: $f) { hits } }'
-    assert (await caller.ask(query, {"f": {"manufacturer_id": ["370"]}})).status == 200
-    assert (await caller.ask(query, {"f": None})).status == 200
-    assert (await caller.ask(query, {"f": ["370"]})).status == 400
-    assert (await caller.ask('{ supSearch(q: "x", filters: "370") { hits } }')).status == 400
+async def test_json_is_escaped_as_the_service_escapes_it(caller: SandboxClient) -> None:
+    """Recorded: µ, Ω, + and &, hex digits in upper case (contract graphql.md §3.1)."""
+    odd = "µΩ+&<>' 😀"
+    response = await caller.ask(
+        "query($q: [SupPartMatchQuery!]!) { supMultiMatch(queries: $q) { reference } }",
+        {"q": [{"mpn": "x", "reference": odd}]},
+    )
+    assert response.data == {"supMultiMatch": [{"reference": odd}]}
+    assert rb"\u00B5\u03A9\u002B\u0026\u003C\u003E\u0027 \uD83D\uDE00" in response.raw
 
 
 HOSTILE = {
@@ -165,7 +159,7 @@ async def test_a_response_with_too_many_fields_is_rejected_and_not_billed(start:
     async with start(answer_fields=100) as caller:
         assert (await caller.ask(query.format(1))).status == 200
         response = await caller.ask(query.format(90))
-        assert caller.sandbox.billed_parts == 1
+        assert caller.sandbox.part_usage.used(caller.sandbox.default_application.application_id) == 1
     assert response.status == 400
     assert response.messages == ["The maximum allowed operation complexity was exceeded."]
     assert response.body["errors"][0]["extensions"] == {"allowedComplexity": 100, "code": "HC0047"}
