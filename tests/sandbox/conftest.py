@@ -8,6 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from sandbox.page_browser import PageBrowser
+from support import small_catalog
 from support.running_commands import run_command, start_command
 from support.sandbox_client import SandboxClient, StartSandbox
 
@@ -31,6 +32,12 @@ def catalog() -> Iterator[store.Catalog]:
 
 
 @pytest.fixture(scope="session")
+def small(tmp_path_factory: pytest.TempPathFactory) -> store.Catalog:
+    """The catalog of a dozen parts."""
+    return small_catalog.opened(tmp_path_factory.mktemp("data"))
+
+
+@pytest.fixture(scope="session")
 def signing_key() -> tokens.SigningKey:
     return tokens.generate_key()
 
@@ -41,17 +48,31 @@ def manual_clock() -> clock.ManualClock:
     return clock.ManualClock()
 
 
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+
+
 @pytest.fixture
-def start(catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock) -> StartSandbox:
-    """Starts a sandbox with the settings given, and logs in. `rng` is its random source."""
+def serve(catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock) -> Serve:
+    """Starts a sandbox with the settings given, and a client of some kind. `rng` is its random source."""
 
     @asynccontextmanager
-    async def started(rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[SandboxClient]:
+    async def served(kind: type, rng: random.Random | None = None, **chosen: Any) -> AsyncIterator[Any]:
         running = app.serve(
             settings.SandboxSettings(**chosen), clock=manual_clock, rng=rng, catalog=catalog, key=signing_key
         )
         async with running as sandbox, aiohttp.ClientSession() as session:
-            caller = SandboxClient(sandbox, session)
+            yield kind(sandbox, session)
+
+    return served
+
+
+@pytest.fixture
+def start(serve: Serve) -> StartSandbox:
+    """Starts a sandbox with the settings given, and logs in."""
+
+    @asynccontextmanager
+    async def started(**chosen: Any) -> AsyncIterator[SandboxClient]:
+        async with serve(SandboxClient, **chosen) as caller:
             await caller.log_in()
             yield caller
 
@@ -66,19 +87,12 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
 
 
 @pytest.fixture
-def start_legacy(
-    catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock
-) -> legacy_client.StartLegacy:
+def start_legacy(serve: Serve) -> legacy_client.StartLegacy:
     """Starts a sandbox whose old v3 service has these settings; without a rate limit by default."""
 
-    @asynccontextmanager
-    async def started(**chosen: Any) -> AsyncIterator[legacy_client.LegacyClient]:
+    def started(**chosen: Any) -> AbstractAsyncContextManager[legacy_client.LegacyClient]:
         legacy = legacy_service.LegacySettings(**{"requests_per_second": None, **chosen})
-        running = app.serve(
-            settings.SandboxSettings(legacy=legacy), clock=manual_clock, catalog=catalog, key=signing_key
-        )
-        async with running as sandbox, aiohttp.ClientSession() as session:
-            yield legacy_client.LegacyClient(sandbox, session)
+        return serve(legacy_client.LegacyClient, legacy=legacy)
 
     return started
 
@@ -90,43 +104,22 @@ async def legacy(start_legacy: legacy_client.StartLegacy) -> AsyncIterator[legac
         yield ready
 
 
-DeskOpens = Callable[[], AbstractAsyncContextManager[desks.CodeFlow]]
+@pytest.fixture
+async def flow(start: StartSandbox) -> AsyncIterator[desks.CodeFlow]:
+    """An authorization code flow on its own sandbox, which has several applications, and a person's browser."""
+    known = (applications.DEFAULT_APPLICATION, desks.DESIGN, desks.OTHER, desks.PLAIN)
+    async with start(applications=known, token_windows=()) as caller, PageBrowser(caller.sandbox.url) as visitor:
+        yield desks.CodeFlow(caller, visitor)
 
 
 @pytest.fixture
-def opens(start: StartSandbox) -> DeskOpens:
-    """Starts a sandbox with several applications, and a person's browser at it."""
-
-    @asynccontextmanager
-    async def opened() -> AsyncIterator[desks.CodeFlow]:
-        known = (applications.DEFAULT_APPLICATION, desks.DESIGN, desks.OTHER, desks.PLAIN)
-        async with start(applications=known, token_windows=()) as caller, PageBrowser(caller.sandbox.url) as visitor:
-            yield desks.CodeFlow(caller, visitor)
-
-    return opened
-
-
-@pytest.fixture
-async def flow(opens: DeskOpens) -> AsyncIterator[desks.CodeFlow]:
-    """An authorization code flow on its own sandbox."""
-    async with opens() as opened:
-        yield opened
-
-
-@pytest.fixture
-def start_design(
-    catalog: store.Catalog, signing_key: tokens.SigningKey, manual_clock: clock.ManualClock
-) -> designers.StartDesignSandbox:
+def start_design(serve: Serve) -> designers.StartDesignSandbox:
     """Starts a sandbox whose first application may use design data, and signs a user in."""
 
     @asynccontextmanager
     async def started(**chosen: Any) -> AsyncIterator[designers.DesignClient]:
-        chosen_settings = settings.SandboxSettings(
-            **{"applications": (designers.APPLICATION,), "token_windows": (), **chosen}
-        )
-        running = app.serve(chosen_settings, clock=manual_clock, catalog=catalog, key=signing_key)
-        async with running as sandbox, aiohttp.ClientSession() as session:
-            ready = designers.DesignClient(sandbox, session)
+        usual = {"applications": (designers.APPLICATION,), "token_windows": ()}
+        async with serve(designers.DesignClient, **{**usual, **chosen}) as ready:
             await ready.sign_in()
             yield ready
 

@@ -58,7 +58,7 @@ def declarations() -> Iterator[str]:
             required = {each.name.value: "!" * each.type.kind.startswith("non_null") for each in node.arguments or ()}
             yield f"directive @{name}" + (f"({', '.join(map(''.join, required.items()))})" if required else "")
         else:
-            among = [one.name.value for one in getattr(node, "values", None) or getattr(node, "types", ())]
+            among = [one.name.value for one in getattr(node, "values", None) or getattr(node, "types", None) or ()]
             yield f"{word} {name}" + (f": {' '.join(among)}" if among else "")
 
 

@@ -18,6 +18,7 @@ async def test_both_prefixes_and_a_trailing_slash_are_accepted(legacy: LegacyCli
     expected = (await legacy.get(DIGIKEY)).body
     for path in (f"{DIGIKEY}/", f"/api/v3{DIGIKEY}", f"/api/v3{DIGIKEY}/"):
         assert (await legacy.get(path)).body == expected
+    assert (await legacy.get(DIGIKEY.replace("sellers", "seller"))).body == expected
     assert (await legacy.get("/sellers/get_multi/?uid[]=2c3be9310496fffc")).json == {
         "2c3be9310496fffc": json.loads(expected)
     }

@@ -90,39 +90,6 @@ async def test_specs_have_the_recorded_keys_and_names(all_parts: list[dict[str, 
         assert all(spec["metadata"]["key"] == key for key, spec in part["specs"].items())
 
 
-@pytest.mark.parametrize("quantity", ["resistance", "capacitance", "inductance"])
-async def test_a_tolerance_has_a_key_by_quantity_and_a_signed_text(
-    all_parts: list[dict[str, Any]], quantity: str
-) -> None:
-    key = f"{quantity}_tolerance"
-    parts = [part for part in all_parts if key in part["specs"]]
-    assert parts
-    assert all(quantity in part["specs"] and "tolerance" not in part["specs"] for part in parts)
-    spec = parts[0]["specs"][key]
-    assert spec["value"] == [spec["display_value"]]
-    assert spec["display_value"] in {"±1%", "±5%", "±10%", "±20%"}
-    assert (spec["metadata"]["datatype"], spec["metadata"]["unit"]) == ("string", None)
-
-
-async def test_the_supply_voltage_is_one_spec_with_a_value_or_a_range(all_parts: list[dict[str, Any]]) -> None:
-    specs = [part["specs"]["supply_voltage_dc"] for part in all_parts if "supply_voltage_dc" in part["specs"]]
-    forms = {(bool(each["value"]), each["min_value"] is not None, each["max_value"] is not None) for each in specs}
-    assert forms == {(True, False, False), (False, True, True)}
-    for each in specs:
-        assert (each["metadata"]["key"], each["metadata"]["name"]) == ("supply_voltage_dc", "Supply Voltage (DC)")
-        assert each["display_value"].count(" to ") == (not each["value"])
-
-
-async def test_the_operating_temperature_is_one_spec_with_a_range(legacy: LegacyClient) -> None:
-    (part,) = await legacy.items({"mpn": "ABLS-16.000MHZ-B4-T"}, "&include[]=specs")
-    spec = part["specs"]["operating_temperature"]
-    assert (spec["value"], spec["min_value"], spec["max_value"]) == ([], "-40.0", "85.0")
-    assert spec["display_value"] == "-40 °C to 85 °C"
-    assert (spec["metadata"]["key"], spec["metadata"]["name"]) == ("operating_temperature", "Operating Temperature")
-    assert spec["metadata"]["datatype"] == "decimal"
-    assert not {"min_operating_temperature", "max_operating_temperature"} & part["specs"].keys()
-
-
 @pytest.mark.parametrize("key, former", RENAMED)
 async def test_both_spellings_of_a_spec_key_are_equivalent(legacy: LegacyClient, key: str, former: str) -> None:
     def asked(name: str) -> str:

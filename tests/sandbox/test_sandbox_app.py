@@ -1,13 +1,15 @@
 """The sandbox as a whole: start, stop, public attributes."""
 
 import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 import yarl
 from support.sandbox_client import SandboxClient, StartSandbox
 
-from nexar_sandbox import app, settings
+from nexar_sandbox import app, applications, faults, settings
 from nexar_sandbox.catalog import store
 
 
@@ -72,3 +74,41 @@ async def test_a_port_in_use_is_an_error(start: StartSandbox, catalog: store.Cat
         with pytest.raises(OSError, match=str(caller.sandbox.port)):
             async with app.serve(settings.SandboxSettings(), port=caller.sandbox.port, catalog=catalog):
                 pass
+
+
+@pytest.fixture
+async def both() -> AsyncIterator[tuple[SandboxClient, SandboxClient]]:
+    """Two sandboxes in one process, each with its own catalog, key and secret."""
+    first, second = (
+        settings.SandboxSettings(
+            applications=(dataclasses.replace(applications.DEFAULT_APPLICATION, client_secret=own),)
+        )
+        for own in ("secret-1", "secret-2")
+    )
+    async with app.serve(first) as one, app.serve(second) as other, aiohttp.ClientSession() as session:
+        callers = SandboxClient(one, session), SandboxClient(other, session)
+        for caller in callers:
+            await caller.log_in()
+        yield callers
+
+
+async def test_two_sandboxes_share_no_token_secret_key_usage_or_fault(
+    both: tuple[SandboxClient, SandboxClient],
+) -> None:
+    first, second = both
+    part = '{ supSearchMpn(q: "SN74S74N", limit: 1) { results { part { id } } } }'
+    strange = {"headers": {"Authorization": f"Bearer {first.token}"}}
+    assert (await second.ask(part, **strange)).status == 401
+    assert (await second.log_in(client_secret="secret-1")).status == 400
+    published = []
+    for caller in both:
+        async with caller.session.get(caller.sandbox.url + "/.well-known/openid-configuration/jwks") as response:
+            published.append({key["kid"] for key in (await response.json())["keys"]})
+    assert not published[0] & published[1]
+    before = second.sandbox.journal.totals.requests.copy()
+    assert (await first.ask(part)).data
+    first.sandbox.faults.replace(faults.parse_faults("401"))
+    assert (await first.ask(part)).status == 401
+    assert [caller.sandbox.billed_parts for caller in both] == [1, 0]
+    assert second.sandbox.journal.totals.requests == before
+    assert (await second.ask(part)).status == 200

@@ -1,4 +1,4 @@
-"""User directory and application registry, which change while the sandbox runs."""
+"""Users, organizations and applications, as settings and the portal give them."""
 
 import dataclasses
 from typing import Any

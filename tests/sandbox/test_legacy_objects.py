@@ -1,8 +1,9 @@
-"""The old service's parts: classes with their keys, redirects, click links, include[] and show[] (§2, §3)."""
+"""The old service's objects: keys of their classes, redirects, click links, projections and lists (§1, §2, §3)."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sandbox.legacy_client import LegacyClient, StartLegacy
@@ -55,27 +56,6 @@ async def test_every_object_has_exactly_the_keys_of_its_class(all_parts: list[di
 async def test_fields_that_are_not_included_are_absent(legacy: LegacyClient) -> None:
     part = await legacy.read(f"/parts/{TEXAS}")
     assert set(part) == {"__class__", *projection.CLASSES["Part"]} - projection.INCLUDED["Part"]
-
-
-async def test_prices_have_whole_quantities_and_five_decimals_in_ascending_order(
-    all_parts: list[dict[str, Any]],
-) -> None:
-    offers = [offer for part in all_parts for offer in part["offers"]]
-    breaks = [steps for offer in offers for steps in offer["prices"].values()]
-    assert len(breaks) > 500
-    for steps in breaks:
-        assert all(type(quantity) is int and re.fullmatch(r"\d+\.\d{5}", amount) for quantity, amount in steps)
-        assert [step[0] for step in steps] == sorted({step[0] for step in steps})
-
-
-async def test_offers_are_sorted_by_authorization_stock_currency_and_price(all_parts: list[dict[str, Any]]) -> None:
-    for part in all_parts:
-        ranks = []
-        for offer in part["offers"]:
-            prices, stock = offer["prices"], offer["in_stock_quantity"]
-            group = 3 if not prices else 2 if "USD" not in prices else int(stock <= 0 and stock != -2)
-            ranks.append((not offer["is_authorized"], group))
-        assert ranks == sorted(ranks)
 
 
 async def test_click_links_have_the_api_key_of_the_request(start_legacy: StartLegacy) -> None:
@@ -149,3 +129,68 @@ async def test_an_attribution_without_a_name_has_no_sources(all_parts: list[dict
     attributions = [each for each in _objects(all_parts) if each["__class__"] == "Attribution"]
     assert {len(each["sources"]) for each in attributions} == {0, 1}
     assert all(source["name"] and source["uid"] for each in attributions for source in each["sources"])
+
+
+async def _names(legacy: LegacyClient, target: str) -> list[str]:
+    return [result["item"]["name"] for result in (await legacy.read(target))["results"]]
+
+
+async def test_imagesets_of_categories_must_be_included(legacy: LegacyClient) -> None:
+    assert "imagesets" not in await legacy.read("/categories/5c6a91606d4187ad")
+    with_pictures = await legacy.read("/categories/5c6a91606d4187ad?include[]=imagesets")
+    assert with_pictures["imagesets"] == []
+
+
+async def test_get_multi_is_keyed_by_uid_without_unknown_uids(legacy: LegacyClient) -> None:
+    found = await legacy.read(
+        "/sellers/get_multi?uid[0]=2c3be9310496fffc&uid[1]=0000000000000000&uids[0]=a5e060ea85e77627"
+    )
+    assert {uid: seller["name"] for uid, seller in found.items()} == {
+        "2c3be9310496fffc": "Digi-Key",
+        "a5e060ea85e77627": "Mouser",
+    }
+
+
+@pytest.mark.parametrize("uids", [[], [f"{number:016x}" for number in range(101)]])
+async def test_get_multi_needs_one_to_a_hundred_uids(legacy: LegacyClient, uids: list[str]) -> None:
+    assert (await legacy.get("/brands/get_multi?" + "&".join(f"uid[]={uid}" for uid in uids))).status == 400
+
+
+@cases.parametrize("mistake")
+async def test_an_invalid_parameter_gets_400(legacy: LegacyClient, mistake: str) -> None:
+    response = await legacy.get(f"/brands/search?q=&{mistake}")
+    assert (response.status, response.json["__class__"]) == (400, "ClientErrorResponse")
+
+
+# Names of sellers: that of the newest recording, and by which KiCost picks offers; then older ones and the catalog's.
+SELLERS = [
+    ("3261", "RS Components", ["RS"]),
+    ("14", "Allied Electronics & Automation", ["Allied Electronics"]),
+    ("4089", "Chip One Stop Japan", ["Chip One Stop"]),
+    ("1106", "Arrow Electronics", ["Arrow Electronics, Inc."]),
+]
+
+
+@pytest.mark.parametrize("number, name, others", SELLERS)
+async def test_sellers_are_found_by_all_recorded_names(
+    legacy: LegacyClient, number: str, name: str, others: list[str]
+) -> None:
+    for called in (name, *others):
+        spelled = quote(called)
+        (seller,) = (await legacy.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]
+        assert (seller["item"]["id"], seller["item"]["name"]) == (number, name)
+        assert name in await _names(legacy, f"/sellers/search?q={spelled}")
+        sold = await legacy.read(f"/parts/search?limit=5&filter[fields][offers.seller.name][]={spelled}")
+        assert sold["hits"] > 0
+        assert all(name in _sellers(result["item"]) for result in sold["results"])
+        facet = f"facet[fields][offers.seller.name][include]=1&filter[fields][offers.seller.name][]={spelled}"
+        counts = await legacy.read(f"/parts/search?limit=0&facet[fields][offers.seller.name][limit]=100&{facet}")
+        values = {each["value"] for each in counts["facet_results"]["fields"]["offers.seller.name"]["facets"]}
+        assert name in values
+        assert not values & set(others)
+        mpn = sold["results"][0]["item"]["mpn"]
+        assert all(name in _sellers(item) for item in await legacy.items({"mpn": mpn, "seller": called}))
+
+
+def _sellers(part: dict[str, Any]) -> set[str]:
+    return {offer["seller"]["name"] for offer in part["offers"]}
