@@ -1,10 +1,16 @@
-"""Design data by GraphQL: access, content, and links to parts of the catalog (contract graphql.md §5)."""
+"""Design data by GraphQL: access, content, links to parts of the catalog, and the services behind it (contract
+graphql.md §5)."""
+
+import json
 
 import pytest
+import yarl
 from sandbox.design_client import APPLICATION, AURORA, NORTHWIND, DesignClient, StartDesignSandbox
+from support.sandbox_client import JsonResponse, StartSandbox
 
-from nexar_sandbox import user_directory
+from nexar_sandbox import applications, user_directory
 from nexar_sandbox.catalog import store
+from nexar_sandbox.design import rest
 
 
 async def test_there_are_two_workspaces_with_projects_and_users(designer: DesignClient) -> None:
@@ -116,3 +122,82 @@ async def test_design_data_is_the_same_at_every_start(start_design: StartDesignS
                 await designer.project("id design { variants { bom { items { nodes { component { comment } } } } } }")
             )
     assert made[0] == made[1]
+
+
+async def test_design_services_reject_public_tokens(designer: DesignClient) -> None:
+    assert set(designer.sandbox.design_urls) == {"workspaces", "library", "projects", "collaboration"}
+    own = {yarl.URL(url).port for url in designer.sandbox.design_urls.values()}
+    assert len(own | {designer.sandbox.port}) == 5
+    tries: tuple[dict[str, str], ...] = (
+        {},
+        {"Authorization": f"Bearer {designer.token}"},
+        {"token": designer.token},
+        {rest.CREDENTIAL: designer.token},
+        {rest.CREDENTIAL: ""},
+    )
+    paths = {"workspaces": "/users", "library": "/components", "projects": "/projects", "collaboration": "/events"}
+    for name, url in designer.sandbox.design_urls.items():
+        for headers in tries:
+            for method, path in (("GET", paths[name]), ("POST", paths[name]), ("GET", "/nothing")):
+                async with designer.session.request(method, url + path, headers=headers) as response:
+                    assert response.status == 401
+                    assert json.loads(await response.read()) == {
+                        "error": "this service accepts requests of the query service only"
+                    }
+
+
+MESSAGE = "The current user is not authorized to access this resource."
+DESIGN_ONLY = applications.SandboxApplication(
+    "design only", "8c0f6d3e-51f4-4a8e-9f0b-2f7d5f1d9a78", "client-d", "secret-d", domains=("design",)
+)
+SEARCH = '{ found: supSearch(q: "", limit: 7) { hits results { part { mpn } } } }'
+
+
+def refused(response: JsonResponse) -> list[tuple[str, str]]:
+    """The operations that were refused for the token's scopes, and by which schema."""
+    assert response.status == 200
+    assert response.body["data"] is None
+    assert set(response.messages) == {MESSAGE}
+    assert {error["extensions"]["code"] for error in response.body["errors"]} == {"AUTH_NOT_AUTHORIZED"}
+    return [(error["path"][0], error["extensions"]["schemaName"]) for error in response.body["errors"]]
+
+
+async def test_a_token_without_the_supply_scope_gets_no_parts_and_is_billed_none(start: StartSandbox) -> None:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
+        response = await caller.ask(SEARCH)
+        used = caller.sandbox.part_usage.used(DESIGN_ONLY.application_id)
+    assert refused(response) == [("found", "Supply")]
+    assert used == 0
+    remote = {"message": MESSAGE, "path": ["found"], "extensions": {"code": "AUTH_NOT_AUTHORIZED"}}
+    assert response.body["errors"] == [
+        {
+            "message": MESSAGE,
+            "locations": [{"line": 1, "column": 3}],
+            "path": ["found"],
+            "extensions": {"code": "AUTH_NOT_AUTHORIZED", "remote": remote, "schemaName": "Supply"},
+        }
+    ]
+
+
+async def test_each_rejected_operation_has_its_own_error(start: StartSandbox) -> None:
+    async with start(applications=(DESIGN_ONLY,)) as caller:
+        both = "{ supAttributes { id } desWorkspaceInfos { name } admOrganizations { name } }"
+        response = await caller.ask(both)
+        organization = await caller.ask("{ admOrganizations { name } }")
+    assert refused(response) == [("supAttributes", "Supply"), ("desWorkspaceInfos", "Design")]
+    assert organization.data["admOrganizations"]
+
+
+async def test_without_authentication_a_request_without_a_token_has_every_scope(start: StartSandbox) -> None:
+    async with start(applications=(DESIGN_ONLY, applications.DEFAULT_APPLICATION), no_auth=True) as caller:
+        response = await caller.ask(SEARCH, headers={})
+        design = await caller.ask("{ desUserByAuth { userName } }", headers={})
+        used = [
+            caller.sandbox.part_usage.used(one.application_id)
+            for one in (DESIGN_ONLY, applications.DEFAULT_APPLICATION)
+        ]
+        own = await caller.ask(SEARCH)
+    assert len(response.data["found"]["results"]) == 7
+    assert used == [0, 7]
+    assert design.data["desUserByAuth"]["userName"] == "ada"
+    assert refused(own) == [("found", "Supply")]

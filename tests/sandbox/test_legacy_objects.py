@@ -53,11 +53,6 @@ async def test_every_object_has_exactly_the_keys_of_its_class(all_parts: list[di
     assert seen == set(projection.CLASSES) - {"DocumentMetadata", "Category"}
 
 
-async def test_fields_that_are_not_included_are_absent(legacy: LegacyClient) -> None:
-    part = await legacy.read(f"/parts/{TEXAS}")
-    assert set(part) == {"__class__", *projection.CLASSES["Part"]} - projection.INCLUDED["Part"]
-
-
 async def test_click_links_have_the_api_key_of_the_request(start_legacy: StartLegacy) -> None:
     async with start_legacy(apikeys=("first001", "second02")) as old:
         for key in ("first001", "second02"):
@@ -88,40 +83,6 @@ async def test_fields_that_only_v3_had_are_present(all_parts: list[dict[str, Any
 async def test_array_parameters_are_accepted_in_every_spelling(legacy: LegacyClient, spelling: str) -> None:
     part = await legacy.read(f"/parts/{TEXAS}?{spelling}&include[]=compliante_documents")
     assert {"specs", "datasheets"} <= set(part)
-
-
-@pytest.mark.parametrize(
-    "shape, keys",
-    [
-        ("show[]=mpn&show[]=uid", {"mpn", "uid"}),
-        ("show[]=short_description", set()),
-        ("show[]=short_description&include[]=short_description", {"short_description"}),
-        ("show[]=flavor", set()),
-        ("show[]=flavor&show[]=mpn", {"mpn"}),
-        (
-            "hide[]=offers&hide[]=flavor",
-            {"__class__", "brand", "manufacturer", "mpn", "octopart_url", "redirected_uids", "uid"},
-        ),
-    ],
-)
-async def test_show_selects_and_hide_removes_fields(legacy: LegacyClient, shape: str, keys: set[str]) -> None:
-    assert set(await legacy.read(f"/parts/{TEXAS}?{shape}")) == keys
-
-
-async def test_specs_have_v3_keys_datatypes_and_si_units(legacy: LegacyClient) -> None:
-    (part,) = await legacy.items({"mpn": "CRCW060310K0FKEA"}, "&include[]=specs")
-    resistance = part["specs"]["resistance"]
-    assert (resistance["value"], resistance["display_value"]) == (["10000.0"], "10 kΩ")
-    assert resistance["metadata"] == {
-        "__class__": "SpecMetadata",
-        "key": "resistance",
-        "name": "Resistance",
-        "datatype": "decimal",
-        "unit": {"__class__": "UnitOfMeasurement", "name": "ohms", "symbol": "Ω"},
-    }
-    flip_flop = await legacy.read(f"/parts/{TEXAS}?include[]=specs")
-    assert flip_flop["specs"]["pin_count"]["value"] == ["14"]
-    assert flip_flop["specs"]["pin_count"]["metadata"]["datatype"] == "integer"
 
 
 async def test_an_attribution_without_a_name_has_no_sources(all_parts: list[dict[str, Any]]) -> None:
