@@ -220,3 +220,35 @@ def _part_of(whole: Any, part: Any, at: str) -> list[str]:
         return [line for n, (w, p) in enumerate(zip(whole, part, strict=True)) for line in _part_of(w, p, f"{at}[{n}]")]
     same = type(whole) is type(part) and whole == part
     return [] if same else [f"{at} is {whole!r}, not {part!r}"]
+
+
+SECTIONS = ("§1 ", "§1.1 ", "§2 ", "§3 ", "§4 ")
+
+
+def _rows() -> dict[str, list[str]]:
+    """The cases of each row, by its text; a row that stands twice in one section would be a slip."""
+    found: dict[str, list[str]] = {}
+    section = ""
+    for line in (HERE / "COVERED.md").read_text().splitlines():
+        if line.startswith("## "):
+            section = line[3:]
+        elif match := re.fullmatch(r"\| (.+) \| (.+) \|", line):
+            row = f"{section}: {match[1]}"
+            assert row not in found, f"{row} stands twice"
+            found[row] = match[2].split(", ")
+    return {row: cases for row, cases in found.items() if not row.endswith(": row")}
+
+
+def test_cases_are_those_that_rows_of_the_contract_name() -> None:
+    named = {case for cases in _rows().values() for case in cases}
+    assert sorted(named ^ {case.name for case in CASES}) == []
+
+
+def test_listed_sections_are_those_of_the_v3_contract() -> None:
+    assert all(any(row.startswith(section) for row in _rows()) for section in SECTIONS)
+
+
+def test_every_case_names_its_contract_section() -> None:
+    texts = {case.name: (case / "request.txt").read_text() for case in CASES}
+    silent = [name for name, text in texts.items() if not re.search(r"^(?![A-Z]* ?/).*§\d", text, re.MULTILINE)]
+    assert silent == []
