@@ -61,7 +61,7 @@ class Service:
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
         hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
-        self.seen = recording.SeenRequests(core.store, core.clock, hidden, shown_target)
+        self.seen = recording.SeenRequests(core.store, hidden, shown_target)
         self._ids = middleware.RequestIds(hidden)
         self._retiring: set[asyncio.Task[None]] = set()
 

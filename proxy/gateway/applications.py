@@ -241,7 +241,7 @@ class AccessTokens:
         if period not in self._keys:  # create the signing key, unless another process was faster
             text = base64.b64encode(secrets.token_bytes(32)).decode()
             seconds = (period + 1) * SIGNING_SECONDS + TOKEN_SECONDS - now
-            await self._store.put_value(f"signing key {period}", text, seconds, absent=True)
+            await self._store.put_value(f"signing key {period}", text, seconds, instead=[None])
         secret, clients = await self._key(period)
         subject = next(subject for subject, each in clients.items() if each.name == client.name)
         claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
@@ -264,7 +264,7 @@ class AccessTokens:
     async def _key(self, period: int) -> tuple[bytes, dict[str, Client]]:
         """Return the key of a period, from the store at its first use. Raises LookupError before it is created."""
         if period not in self._keys:
-            text = await self._store.value(f"signing key {period}")
+            [text] = await self._store.values([f"signing key {period}"])
             if text is None:
                 raise LookupError(period)
             secret = base64.b64decode(text)

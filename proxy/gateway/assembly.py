@@ -103,7 +103,7 @@ class Gateway:
         try:
             await self.pipeline.refresh(self.applications.by_name.values())
             await self.process.quotas.refresh(self.applications.charged)
-            forgotten = await self.process.store.value("forgotten")
+            [forgotten] = await self.process.store.values(["forgotten"])
             if forgotten != self._forgotten:
                 self._forgotten = forgotten
                 self.on_forgotten()

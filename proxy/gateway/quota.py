@@ -223,7 +223,7 @@ class StoredState:
         account = {each.name: each for each in self._applications.charged}[name]
         before = next(row for row in await self.usage() if row.name == name)
         await self._store.set_usage(account.in_period(self._clock.now()), parts)
-        await self._store.drop_value(f"{EXHAUSTED}{account.id}")
+        await self._store.put_value(f"{EXHAUSTED}{account.id}", "", 0.0)
         return before
 
     async def stored_parts(self, application: str | None = None) -> int:

@@ -17,11 +17,10 @@ import msgspec
 import structlog
 
 from proxy import errors
-from proxy.kit.clock import Clock
 from proxy.kit.wording import printable
 from proxy.model import GRAPHQL_PATHS, WRAPPER, FailureDetail, Seen
 from proxy.redaction import Redaction
-from proxy.store.protocol import CLIENT, CLIENT_DAYS, DAY_SECONDS, FAILURE, UNKNOWN_KEY
+from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, UNKNOWN_KEY
 from proxy.store.store import Store
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
@@ -65,18 +64,15 @@ class SeenRequests:
     def __init__(
         self,
         store: Store,
-        clock: Clock,
         keys: Redaction | None = None,
         shown: Callable[[str, Redaction], str] = lambda *_: "",
     ) -> None:
-        self._store, self._clock = store, clock
-        self._redaction, self._shown_target = keys or Redaction(), shown
+        self._store, self._redaction, self._shown_target = store, keys or Redaction(), shown
         self._clients: dict[Seen, _Count] = {}
         self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
         self._unknown: dict[str, Seen] = {}
         self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
         self._id, self._rows = "", list[Seen]()  # that the store has not confirmed
-        self._first_day = -1  # before which was deleted
         self._day = 0
         self._callers: dict[tuple[str, str], set[Seen]] = defaultdict(set)  # of the day
         self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
@@ -149,22 +145,19 @@ class SeenRequests:
             yield failure._replace(detail=msgspec.json.encode(kept).decode())
 
     async def write(self) -> None:
-        """Write all that was seen; once a day, delete what is older than CLIENT_DAYS. Raises StoreUnavailable: it waits
-        for the next call."""
-        first_day = int(self._clock.now() // DAY_SECONDS) - CLIENT_DAYS + 1
-        if self._rows:  # under the same id, so that they are added once
-            await self._add(first_day)
+        """Write all that was seen. Raises StoreUnavailable: it waits for the next call."""
+        await self._add()  # under the same id, so that they are added once
         self._id = secrets.token_hex(16)
         for row in self.take():
             self._rows.append(row)
             if row.kind == FAILURE:  # to hide keys in it takes a millisecond
                 await asyncio.sleep(0)
-        if self._rows or first_day != self._first_day:
-            await self._add(first_day)
+        await self._add()
 
-    async def _add(self, first_day: int) -> None:
-        await self._store.add_seen(self._id, self._rows, first_day)
-        self._rows, self._first_day = [], first_day
+    async def _add(self) -> None:
+        if self._rows:
+            await self._store.add_seen(self._id, self._rows)
+            self._rows = []
 
     async def close(self) -> None:
         """Write what is left."""

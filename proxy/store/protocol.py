@@ -19,7 +19,7 @@ FRESH_SECONDS, STORED_SECONDS = 84_600.0, 86_400.0  # for which a part is fresh,
 DAYS_KEPT = 400  # of usage by day; months and lifetimes are kept for ever
 CLIENT_DAYS = 30  # for which it is known who called
 CLIENT, UNKNOWN_KEY, FAILURE = "client", "unknown key", "failure"  # kinds of what was seen
-SEEN_MAX = {CLIENT: 10**9, UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
+SEEN_MAX = {UNKNOWN_KEY: 500, FAILURE: 50}  # rows of a kind that are kept, the newest
 
 
 class Account(NamedTuple):

@@ -1,10 +1,10 @@
 -- One transaction in Redis: it reads rows, or checks what was read and writes, all or nothing. KEYS[1]: what all keys
 -- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: epoch and counter that the process has
--- seen, what to read (rows, tables, or names of parts and results by their age), digests of rows that must be as they
+-- seen, what to read (rows, tables, or names of rows by their times), digests of rows that must be as they
 -- were read, additions to usage, rows to write, bytes of parts and results at most, and in tests the time.
 --
--- Tables are hashes, but each value is a key of its own that ends by itself. `ages` are the names of parts and results
--- by the times they were fetched, `ends` those of reservations by when they end; `state` has the epoch, the counter of
+-- Tables are hashes, but each value is a key of its own that ends by itself. Orders are names of rows by their times:
+-- `ages` of parts and results, `ends` of reservations, `lasts` of what was seen. `state` has the epoch, the counter of
 -- writes, the bytes of parts and results, and the version.
 local epoch_seen, counter_seen, reads, expected, additions, writes, bytes_most, now = unpack(cmsgpack.unpack(ARGV[1]))
 if not now then
@@ -26,36 +26,26 @@ local function read(table, field, last, most)
   return run('HGETALL', table)
 end
 
-local function drop(table, field)
-  if table == 'value' then return run('DEL', 'value:' .. field) end
-  if table == 'part' or table == 'result' then
-    run('HINCRBY', 'state', 'bytes', 0 - run('HSTRLEN', table, field)) -- Redis takes no -0
-    run('ZREM', 'ages', table .. ' ' .. field)
-  elseif table == 'reservation' then
-    run('ZREM', 'ends', field)
+-- `time`: of the row in its order, or the milliseconds of a value.
+local function put(table, field, order, row, time)
+  if table == 'value' then return run('SET', 'value:' .. field, row, 'PX', time) end
+  if order == 'ages' then run('HINCRBY', 'state', 'bytes', #(row or '') - run('HSTRLEN', table, field)) end
+  if row then
+    run('HSET', table, field, row)
+    if order then run('ZADD', order, time, table .. ' ' .. field) end
+  else
+    run('HDEL', table, field)
+    if order then run('ZREM', order, table .. ' ' .. field) end
   end
-  run('HDEL', table, field)
 end
 
 local function drop_oldest(bytes)
   local name = run('ZRANGE', 'ages', 0, 0)[1]
   while name and number('bytes') > bytes do
-    drop(string.match(name, '^(%a+) (.*)$'))
+    local table, field = string.match(name, '^(%a+) (.*)$')
+    put(table, field, 'ages')
     name = run('ZRANGE', 'ages', 0, 0)[1]
   end
-end
-
--- `order`: when a part or result was fetched, when a reservation ends, or the milliseconds of a value.
-local function put(table, field, row, order)
-  if table == 'value' then return run('SET', 'value:' .. field, row, 'PX', order) end
-  if table == 'reservation' then
-    run('ZADD', 'ends', order, field)
-  elseif order then
-    drop(table, field)
-    run('HINCRBY', 'state', 'bytes', #row)
-    run('ZADD', 'ages', order, table .. ' ' .. field)
-  end
-  run('HSET', table, field, row)
 end
 
 local usage = {} -- rows by their fields, as they are added to
@@ -109,11 +99,7 @@ local function write()
   end
   put_usage()
   for _, row in ipairs(writes) do
-    if not row[3] then
-      drop(row[1], row[2])
-    elseif not (is_full and (row[1] == 'part' or row[1] == 'result')) then
-      put(unpack(row))
-    end
+    if not (is_full and row[3] == 'ages' and row[4]) then put(unpack(row, 1, 5)) end
   end
   drop_oldest(bytes_most)
 end

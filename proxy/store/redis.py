@@ -8,10 +8,9 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-import math
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import redis.asyncio as client
@@ -21,18 +20,19 @@ from redis.backoff import NoBackoff
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.protocol import STORED_SECONDS, Account, Usage
-from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, Row, Transaction, Value, json_text
+from proxy.model import Seen
+from proxy.store.protocol import CLIENT, FAILURE, STORED_SECONDS, UNKNOWN_KEY, Usage
+from proxy.store.rows import TABLES, Key, Kind, PartRow, ReservationsRow, ResultRow, Transaction, Value, json_text
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
-Name = tuple[
-    Any, ...
-]  # of a row: its table and field; of rows: the table, or what has their order, two times and how many
-VERSION = b"3"
+Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or an order, two times and how many
+VERSION = b"4"
 PREFIX = "{v3bridge}:"
-DROPPED = [f"{PREFIX}{key}" for key in ("reservation", "ends", "part", "result", "ages", "seen")]  # of another version
+ORDERS = {ReservationsRow: "ends", ResultRow: "ages", PartRow: "ages", Seen: "lasts"}  # of rows by their times
+SEEN = {kind: f"seen {kind}" for kind in (CLIENT, UNKNOWN_KEY, FAILURE)}  # tables
+DROPPED = ("reservation", "result", "part", "seen", *SEEN.values(), *ORDERS.values())  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
@@ -64,7 +64,7 @@ class RedisStore(Store):
         try:
             _check(await _response(store._redis.info()))
             if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
-                await _response(store._redis.delete(*DROPPED))
+                await _response(store._redis.delete(*(f"{PREFIX}{key}" for key in DROPPED)))
                 await store._run(_expire_all)
                 # Last: a process that dies before is followed by one that does all of it.
                 await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
@@ -80,24 +80,26 @@ class RedisStore(Store):
     async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
         for _ in range(ATTEMPTS):
             with contextlib.suppress(_ChangedError):
-                rows, result = await self._work(work)
-                if is_kept and rows.changed:
-                    writes = rows.writes()
-                    await self._call([], rows.expected(writes), rows.additions, writes)
+                known, rows, result = await self._work(work)
+                writes = _writes(rows) if is_kept else []
+                if writes:
+                    additions = [(json_text(each[:2]), *parts, *each[2:]) for each, *parts in rows.additions]
+                    await self._call([], _expected(known, writes), additions, writes)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
-    async def _work(self, work: Callable[[Transaction], R]) -> tuple["_RedisTransaction", R]:
+    async def _work(self, work: Callable[[Transaction], R]) -> tuple[dict[Name, Any], Transaction, R]:
         """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
         texts: dict[Name, Any] = {}
         now = ahead = 0.0
         while True:
-            rows = _RedisTransaction(texts, now, ahead, self._last[0])
+            reads = _Reads(texts, now)
+            rows = Transaction(reads.read, now, ahead, self._last[0])
             result = work(rows)
-            if now and not rows.lacking:
-                return rows, result
-            time, found = await self._call([*rows.lacking])
-            texts.update(zip(rows.lacking, found, strict=True))
+            if now and not reads.lacking:
+                return texts, rows, result
+            time, found = await self._call([*reads.lacking])
+            texts.update(zip(reads.lacking, found, strict=True))
             if not now:
                 now, ahead = time, time - self._clock.now()
 
@@ -113,90 +115,68 @@ class RedisStore(Store):
         return float(now), rows
 
 
-class _RedisTransaction(Transaction):
-    """Rows of the texts that were read, and the names of those that are lacking; what is changed is written at the
-    end."""
+class _Reads:
+    """Texts that were read, by their names, and the names of those that are lacking. The first time, `now` is 0."""
 
-    def __init__(self, texts: dict[Name, Any], now: float, ahead: float, epoch: int) -> None:
-        super().__init__()
-        self.now, self.ahead, self.epoch = now, ahead, epoch
-        self._texts = texts
+    def __init__(self, texts: dict[Name, Any], now: float) -> None:
+        self._texts, self._now = texts, now
         self.lacking: dict[Name, None] = {}
-        self.additions: list[tuple[Any, ...]] = []
+
+    def read(self, kind: Kind, key: Key, times: Key = (), *, is_id: bool = False) -> Any:
+        table, length, _ = TABLES[kind]
+        if is_id:
+            value = self.read(Value, (f"part {key[0]} {key[1]}",))
+            return value and self.read(PartRow, (key[0], value[1]))
+        if times:
+            names = self._text(ORDERS[kind], *times) if kind in ORDERS and self._now else None
+            found = (name.split(b" [", 1) for name in names or () if name.startswith(table.encode()))
+            return [msgspec.json.decode(b"[" + field) for _, field in found]
+        if len(key) < length:
+            return self._all(_table(kind, key))
+        text = self._text(_table(kind, key), json_text(key))
+        return None if text is None else msgspec.msgpack.decode(text)
 
     def _text(self, *name: Any) -> Any:
         if name not in self._texts:
             self.lacking[name] = None
         return self._texts.get(name)
 
-    def read(self, kind: type[Row], key: Key) -> Row | None:
-        text = self._text(TABLES[kind][0], json_text(key))
-        return None if text is None else kind(*msgspec.msgpack.decode(text))
-
-    def all(self, kind: type[Row]) -> Iterable[Row]:
-        table = TABLES[kind][0]
+    def _all(self, table: str) -> list[Any]:
         found = self._text(table) or []
-        for field, text in zip(found[::2], found[1::2], strict=True):
-            self._texts[table, field.decode()] = text
-            yield kind(*msgspec.msgpack.decode(text))
+        self._texts.update(((table, field.decode()), text) for field, text in zip(found[::2], found[1::2], strict=True))
+        return [msgspec.msgpack.decode(text) for text in found[1::2]]
 
-    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
-        if kind is not Value:  # which ends by itself
-            for field in self._between("ends", -math.inf, until, most):
-                if (row := self.get(kind, *msgspec.json.decode(field))) is not None:
-                    yield row
 
-    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
-        kinds = {name.encode(): kind for kind, (name, _) in TABLES.items()}
-        names = (name.split(b" ", 1) for name in self._between("ages", first, last, most))
-        return [(kinds[table], tuple(msgspec.json.decode(field))) for table, field in names]
+def _table(kind: Kind, key: Key) -> str:
+    return SEEN[key[0]] if kind is Seen else TABLES[kind][0]
 
-    def _between(self, *name: Any) -> Iterable[bytes]:
-        return self._text(*name) or () if self.now else ()  # the times are not known before
 
-    def part(self, scope: str, name: str) -> PartRow | None:
-        uid = self.text(f"part {scope} {name}")
-        return self.get(PartRow, scope, name) or (self.get(PartRow, scope, uid) if uid else None)
+def _writes(rows: Transaction) -> list[tuple[Any, ...]]:
+    """Return the rows to write: tables and fields, orders, texts, and their times; of values, the milliseconds until
+    they end. A part is found by its id, too."""
+    for part in [*rows.changed[PartRow].values()]:
+        if part and part.id is not None:
+            rows.put_value(f"part {part.scope} {part.id}", part.uid, STORED_SECONDS)
+    writes: list[tuple[Any, ...]] = []
+    for kind, changed in rows.changed.items():
+        for key, row in changed.items():
+            text, time = msgspec.msgpack.encode(row), getattr(row, TABLES[kind][2], None)
+            if kind is Value:
+                time = max(1, round((row.until - rows.now) * 1000))
+            # Redis' MessagePack knows no bytes: this is a text.
+            raw = row and msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text)
+            writes.append((_table(kind, key), json_text(key), ORDERS.get(kind), raw, time))
+    return writes
 
-    def put(self, row: NamedTuple) -> None:
-        super().put(row)
-        if isinstance(row, PartRow) and row.id is not None:
-            self.put_value(f"part {row.scope} {row.id}", row.uid, STORED_SECONDS)
 
-    def add(self, pair: Pair | Account, used: int, uncertain: int, reserved: int) -> None:
-        super().add(pair, used, uncertain, reserved)
-        limit = pair.limit if isinstance(pair, Account) else None
-        self.additions.append((json_text(pair[:2]), used, uncertain, reserved, limit))
-
-    def writes(self) -> list[tuple[Any, ...]]:
-        """Return the rows to write: tables and fields, texts, and when they were fetched, when they end, or the
-        milliseconds until they do. Usage that was added to is none of them."""
-        added = {addition[0] for addition in self.additions}
-        return [
-            (TABLES[kind][0], json_text(key), *self._written(row))
-            for kind, rows in self.changed.items()
-            for key, row in rows.items()
-            if kind is not Usage or json_text(key) not in added
-        ]
-
-    def _written(self, row: Any) -> tuple[Any, ...]:
-        if row is None:
-            return (False,)
-        order = getattr(row, "fetched", getattr(row, "until", None))
-        if isinstance(row, Value):
-            order = max(1, round((row.until - self.now) * 1000))
-        text = msgspec.msgpack.encode(row)
-        # Redis' MessagePack knows no bytes: this is a text.
-        return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text), order
-
-    def expected(self, writes: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
-        """Return the digests of rows that must be as they were read: what is changed, and results."""
-        changed = {write[:2] for write in writes}
-        return [
-            (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
-            for name, text in self._texts.items()
-            if name in changed or (name[0] == "result" and len(name) == 2)
-        ]
+def _expected(texts: dict[Name, Any], writes: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+    """Return the digests of rows that must be as they were read: what is changed, and results."""
+    changed = {write[:2] for write in writes}
+    return [
+        (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
+        for name, text in texts.items()
+        if name in changed or (name[0] == "result" and len(name) == 2)
+    ]
 
 
 def _expire_all(rows: Transaction) -> None:

@@ -5,60 +5,62 @@ stores results, and frees the key.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from proxy import errors
+from proxy.model import Seen
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Finish, Found, Hit, Outcome, Refused, Reserved, Result, Usage
-from proxy.store.rows import (
-    Pair,
-    PartRow,
-    Reservation,
-    ReservationsRow,
-    ResultRow,
-    Transaction,
-    Value,
-    json_text,
-)
-
-Reservations = dict[str, Reservation]  # of a query key, by id
+from proxy.store.rows import FETCHED, Pair, PartRow, ReservationsRow, ResultRow, Transaction, Value, json_text
 
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 SWEPT = 1_000  # rows of a kind that are looked at in one transaction: others wait for it
+KEPT = {kind: protocol.STORED_SECONDS for kind in FETCHED} | {Seen: protocol.CLIENT_DAYS * 86_400.0, Value: 0.0}
 MOVED = -1  # start of an expired reservation whose list may be another one since
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
-_reservations = msgspec.json.Decoder(tuple[Reservation, ...])
-_hits = msgspec.json.Decoder(tuple[Hit, ...])
+UNCERTAIN = ("expired", "taken")
 
 
-def begin(rows: Transaction, begins: Sequence[Begin], worker: str) -> list[Outcome]:
-    """Reserve in their order, each seeing what those before it have reserved; return the outcomes."""
-    return [_begin(rows, each, worker) for each in begins]
+class Reservation(NamedTuple):
+    """Parts that are reserved in accounts and periods, for the list of a query from its element `start` on.
+
+    Expired, they are uncertain usage; taken, others have reserved the query key since. Done, it is known for a while,
+    so that it may be sent again. `until` is its deadline while it is open, and later until when it is kept."""
+
+    worker: str
+    accounts: tuple[Pair, ...]
+    parts: int
+    start: int
+    until: float
+    state: Literal["open", "expired", "taken", "done"] = "open"
 
 
-def _begin(rows: Transaction, begin: Begin, worker: str) -> Outcome:
+_reservations = msgspec.json.Decoder(dict[str, Reservation])
+_result = msgspec.msgpack.Decoder(Result)
+
+
+def begin(rows: Transaction, begin: Begin, worker: str) -> Outcome:
     want, others, stored = begin.want, _of_key(rows, begin.scope, begin.want.key), _stored(rows, begin)
-    own, is_busy = others.get(begin.id), _open(others) is not None
-    start = stored.asked if stored else 0
+    own, start = others.get(begin.id), stored.asked if stored else 0
     if own and own.state == "open":  # sent again: nothing more is reserved, perhaps too little for what is stored now
         return Reserved(stored) if own.start <= start else Busy()
     if stored and (want.end <= start or stored.hits <= start):
         return Found(stored)
-    if own or is_busy:  # own: sent again, and ended meanwhile
+    if own or any(each.state == "open" for each in others.values()):  # own: sent again, and ended meanwhile
         return Busy()
     parts = want.parts * (want.end - start)
     if parts and (refusal := _refusal(rows, begin, parts)):
         return refusal
-    for account in begin.accounts if parts else ():
-        rows.add(account, 0, 0, parts)
+    rows.add(begin.accounts if parts else (), 0, 0, parts)
     late = {id: each._replace(state="taken") for id, each in others.items() if each.state == "expired"}
     pairs = tuple(account[:2] for account in begin.accounts)
-    own = Reservation(begin.id, worker, pairs, parts, start, rows.now + begin.seconds)
-    _put(rows, begin.scope, want.key, others | late | {own.id: own})
+    own = Reservation(worker, pairs, parts, start, rows.now + begin.seconds)
+    _put(rows, begin.scope, want.key, others | late | {begin.id: own})
     return Reserved(stored)
 
 
@@ -72,7 +74,7 @@ def _refusal(rows: Transaction, begin: Begin, parts: int) -> Refused | errors.St
     for account in begin.accounts:
         if account.limit is not None:
             usage = rows.usage(account[:2])
-            left = account.limit - usage.used - usage.uncertain - usage.reserved
+            left = account.limit - sum(usage[2:])
             if parts > left:
                 return Refused(account, max(0, left), usage.reserved)
     return None
@@ -80,26 +82,26 @@ def _refusal(rows: Transaction, begin: Begin, parts: int) -> Refused | errors.St
 
 def _stored(rows: Transaction, begin: Begin) -> Result | None:
     """Return the first candidate that is fresh and has all its parts."""
-    for row in _candidates(rows, begin):
-        items, fresh_from = _hits.decode(row.items), begin.fresh_from + rows.ahead
-        if not items and row.details is None:
+    for found in _candidates(rows, begin):
+        fresh_from = begin.fresh_from + rows.ahead
+        if not found.items and found.details is None:
             fresh_from = max(fresh_from, rows.now - protocol.EMPTY_SECONDS)
-        parts = [part for hit in items if (part := rows.get(PartRow, begin.scope, hit.uid)) is not None]
-        is_whole = len(parts) == len(items) and not any(begin.features & ~part.features for part in parts)
-        times = [row.fetched, *(part.fetched for part in parts)]
+        parts = [part for hit in found.items if (part := rows.get(PartRow, begin.scope, hit.uid)) is not None]
+        is_whole = len(parts) == len(found.items) and not any(begin.features & ~part.features for part in parts)
+        times = [found.fetched, *(part.fetched for part in parts)]
         if is_whole and fresh_from <= min(times) and max(times) <= rows.now:
             bodies, ids = tuple(part.body for part in parts), tuple(part.id for part in parts)
-            return Result(row.key, row.asked, row.hits, items, bodies, ids, row.details, min(times) - rows.ahead)
+            return found._replace(bodies=bodies, part_ids=ids, fetched=min(times) - rows.ahead)
     return None
 
 
-def _candidates(rows: Transaction, begin: Begin) -> Iterator[ResultRow]:
-    """Yield what may serve a want: a result of the part that it names, and the stored result of its key."""
+def _candidates(rows: Transaction, begin: Begin) -> Iterator[Result]:
+    """Yield what may serve a want, without bodies: the part that it names, and the stored result of its key."""
     scope, want = begin.scope, begin.want
     if want.part is not None and (part := rows.part(scope, want.part)) is not None:
-        yield ResultRow(scope, want.key, rows.now, want.end, 1, json_text([Hit(part.uid)]), None)
+        yield Result(want.key, want.end, 1, (Hit(part.uid),), (), fetched=rows.now)
     if (row := rows.get(ResultRow, scope, want.key)) is not None:
-        yield row
+        yield _result.decode(row.text)
 
 
 def finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
@@ -111,14 +113,13 @@ def finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
         # usage that is set.
         if finish.is_repeated or rows.epoch:
             return
-        own = Reservation(id, "", (), 0, 0, rows.now, "taken")
+        own = Reservation("", (), 0, 0, rows.now, "taken")
     elif own.state == "done":
         return
     _book(rows, finish, own)
     reservations = {other: _lowered(rows, each, own, finish) for other, each in reservations.items()}
     until = max(rows.now + DONE_SECONDS, own.until if own.state == "open" else 0.0)
-    reservations[id] = Reservation(id, "", (), 0, 0, until, "done")
-    _put(rows, scope, key, reservations)
+    _put(rows, scope, key, reservations | {id: Reservation("", (), 0, 0, until, "done")})
     for result in finish.results:
         # After its deadline, others may have taken the key. Before, a result may answer another key than was reserved.
         is_kept = own.state == "open" or (own.state == "expired" and result.key == key)
@@ -128,21 +129,17 @@ def finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
 
 def _book(rows: Transaction, finish: Finish, own: Reservation) -> None:
     present = {account[:2] for account in finish.accounts}
-    for pair in present.union(own.accounts):
-        # In a period that has ended meanwhile, the upstream may have counted the parts, too.
-        used, uncertain = (finish.used, finish.uncertain) if pair in present else (0, finish.used + finish.uncertain)
-        parts = own.parts if pair in own.accounts else 0
-        if own.state == "open":
-            rows.add(pair, used, uncertain, -parts)
-        else:
-            rows.add(pair, used, uncertain - parts, 0)
+    rows.add(own.accounts, 0, *((0, -own.parts) if own.state == "open" else (-own.parts, 0)))
+    rows.add(present, finish.used, finish.uncertain, 0)
+    # In a period that has ended meanwhile, the upstream may have counted the parts, too.
+    rows.add(set(own.accounts) - present, 0, finish.used + finish.uncertain, 0)
 
 
 def _lowered(rows: Transaction, other: Reservation, own: Reservation, finish: Finish) -> Reservation:
     """Lower what is uncertain since today to what has come of the same query: a reservation that has expired may have
     cost no more than this one if this one began where it did, and was as long or has the end of the list. The rest of a
     list without a result may show that it is another list now."""
-    if not _is_uncertain(other):
+    if other.state not in UNCERTAIN:
         return other
     if own.start and not finish.results:
         return other._replace(start=MOVED)
@@ -151,8 +148,7 @@ def _lowered(rows: Transaction, other: Reservation, own: Reservation, finish: Fi
     is_today = rows.now < other.until - LATE_SECONDS + protocol.STORED_SECONDS
     if not ((finish.results or finish.used) and is_today and is_as_long and own.start <= other.start):
         return other
-    for pair in other.accounts:
-        rows.add(pair, 0, min(0, came - other.parts), 0)
+    rows.add(other.accounts, 0, min(0, came - other.parts), 0)
     return other._replace(parts=min(came, other.parts))
 
 
@@ -164,8 +160,8 @@ def _store(rows: Transaction, finish: Finish, result: Result) -> None:
         part = PartRow(scope, hit.uid, fetched, id, finish.features, body)
         if not _stays(rows.get(PartRow, scope, hit.uid), part, now):
             rows.put(part)
-    items = json_text(result.items)
-    rows.put(ResultRow(scope, result.key, fetched, result.asked, result.hits, items, result.details))
+    text = msgspec.msgpack.encode(result._replace(bodies=(), part_ids=(), fetched=fetched))
+    rows.put(ResultRow(scope, result.key, fetched, text))
 
 
 def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
@@ -175,41 +171,26 @@ def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
     return old.features != new.features or old.fetched > new.fetched
 
 
-def _of_key(rows: Transaction, scope: str, key: str) -> Reservations:
+def _of_key(rows: Transaction, scope: str, key: str) -> dict[str, Reservation]:
     row = rows.get(ReservationsRow, scope, key)
-    return _decoded(row) if row else {}
+    return _reservations.decode(row.text) if row else {}
 
 
-def _decoded(row: ReservationsRow) -> Reservations:
-    return {each.id: each for each in _reservations.decode(row.text)}
+def _put(rows: Transaction, scope: str, key: str, reservations: dict[str, Reservation]) -> None:
+    left = {id: each for id, each in reservations.items() if each.until > rows.now or each.state == "open"}
+    ends = [each.until for each in left.values() if each.state == "open"] or [each.until for each in left.values()]
+    rows.put(ReservationsRow(scope, key, max(ends, default=rows.now), json_text(left)))
 
 
-def _put(rows: Transaction, scope: str, key: str, reservations: Reservations) -> None:
-    first = _open(reservations)
-    left = [each for each in reservations.values() if each.until > rows.now or each is first]
-    until = first.until if first else max((each.until for each in left), default=rows.now)
-    rows.put(ReservationsRow(scope, key, until, json_text(left)))
-
-
-def _open(reservations: Reservations) -> Reservation | None:
-    return next((each for each in reservations.values() if each.state == "open"), None)
-
-
-def _is_uncertain(reservation: Reservation) -> bool:
-    return reservation.state in ("expired", "taken")
-
-
-def expire(rows: Transaction, row: ReservationsRow, worker: str | None = None) -> bool:
+def expire(rows: Transaction, scope: str, key: str, worker: str | None = None) -> bool:
     """Move the open reservation of a key to uncertain usage, if it is this worker's; return whether there is one. The
     key is free, and the reservation stays for a late finish."""
-    reservations = _decoded(row)
-    first = _open(reservations)
-    if first and worker in (None, first.worker):
-        for pair in first.accounts:
-            rows.add(pair, 0, first.parts, -first.parts)
-        until = max(first.until, rows.now) + LATE_SECONDS
-        reservations[first.id] = first._replace(state="expired", until=until)
-        _put(rows, row.scope, row.key, reservations)
+    reservations = _of_key(rows, scope, key)
+    first = next((id for id, each in reservations.items() if each.state == "open"), None)
+    if first is not None and worker in (None, (each := reservations[first]).worker):
+        rows.add(each.accounts, 0, each.parts, -each.parts)
+        until = max(each.until, rows.now) + LATE_SECONDS
+        _put(rows, scope, key, reservations | {first: each._replace(state="expired", until=until)})
     return first is not None
 
 
@@ -217,32 +198,29 @@ def set_usage(rows: Transaction, pair: Pair, used: int) -> None:
     """Replace usage. A late finish takes nothing off again that is uncertain no more."""
     rows.put(rows.usage(pair)._replace(used=used, uncertain=0))
     for row in rows.all(ReservationsRow):
-        reservations = _decoded(row)
-        if late := [each for each in reservations.values() if _is_uncertain(each) and pair in each.accounts]:
-            for each in late:
-                accounts = tuple(other for other in each.accounts if other != pair)
-                reservations[each.id] = each._replace(accounts=accounts)
+        reservations = _reservations.decode(row.text)
+        late = {id: each for id, each in reservations.items() if each.state in UNCERTAIN and pair in each.accounts}
+        for id, each in late.items():
+            reservations[id] = each._replace(accounts=tuple(other for other in each.accounts if other != pair))
+        if late:
             _put(rows, row.scope, row.key, reservations)
 
 
 def sweep(rows: Transaction) -> bool:
     """End what is out of date, a part of it; return whether there may be more."""
-    now, day = rows.now, protocol.STORED_SECONDS
-    ended = [*rows.ended(ReservationsRow, now, SWEPT)]
-    for row in ended:
-        if not expire(rows, row):
-            rows.drop(ReservationsRow, row.scope, row.key)
-    # A time of tomorrow was written before the clock was set back.
-    old = rows.fetched(-math.inf, now - day, SWEPT) + rows.fetched(now + day, math.inf, SWEPT)
+    now = rows.now
+    ended = rows.timed(ReservationsRow, 0.0, now, SWEPT)
+    old: list[Any] = [(ReservationsRow, key) for key in ended if not expire(rows, *key)]
+    for kind, seconds in KEPT.items():
+        old += [(kind, key) for key in rows.timed(kind, 0.0, now - seconds, SWEPT)]
+    for kind in FETCHED:  # a time of tomorrow was written before the clock was set back
+        old += [(kind, key) for key in rows.timed(kind, now + protocol.STORED_SECONDS, math.inf, SWEPT)]
     for kind, key in old:
         rows.drop(kind, *key)
-    values = [*rows.ended(Value, now, SWEPT)]
-    for value in values:
-        rows.drop(Value, value.key)
     first_day = (datetime.fromtimestamp(now, UTC).date() - timedelta(protocol.DAYS_KEPT)).isoformat()
-    if rows.text("first day") != first_day:  # once a day: there may be many
+    if rows.text("first day", ended=True) != first_day:  # once a day: there may be many
         rows.put_value("first day", first_day, protocol.DAY_SECONDS)
         for usage in rows.all(Usage):
             if len(usage.period) == len(first_day) and usage.period < first_day:
                 rows.drop(Usage, *usage[:2])
-    return max(len(ended), len(old), len(values)) >= SWEPT
+    return len(ended) + len(old) >= SWEPT

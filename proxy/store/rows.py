@@ -1,9 +1,8 @@
-"""Rows that the store keeps, and a transaction over them: what SQLite and Redis have in common."""
+"""Rows that the store keeps, and a transaction over them, which is the same in SQLite and in Redis."""
 
-from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -16,23 +15,8 @@ Pair = tuple[str, str]  # account and period
 Key = tuple[Any, ...]
 
 
-class Reservation(NamedTuple):
-    """Parts that are reserved in accounts and periods, for the list of a query from its element `start` on.
-
-    Expired, they are uncertain usage; taken, others have reserved the query key since. Done, it is known for a while,
-    so that it may be sent again. `until` is its deadline while it is open, and later until when it is kept."""
-
-    id: str
-    worker: str
-    accounts: tuple[Pair, ...]
-    parts: int
-    start: int
-    until: float
-    state: Literal["open", "expired", "taken", "done"] = "open"
-
-
 class ReservationsRow(NamedTuple):
-    """Reservations of a query key, in JSON, of which one may be open. Until then nothing is to be done with them."""
+    """Reservations of a query key by id, in JSON, of which one may be open. Until then nothing is to be done."""
 
     scope: str
     key: str
@@ -44,10 +28,7 @@ class ResultRow(NamedTuple):
     scope: str
     key: str
     fetched: float
-    asked: int
-    hits: int
-    items: str  # in JSON
-    details: bytes | None
+    text: bytes  # a Result without parts, in MessagePack
 
 
 class PartRow(NamedTuple):
@@ -66,59 +47,60 @@ class Value(NamedTuple):
     until: float
 
 
-# Tables, and how many of their columns, the fields of a row, name a row.
-TABLES: dict[Kind, tuple[str, int]] = {
-    Usage: ("usage", 2),
-    ReservationsRow: ("reservation", 2),
-    ResultRow: ("result", 2),
-    PartRow: ("part", 2),
-    Value: ("value", 1),
-    Seen: ("seen", 7),
+# Tables, how many of their columns, the fields of a row, name a row, and its time.
+TABLES: dict[Kind, tuple[str, int, str]] = {
+    Usage: ("usage", 2, ""),
+    ReservationsRow: ("reservation", 2, "until"),
+    ResultRow: ("result", 2, "fetched"),
+    PartRow: ("part", 2, "fetched"),
+    Value: ("value", 1, "until"),
+    Seen: ("seen", 7, "last"),
 }
 FETCHED = (ResultRow, PartRow)
 
 
-def json_text(values: Iterable[Any]) -> str:
+def json_text(values: Any) -> str:
     return msgspec.json.encode(values).decode()
 
 
-class Transaction(ABC):
-    """Rows by kind and key as they are read and `changed`: None is a row that is not there. `now` is `ahead` of this
-    process's clock. `epoch`: how often data were lost."""
+class Transaction:
+    """Rows by kind and key as they are read and `changed`: None is a row that is not there. Usage is `added` to. `now`
+    is `ahead` of this process's clock. `epoch`: how often data were lost.
 
-    now = ahead = 0.0
-    epoch = 0
+    `read` returns the fields of the row with a key; of all whose keys begin so, if it is a part of one; with two times
+    and a number, so many keys at most of rows between the times; with `is_id`, the fields of the part with that id."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[..., Any], now: float, ahead: float = 0.0, epoch: int = 0) -> None:
+        self._read, self.now, self.ahead, self.epoch = read, now, ahead, epoch
         self._rows: dict[Kind, dict[Key, Any]] = defaultdict(dict)
         self.changed: dict[Kind, dict[Key, Any]] = defaultdict(dict)
-
-    @abstractmethod
-    def read(self, kind: type[Row], key: Key) -> Row | None:
-        """Read a stored row."""
-
-    @abstractmethod
-    def all(self, kind: type[Row]) -> Iterable[Row]:
-        """Return the stored rows of a kind."""
-
-    @abstractmethod
-    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
-        """Return stored rows whose `until` is no later, so many at most."""
-
-    @abstractmethod
-    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
-        """Return the stored results and parts that were fetched between two times, about so many at most."""
-
-    @abstractmethod
-    def part(self, scope: str, name: str) -> PartRow | None:
-        """Return the stored part with a uid or id."""
+        self.added: dict[Pair, tuple[int, int, int]] = {}
+        self.additions: list[tuple[Pair | Account, int, int, int]] = []  # one by one
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
         rows = self._rows[kind]
         if key not in rows:
-            rows[key] = self.read(kind, key)
+            values = self._read(kind, key)
+            rows[key] = values and kind._make(values)
         row: Row | None = rows[key]
         return row
+
+    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
+        """Return the rows whose keys begin so."""
+        found = {row[: TABLES[kind][1]]: row for row in map(kind._make, self._read(kind, prefix))}
+        changed = {key: row for key, row in self.changed[kind].items() if key[: len(prefix)] == prefix}
+        return [row for row in (found | changed).values() if row is not None]
+
+    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
+        """Return the keys of stored rows whose time is between two, about so many at most."""
+        return [tuple(key) for key in self._read(kind, (), (first, last, most))]
+
+    def part(self, scope: str, name: str) -> PartRow | None:
+        """Return the stored part with a uid or id."""
+        if (part := self.get(PartRow, scope, name)) is not None:
+            return part
+        values = self._read(PartRow, (scope, name), is_id=True)
+        return values and PartRow._make(values)
 
     def put(self, row: NamedTuple) -> None:
         kind = type(row)
@@ -129,26 +111,22 @@ class Transaction(ABC):
         self._rows[kind][key] = self.changed[kind][key] = None
 
     def usage(self, pair: Pair) -> Usage:
-        return self.get(Usage, *pair) or Usage(*pair)
+        row, added = self.get(Usage, *pair) or Usage(*pair), self.added.get(pair, (0, 0, 0))
+        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
 
-    def add(self, pair: Pair | Account, used: int, uncertain: int, reserved: int) -> None:
-        """Add to usage. With an account nothing is written if others have added so much meanwhile that its limit is
+    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
+        """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is
         exceeded."""
-        pair = pair[:2]
-        old = self.usage(pair)
-        self.put(
-            Usage(*pair, max(0, old.used + used), max(0, old.uncertain + uncertain), max(0, old.reserved + reserved))
-        )
+        for account in accounts:
+            self.additions.append((account, used, uncertain, reserved))
+            old = self.added.get(pair := account[:2], (0, 0, 0))
+            self.added[pair] = old[0] + used, old[1] + uncertain, old[2] + reserved
 
-    def text(self, key: str) -> str | None:
-        """Return a value, also one that has ended but is still stored."""
+    def text(self, key: str, *, ended: bool = False) -> str | None:
+        """Return a value; with `ended` also one that has ended but is still stored. One that begins later was written
+        before the clock was set back."""
         value = self.get(Value, key)
-        return value.text if value else None
-
-    def valid_text(self, key: str) -> str | None:
-        """Return a value that has not ended. One that begins later was written before the clock was set back."""
-        value = self.get(Value, key)
-        return value.text if value and value.since <= self.now < value.until else None
+        return value.text if value and (ended or value.since <= self.now < value.until) else None
 
     def put_value(self, key: str, text: str, seconds: float) -> None:
         self.put(Value(key, text, self.now, self.now + seconds))

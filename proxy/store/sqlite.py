@@ -9,37 +9,44 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import FETCHED, TABLES, Key, Kind, PartRow, Row, Transaction
+from proxy.store.rows import FETCHED, TABLES, Key, Kind, Transaction
 from proxy.store.sqlite_file import LOG_BYTES, RESTORE, StoreFile
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
-VERSION = 3
+VERSION = 4
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-EVICTED = 8  # parts and results that are deleted at a time
 ROW_BYTES = 2**10  # about what a row writes beside its texts
 
 _INDEXES = ("part_id ON part (id)", "part_fetched ON part (fetched)", "result_fetched ON result (fetched)")
-_NAMES = {kind: name for kind, (name, _) in TABLES.items()}
-_KEY = {kind: " AND ".join(f"{column} = ?" for column in kind._fields[:keys]) for kind, (_, keys) in TABLES.items()}
-_GET = {kind: f"SELECT * FROM {name} WHERE {_KEY[kind]}" for kind, name in _NAMES.items()}
-_DROP = {kind: f"DELETE FROM {name} WHERE {_KEY[kind]}" for kind, name in _NAMES.items()}
-_PUT = {kind: f"REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})" for kind, name in _NAMES.items()}
-# The times of so many oldest parts and results.
-_OLDEST = "SELECT fetched FROM part UNION ALL SELECT fetched FROM result ORDER BY fetched LIMIT ?"
+# Eight of the oldest parts and results: deleted at a time.
+_OLDEST = "SELECT max(fetched) FROM (SELECT fetched FROM part UNION ALL SELECT fetched FROM result ORDER BY 1 LIMIT 8)"
+
+
+def _where(kind: Kind, length: int) -> str:
+    """Return the condition by the first columns of a table."""
+    return " AND ".join(f"{column} = ?" for column in kind._fields[:length])
+
+
+_GET = {kind: f"SELECT * FROM {name} WHERE {_where(kind, length)}" for kind, (name, length, _) in TABLES.items()}
+_DROP = {kind: f"DELETE FROM {name} WHERE {_where(kind, length)}" for kind, (name, length, _) in TABLES.items()}
+_PUT = {kind: f"REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})" for kind, (name, *_) in TABLES.items()}
+_ADD = """
+INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET used = max(0, used + excluded.used),
+uncertain = max(0, uncertain + excluded.uncertain), reserved = max(0, reserved + excluded.reserved)
+"""
 
 
 class SqliteStore(Store):
@@ -54,17 +61,15 @@ class SqliteStore(Store):
         self._checkpoint: asyncio.Future[None] | None = None
         with contextlib.ExitStack() as stack:
             try:
-                self._file = path and StoreFile(path)
-                if self._file:
-                    stack.callback(self._file.close)
-                self._connection = stack.enter_context(contextlib.closing(_connect(self._name)))
-                self._execute = self._connection.execute
+                self._file = StoreFile(path)
+                stack.callback(self._file.close)
+                connection = stack.enter_context(contextlib.closing(_connect(self._file.name)))
+                self._execute, self._many = connection.execute, connection.executemany
                 (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
             if mode not in ("wal", "memory"):
                 raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
-            self._thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))
             self._opened = stack.pop_all()  # closed in reverse: the file before its lock
 
     @classmethod
@@ -73,38 +78,29 @@ class SqliteStore(Store):
         it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
         store = cls(path, clock, worker, cache_bytes)
         try:
-            await store._transaction(store._make_tables)
-            if store._is_alone:
+            await store._run(store._make_tables)
+            if store._file.is_alone:
                 await store.end_worker(None)
-            if store._file:
-                store._file.share()
+            store._file.share()
             store._execute("PRAGMA busy_timeout = 0")  # from now on the event loop goes on while this process waits
         except BaseException:
             await store._close()
             raise
         return store
 
-    @property
-    def _name(self) -> str:
-        return self._file.name if self._file else ":memory:"
-
-    @property
-    def _is_alone(self) -> bool:
-        return not self._file or self._file.is_alone
-
-    def _make_tables(self) -> None:
+    def _make_tables(self, _rows: Transaction) -> None:
         """Make the tables that are missing. Of those of another version usage stays, where all that was reserved is
         uncertain."""
         tables = {name for (name,) in self._execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and self._pragma("application_id") != APPLICATION:
-            raise errors.StoreUnavailable(f"{self._name} has other tables than the store's; name another file")
+            raise errors.StoreUnavailable(f"{self._file.name} has other tables than the store's; name another file")
         if self._pragma("user_version") == VERSION:
             return
-        if tables and not self._is_alone:
-            raise errors.StoreUnavailable(f"{self._name} is used by another version of v3bridge; stop that first")
+        if tables and not self._file.is_alone:
+            raise errors.StoreUnavailable(f"{self._file.name} is used by another version of v3bridge; stop that first")
         for name in tables - {"usage", "sqlite_sequence"}:
             self._execute(f"DROP TABLE {name}")
-        for kind, (name, length) in TABLES.items():
+        for kind, (name, length, _) in TABLES.items():
             columns, key = ", ".join(kind._fields), ", ".join(kind._fields[:length])
             order = "" if kind in FETCHED else "WITHOUT ROWID"  # in the order of keys, unless rows are large
             self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) {order}")
@@ -129,37 +125,28 @@ class SqliteStore(Store):
             await super().finish([finish._replace(results=()) for finish in finishes])
 
     async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
-        def run() -> R:
-            rows = _SqliteTransaction(self._connection, self._clock.now())
-            result = work(rows)
-            if is_kept:
-                self._write(rows)
-            return result
-
-        return await self._transaction(run, is_kept=is_kept)
-
-    async def _transaction(self, work: Callable[[], R], *, is_kept: bool = True) -> R:
-        """Do all of some work or nothing. Raises StoreUnavailable."""
         if self._damage:
             raise errors.StoreUnavailable(self._damage)
         try:
             await self._begin()
-            self._check_file()
-            result = work()
-            self._execute("COMMIT" if is_kept else "ROLLBACK")
+            self._file.check()
+            rows = Transaction(self._read, self._clock.now())
+            result = work(rows)
+            if is_kept:
+                self._write(rows)
+            self._execute("COMMIT")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self._execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
-                self._check_file()  # which may be the reason
+                self._file.check()  # which may be the reason
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
-                    self._damage = f"{self._name} is damaged ({error}); {RESTORE}"
-                    raise errors.StoreUnavailable(self._damage) from error
-                raise errors.StoreUnavailable(f"the store (SQLite) cannot be used: {error}") from error
+                    self._damage = f"{self._file.name} is damaged ({error}); {RESTORE}"
+                raise errors.StoreUnavailable(self._damage or f"the store (SQLite) cannot be used: {error}") from error
             raise
-        if self._written > CHECKPOINT_BYTES and self._file and (self._checkpoint is None or self._checkpoint.done()):
+        if self._written > CHECKPOINT_BYTES and self._file.path and (not self._checkpoint or self._checkpoint.done()):
             self._written = 0
-            self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._name)
+            self._checkpoint = asyncio.get_running_loop().run_in_executor(None, _move_pages, self._file.name)
         return result
 
     async def _begin(self) -> None:
@@ -177,75 +164,40 @@ class SqliteStore(Store):
             else:
                 return
 
-    def _check_file(self) -> None:
-        if self._file:
-            self._file.check()
+    def _read(self, kind: Kind, key: Key, times: Key = (), *, is_id: bool = False) -> Any:
+        table, length, time = TABLES[kind]
+        if is_id:
+            return self._execute("SELECT * FROM part WHERE scope = ? AND id = ?", key).fetchone()
+        if times:
+            names = ", ".join(kind._fields[:length])
+            return self._execute(f"SELECT {names} FROM {table} WHERE {time} BETWEEN ? AND ? LIMIT ?", times).fetchall()
+        if len(key) < length:
+            return self._execute(f"SELECT * FROM {table} WHERE {_where(kind, len(key)) or 'TRUE'}", key).fetchall()
+        return self._execute(_GET[kind], key).fetchone()
 
-    def _write(self, rows: "_SqliteTransaction") -> None:
+    def _write(self, rows: Transaction) -> None:
         """Write what was changed, and delete the oldest parts and results beyond the bound."""
-        written = rows.write()
+        written = 0
+        for kind, changed in rows.changed.items():
+            kept = [row for row in changed.values() if row is not None]
+            self._many(_PUT[kind], kept)
+            self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
+            bodies = sum(len(row[-1] or b"") for row in kept) if kind in FETCHED else 0  # and details
+            written += ROW_BYTES * len(changed) + bodies
+        self._many(_ADD, [(*pair, *added) for pair, added in rows.added.items()])
         self._written += written
         self._room -= written
         while self._room < 0:
             pages = self._pragma("page_count") - self._pragma("freelist_count")
-            over = self._pragma("page_size") * pages - self._cache_bytes
-            if over <= 0:
-                self._room = min(-over, self._cache_bytes // 64)
-                break
-            oldest = self._execute(_OLDEST, (EVICTED,)).fetchall()
-            if not oldest:
-                break
+            free = self._cache_bytes - self._pragma("page_size") * pages
+            oldest = self._execute(_OLDEST).fetchone() if free < 0 else (None,)
+            if oldest[0] is None:
+                self._room = max(0, min(free, self._cache_bytes // 64))
             for kind in FETCHED:
-                self._execute(f"DELETE FROM {_NAMES[kind]} WHERE fetched <= ?", oldest[-1])
+                self._execute(f"DELETE FROM {TABLES[kind][0]} WHERE fetched <= ?", oldest)
 
     def _pragma(self, name: str) -> int:
         return int(self._execute(f"PRAGMA {name}").fetchone()[0])
-
-
-class _SqliteTransaction(Transaction):
-    """Rows are read as they are needed, and written together at the end."""
-
-    def __init__(self, connection: sqlite3.Connection, now: float) -> None:
-        super().__init__()
-        self.now = now
-        self._execute, self._many = connection.execute, connection.executemany
-
-    def read(self, kind: type[Row], key: Key) -> Row | None:
-        values = self._execute(_GET[kind], key).fetchone()
-        return values and kind._make(values)
-
-    def all(self, kind: type[Row]) -> Iterable[Row]:
-        return map(kind._make, self._execute(f"SELECT * FROM {_NAMES[kind]}").fetchall())
-
-    def ended(self, kind: type[Row], until: float, most: int) -> Iterable[Row]:
-        chosen = f"SELECT * FROM {_NAMES[kind]} WHERE until <= ? LIMIT ?"
-        return map(kind._make, self._execute(chosen, (until, most)).fetchall())
-
-    def fetched(self, first: float, last: float, most: int = -1) -> list[tuple[Kind, Key]]:
-        found: list[tuple[Kind, Key]] = []
-        for kind in FETCHED:
-            columns = ", ".join(kind._fields[:2])
-            chosen = f"SELECT {columns} FROM {_NAMES[kind]} WHERE fetched BETWEEN ? AND ? LIMIT ?"
-            found += [(kind, key) for key in self._execute(chosen, (first, last, most))]
-        return found
-
-    def part(self, scope: str, name: str) -> PartRow | None:
-        if (part := self.get(PartRow, scope, name)) is not None:
-            return part
-        values = self._execute("SELECT * FROM part WHERE scope = ? AND id = ?", (scope, name)).fetchone()
-        return values and PartRow._make(values)
-
-    def write(self) -> int:
-        """Write what was changed; return about how many bytes."""
-        written = 0
-        for kind, changed in self.changed.items():
-            rows = [row for row in changed.values() if row is not None]
-            self._many(_PUT[kind], rows)
-            if len(rows) < len(changed):
-                self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
-            bodies = sum(len(row[-1] or b"") for row in rows) if kind in FETCHED else 0  # and details
-            written += ROW_BYTES * len(changed) + bodies
-        return written
 
 
 def _connect(name: str) -> sqlite3.Connection:

@@ -15,23 +15,25 @@ RESTORE = "stop the service, restore the file from a backup, and start"
 
 
 class StoreFile:
-    """File at a path. If no other process uses it, this one `is_alone`, and others wait until it shares the file."""
+    """File at a path, or memory. If no other process uses it, this one `is_alone`, and others wait until it shares the
+    file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
         Raises OSError and StoreUnavailable."""
-        self.path, self.name = path, str(path.resolve())
+        self.path, self.name, self.is_alone = path, ":memory:", True
+        if path is None:
+            return
         is_new = not path.exists()
         if not is_new and not path.is_file():
             raise errors.StoreUnavailable(f"{path} is a folder or a device; name a file")
         path.touch(0o600)
         path.chmod(0o600)
-        found = path.stat()
+        self.name, found = str(path.resolve()), path.stat()
         self._lock = os.open(f"{self.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         self._inode, self._bytes, self._log_bytes = (found.st_dev, found.st_ino), 0, 0
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self.is_alone = True
         except BlockingIOError:
             fcntl.flock(self._lock, fcntl.LOCK_SH)
             self.is_alone = False
@@ -42,14 +44,16 @@ class StoreFile:
 
     def share(self) -> None:
         """Let other processes use the file, which has its tables now."""
-        os.pwrite(self._lock, b"used\n", 0)
-        fcntl.flock(self._lock, fcntl.LOCK_SH)
+        if self.path:
+            os.pwrite(self._lock, b"used\n", 0)
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
 
     def check(self) -> None:
         """Raise StoreUnavailable where SQLite would go on with a file that is gone or not as it was written."""
+        if not self.path:
+            return
         try:
-            found = os.stat(self.path)
-            log = os.stat(f"{self.name}-wal")
+            found, log = os.stat(self.path), os.stat(f"{self.name}-wal")
         except OSError as error:
             raise errors.StoreUnavailable(
                 f"{error.filename} was deleted or cannot be reached ({error.strerror}); restart to begin a new file, "
@@ -68,4 +72,5 @@ class StoreFile:
 
     def close(self) -> None:
         """Let go of the lock: after SQLite has closed the file."""
-        os.close(self._lock)
+        if self.path:
+            os.close(self._lock)

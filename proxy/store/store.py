@@ -18,7 +18,7 @@ from proxy.kit.clock import Window
 from proxy.model import Seen
 from proxy.store import protocol, reservations
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Usage
-from proxy.store.rows import Key, Kind, Pair, PartRow, ReservationsRow, Transaction, Value
+from proxy.store.rows import FETCHED, Pair, PartRow, ReservationsRow, Transaction
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -58,13 +58,16 @@ class Store(ABC):
             await self.end_worker(self._worker)
         await self._close()
 
-    async def begin(self, begins: Sequence[Begin]) -> list[Outcome]:
-        """Reserve, in their order. A want of no parts always fits. A second time changes nothing."""
-        return await self._run(lambda rows: reservations.begin(rows, begins, self._worker))
+    async def begin(self, begins: Sequence[Begin], *, is_kept: bool = True) -> list[Outcome]:
+        """Reserve in their order, each seeing what those before it have reserved. A want of no parts always fits. A
+        second time changes nothing."""
+        return await self._run(
+            lambda rows: [reservations.begin(rows, each, self._worker) for each in begins], is_kept=is_kept
+        )
 
     async def quote(self, begins: Sequence[Begin]) -> list[Outcome]:
         """Return what `begin` would, and change nothing. Also to wait for busy keys: read again until none is."""
-        return await self._run(lambda rows: reservations.begin(rows, begins, self._worker), is_kept=False)
+        return await self.begin(begins, is_kept=False)
 
     @_transaction
     def finish(self, rows: Transaction, finishes: Sequence[Finish]) -> None:
@@ -74,23 +77,20 @@ class Store(ABC):
 
     async def sweep(self) -> None:
         """Move open reservations past their deadline to uncertain usage; delete what is out of date. Once a minute."""
-        is_behind = True
-        while is_behind:
-            is_behind = await self._run(reservations.sweep)
-            await asyncio.sleep(0)  # for what else the event loop has to do
+        while await self._run(reservations.sweep):  # noqa: ASYNC110 - there is no event
+            await asyncio.sleep(0)
 
     @_transaction
     def end_worker(self, rows: Transaction, worker: str | None) -> None:
         """Move the reservations of a process that has died, or of all, to uncertain usage, at once."""
         for row in rows.all(ReservationsRow):
-            reservations.expire(rows, row, worker)
+            reservations.expire(rows, row.scope, row.key, worker)
 
     @_transaction
     def usage(self, rows: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
         """Return accounts and periods with usage, by both: these, or all."""
-        if pairs is None:
-            return sorted(row for row in rows.all(Usage) if any(row[2:]))
-        return sorted(row for pair in pairs if any((row := rows.usage(pair))[2:]))
+        found = rows.all(Usage) if pairs is None else [rows.usage(pair) for pair in pairs]
+        return sorted(row for row in found if any(row[2:]))
 
     @_transaction
     def set_usage(self, rows: Transaction, account: Account, used: int) -> None:
@@ -103,48 +103,43 @@ class Store(ABC):
     @_transaction
     def parts(self, rows: Transaction, scopes: str = "") -> int:
         """Return how many parts are stored in scopes that begin so."""
-        return sum(kind is PartRow for kind, _ in _of_scopes(rows, scopes))
+        return sum(scope.startswith(scopes) for scope, _ in rows.timed(PartRow, -math.inf, math.inf))
 
     @_transaction
     def forget(self, rows: Transaction, scopes: str = "") -> int:
         """Delete results and parts in scopes that begin so; return how many parts. The value "forgotten" becomes
         another one, so that memories of results are dropped with them."""
         rows.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        found = _of_scopes(rows, scopes)
-        for kind, key in found:
-            rows.drop(kind, *key)
-        return sum(kind is PartRow for kind, _ in found)
-
-    async def value(self, key: str) -> str | None:
-        """Return a small value; None where there is none or it has ended."""
-        return (await self.values([key]))[0]
+        for kind in FETCHED:
+            for scope, name in rows.timed(kind, -math.inf, math.inf):
+                if scope.startswith(scopes):
+                    rows.drop(kind, scope, name)
+        return len(rows.changed[PartRow])
 
     @_transaction
     def values(self, rows: Transaction, keys: Sequence[str]) -> list[str | None]:
-        """Return small values."""
-        return [rows.valid_text(key) for key in keys]
+        """Return small values; None where there is none or it has ended."""
+        return [rows.text(key) for key in keys]
 
     @_transaction
-    def put_value(self, rows: Transaction, key: str, value: str, seconds: float, *, absent: bool = False) -> bool:
-        """Keep a value for so long. With `absent` only where there is none, or where the same value is there (a lease
-        that its owner extends); return whether it is kept."""
-        is_kept = rows.valid_text(key) in (None, value) or not absent
+    def put_value(
+        self, rows: Transaction, key: str, value: str, seconds: float, *, instead: Sequence[str | None] | None = None
+    ) -> bool:
+        """Keep a value for so long, or end it: 0 seconds. With `instead` only where one of these is there, None for
+        none; return whether it is kept."""
+        is_kept = instead is None or rows.text(key) in instead
         if is_kept:
             rows.put_value(key, value, seconds)
         return is_kept
 
     @_transaction
-    def drop_value(self, rows: Transaction, key: str, value: str | None = None) -> None:
-        """Delete a value; with `value` only if it is that one."""
-        if value in (None, rows.valid_text(key)):
-            rows.drop(Value, key)
-
-    @_transaction
-    def take(self, rows: Transaction, key: str, windows: Sequence[Window]) -> float:
-        """Count a request in every window and return 0.0; or count none and return the seconds until it would be."""
+    def take(self, rows: Transaction, key: str, windows: Sequence[Window], *, again: bool = False) -> float:
+        """Count a request in every window and return 0.0; or count none and return the seconds until it would be.
+        `again`: count the newest one from now on, because it has arrived at some moment since it was counted."""
         now = rows.now
         # Times ahead were written before the clock was set back.
-        times = [min(float(time), now) for time in (rows.text(f"taken {key}") or "").split()]
+        times = [min(float(time), now) for time in (rows.text(f"taken {key}", ended=True) or "").split()]
+        times = times[:-1] if again else times
         full = (window for window in windows if len(times) >= window.count)
         wait = max((times[-window.count] + window.seconds - now for window in full), default=0.0)
         if wait > 0.0:
@@ -154,35 +149,20 @@ class Store(ABC):
         return 0.0
 
     @_transaction
-    def take_again(self, rows: Transaction, key: str, windows: Sequence[Window]) -> None:
-        """Count the newest request from now on: it has arrived at some moment since it was counted."""
-        times = [*(rows.text(f"taken {key}") or "").split()[:-1], str(rows.now)]
-        rows.put_value(f"taken {key}", " ".join(times), max(window.seconds for window in windows))
-
-    @_transaction
-    def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen], first_day: int = 0) -> None:
-        """Add requests, once for each id, and delete what was seen before the first day."""
-        if rows.text(f"seen {id}") is not None:
+    def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen]) -> None:
+        """Add requests, once for each id."""
+        if rows.text(f"seen {id}", ended=True) is not None:
             return
         rows.put_value(f"seen {id}", "", protocol.DAY_SECONDS)
-        known = {row[:7]: row for row in rows.all(Seen)}
         for row in seen:
-            old = known.get(row[:7], row._replace(requests=0))
-            known[row[:7]] = row._replace(requests=old.requests + row.requests, last=max(old.last, row.last))
-            rows.put(known[row[:7]])
-        newest = sorted(known.values(), key=lambda row: -row.last)
-        for kind, most in protocol.SEEN_MAX.items():
-            for place, row in enumerate(row for row in newest if row.kind == kind):
-                if row.day < first_day or place >= most:
-                    rows.drop(Seen, *row[:7])
+            old = rows.get(Seen, *row[:7]) or row._replace(requests=0)
+            rows.put(row._replace(requests=old.requests + row.requests, last=max(old.last, row.last)))
+        for kind in protocol.SEEN_MAX.keys() & {row.kind for row in seen}:
+            newest = sorted(rows.all(Seen, kind), key=lambda row: -row.last)
+            for row in newest[protocol.SEEN_MAX[kind] :]:
+                rows.drop(Seen, *row[:7])
 
     @_transaction
     def seen(self, rows: Transaction, kind: str, first_day: int) -> list[Seen]:
         """Return what was seen of a kind on this day and later ones, the last one first."""
-        found = [row for row in rows.all(Seen) if row.kind == kind and row.day >= first_day]
-        return sorted(found, key=lambda row: -row.last)
-
-
-def _of_scopes(rows: Transaction, scopes: str) -> list[tuple[Kind, Key]]:
-    """Return the results and parts in scopes that begin so."""
-    return [(kind, key) for kind, key in rows.fetched(-math.inf, math.inf) if key[0].startswith(scopes)]
+        return sorted((row for row in rows.all(Seen, kind) if row.day >= first_day), key=lambda row: -row.last)

@@ -89,13 +89,13 @@ class StoredToken:
         """Store a token until it expires, and end the back-off."""
         seconds = token.expires - self._clock.now()
         await self._store.put_value(self._token, msgspec.json.encode(token).decode(), seconds)
-        await self._store.drop_value(self._backoff)
+        await self._store.put_value(self._backoff, "", 0.0)
 
     async def drop(self, token: str | None = None) -> None:
         """Delete the token; with `token` only if it is that one."""
-        text = await self._store.value(self._token)
+        [text] = await self._store.values([self._token])
         if text is not None and token in (None, msgspec.json.decode(text, type=AccessToken).token):
-            await self._store.drop_value(self._token, text)
+            await self._store.put_value(self._token, "", 0.0, instead=[text])
 
     async def back_off(self, error: errors.ServerError) -> Backoff:
         """Begin a back-off after a failure, the longer the more there were in a row."""
@@ -238,7 +238,8 @@ class Tokens:
         for its token or failure."""
         unwanted = known.token.token if known.token else known.unwanted
         while True:
-            is_owner = await self._store.put_value(known.stored.lease, self._owner, LEASE_SECONDS, absent=True)
+            lease, mine = known.stored.lease, [None, self._owner]
+            is_owner = await self._store.put_value(lease, self._owner, LEASE_SECONDS, instead=mine)
             try:
                 token, backoff = await known.stored.read()
                 if token is not None and token.token != unwanted:
@@ -252,7 +253,7 @@ class Tokens:
             finally:
                 if is_owner:
                     with contextlib.suppress(errors.StoreUnavailable):
-                        await self._store.drop_value(known.stored.lease, self._owner)
+                        await self._store.put_value(lease, "", 0.0, instead=mine)
             await self._sleep(POLL_SECONDS * (1 + self._rng.random()))
 
     async def _request(self, credentials: Credentials, stored: StoredToken) -> AccessToken:
@@ -266,7 +267,7 @@ class Tokens:
             finally:
                 with contextlib.suppress(errors.StoreUnavailable):
                     # It counts a request from when it arrives.
-                    await self._store.take_again(stored.window, RATE_LIMITS)
+                    await self._store.take(stored.window, RATE_LIMITS, again=True)
             token = identity.parse(reply, credentials.name, sent)
             outcome = "ok"
         except errors.ServerError as error:

@@ -98,7 +98,7 @@ async def test_page_says_that_nothing_is_known_while_the_store_cannot_be_read(se
 async def test_key_that_an_application_has_by_now_is_not_unknown(serve: Start) -> None:
     row = Seen(UNKNOWN_KEY, 19_675, "", config.digest("A_NEW_KEY").reveal(), "::1", "", "", 1, 0.0)
     async with serve(application={"apikeys": (config.ApiKeySettings(config.digest("A_NEW_KEY")),)}) as admin:
-        await admin.gateway.process.store.add_seen("1", [row, row._replace(key="other")], 0)
+        await admin.gateway.process.store.add_seen("1", [row, row._replace(key="other")])
         assert [each["fingerprint"] for each in (await admin.status())["unknown_keys"]] == ["othe"]
 
 

@@ -336,7 +336,7 @@ class Run:
             error = errors.QuotaExhausted("You have exceeded your part limit of 100")
             self.world.upstream.failures.insert(0, (error, False))
         for application in APPLICATIONS:
-            await self.world.store.drop_value(f"{EXHAUSTED}{application.account}")
+            await self.world.store.put_value(f"{EXHAUSTED}{application.account}", "", 0.0)
 
     async def save(self) -> None:
         """Remember the data of Redis, as a snapshot does."""

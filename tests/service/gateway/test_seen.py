@@ -14,7 +14,6 @@ from proxy.gateway.recording import (
     UNKNOWN_MAX,
     SeenRequests,
 )
-from proxy.kit.clock import ManualClock
 from proxy.model import FailureDetail, Seen
 from proxy.redaction import Redaction
 from proxy.store.protocol import DAY_SECONDS
@@ -26,7 +25,7 @@ MATCH = Seen("client", DAY, "demo", "erp", "parts/match", "curl/8", "")
 
 def seen(*shown: Any) -> SeenRequests:
     store: Any = None
-    return SeenRequests(store, ManualClock(), *shown)
+    return SeenRequests(store, *shown)
 
 
 def add(

@@ -325,7 +325,7 @@ async def test_processes_share_limits_keys_results_and_values(open_shared: Any, 
     await one.finish("x", result("a", "u"))
     assert await two.stored("a")
     await two.store.put_value("token", "t", 9)
-    assert await one.store.value("token") == "t"
+    assert await one.store.values(["token"]) == ["t"]
 
 
 async def test_what_processes_do_at_once_is_done_once(open_shared: Any, time: ManualClock) -> None:
@@ -339,7 +339,8 @@ async def test_what_processes_do_at_once_is_done_once(open_shared: Any, time: Ma
     ids = [f"{number} {key}" for number in range(4) for key in ("a", number)]
     await asyncio.gather(*(client.finish(id) for client in clients for id in ids))
     assert await clients[0].counts() == (8, 0, 0)
-    kept = await asyncio.gather(*(client.store.put_value("lease", str(client), 9, absent=True) for client in clients))
+    leases = (client.store.put_value("lease", str(client), 9, instead=[None]) for client in clients)
+    kept = await asyncio.gather(*leases)
     assert kept.count(True) == 1
 
 
@@ -462,13 +463,13 @@ async def test_result_that_is_too_large_is_booked_beside_one_that_is_stored(clie
 async def test_forgetting_deletes_results_and_parts_and_is_counted(client: Client, time: ManualClock) -> None:
     await client.fetch(result("a", "u", "v", asked=2), result("empty"))
     await client.fetch(result("b", "w"), scope="other")
-    before = await client.store.value("forgotten")
+    before = await client.store.values(["forgotten"])
     assert await client.store.parts() == await client.store.forget() == 3
     wants = ("a", "scope"), ("empty", "scope"), ("b", "other"), (Want("c", 1, part="w"), "other")
     assert not any([await client.stored(key, scope=scope) for key, scope in wants])
-    between = await client.store.value("forgotten")
+    between = await client.store.values(["forgotten"])
     assert await client.store.forget() == 0
-    assert len({before, between, await client.store.value("forgotten")}) == 3
+    assert len({*before, *between, *await client.store.values(["forgotten"])}) == 3
     assert await client.counts() == (3, 0, 0)
 
 

@@ -281,7 +281,7 @@ async def test_times_are_those_of_redis(redis_server: RedisServer, time: ManualC
         assert await one(store, begin(f"c {clock.now()}", "k", time=clock, fresh_from=clock.now() - 50)) != found
     assert await stores[0].put_value("ends", "soon", 0.05)
     async with asyncio.timeout(30):
-        while await stores[1].value("ends"):
+        while (await stores[1].values(["ends"]))[0]:
             await asyncio.sleep(0)
     for store in stores:
         await store.aclose()

@@ -26,7 +26,7 @@ def keys() -> Any:
         applications=served, metrics=Metrics(clock), clock=clock, settings=SimpleNamespace(listen=listen), admit=None
     )
     nowhere: Any = None
-    return authentication.Authenticator(gateway, SeenRequests(nowhere, clock)), clock
+    return authentication.Authenticator(gateway, SeenRequests(nowhere)), clock
 
 
 def request(address: str) -> Any:

@@ -61,7 +61,7 @@ async def _use(admin: AdminClient) -> None:
     failure = {"request": "lost", "method": "GET", "status": 503, "ms": 1.5, "error": "UpstreamUnreachable"}
     detail = json.dumps(failure | {"message": TRAP, "target": "/v3/parts/match?queries=[{%22mpn%22:%22LM358%22}]"})
     seen += [Seen(FAILURE, DAY, "demo", "shop", "/v3/parts/match", "", detail, 1, NOW - 60)]
-    await store.add_seen("1", seen, 0)
+    await store.add_seen("1", seen)
     await admin.proxy.get(target({"mpn": "X"}, more="&slice[offers]=x"))
     await admin.seen.write()
 

@@ -140,7 +140,7 @@ def test_clients_are_listed_with_what_they_lose_and_unused_keys(
     day = int(time.time() // DAY_SECONDS)
     row = Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "sortby (ignored)", 3, time.time())
     old, before = row._replace(day=day - 29, requests=2), row._replace(day=day - 30, requests=100)
-    use_store(lambda store: store.add_seen("1", [row, old, before], day - 40))
+    use_store(lambda store: store.add_seen("1", [row, old, before]))
     report = json.loads(run_command("usage", "--config", config_file, "--clients", "--json").stdout)
     assert [(row["user_agent"], row["unsupported"], row["requests"]) for row in report["clients"]] == [
         ("bom/1", ["sortby (ignored)"], 5)
