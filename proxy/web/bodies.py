@@ -39,7 +39,10 @@ class RequestBodies:
                 async for piece in request.content.iter_any():
                     body += piece
                     self._unread += len(piece)
-                    self._check(body, bytes_max)
+                    if len(body) > bytes_max:
+                        raise _too_long(bytes_max)
+                    if self._unread > UNREAD_BYTES:
+                        raise errors.TooManyConnections("too many bodies are being sent", retry_after=RETRY_SECONDS)
         except TimeoutError:
             raise errors.RequestTimeout(f"the body was not sent within {BODY_SECONDS:.0f} seconds") from None
         except (ConnectionError, web.RequestPayloadError) as error:
@@ -61,12 +64,6 @@ class RequestBodies:
             return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS))
         except ValueError as error:
             raise errors.BadRequest(f"the form has more than {FORM_FIELDS} fields, or is not in UTF-8") from error
-
-    def _check(self, body: bytearray, bytes_max: int) -> None:
-        if len(body) > bytes_max:
-            raise _too_long(bytes_max)
-        if self._unread > UNREAD_BYTES:
-            raise errors.TooManyConnections("too many bodies are being sent", retry_after=RETRY_SECONDS)
 
 
 def _too_long(bytes_max: int) -> errors.ContentTooLarge:

@@ -109,14 +109,15 @@ class RequestMiddleware:
         if failure is not None and kind is not None and (key is not None or status >= 500):
             detail = FailureDetail(request.id, method, status, milliseconds, kind, failure.message, request.raw_path)
             self._seen.add_failure(now, route, application, key, detail)
+        agent, ignored = request.headers.get(hdrs.USER_AGENT, ""), () if metadata is None else metadata.ignored
         self._seen.add_client(
             now,
             route,
-            request.headers.get(hdrs.USER_AGENT, ""),
+            agent,
             application=application,
             key=key,
             target=request.raw_path,
-            unsupported=metadata.ignored if metadata is not None else (),
+            unsupported=ignored,
             error=kind,
         )
 

@@ -119,7 +119,5 @@ def wants_page(request: routing.Request) -> bool:
     return page >= 0 and not 0 <= data < page
 
 
-class Unauthorized(errors.ClientError):
+class Unauthorized(errors.ClientError, status=401):
     """Without the token of operators."""
-
-    status = 401
