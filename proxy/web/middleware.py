@@ -109,16 +109,10 @@ class RequestMiddleware:
         if failure is not None and kind is not None and (key is not None or status >= 500):
             detail = FailureDetail(request.id, method, status, milliseconds, kind, failure.message, request.raw_path)
             self._seen.add_failure(now, route, application, key, detail)
-        agent, ignored = request.headers.get(hdrs.USER_AGENT, ""), () if metadata is None else metadata.ignored
+        agent, target = request.headers.get(hdrs.USER_AGENT, ""), request.raw_path
+        ignored = () if metadata is None else metadata.ignored
         self._seen.add_client(
-            now,
-            route,
-            agent,
-            application=application,
-            key=key,
-            target=request.raw_path,
-            unsupported=ignored,
-            error=kind,
+            now, route, agent, application=application, key=key, target=target, unsupported=ignored, error=kind
         )
 
 
