@@ -114,6 +114,7 @@ def test_site_uids_override_shipped_ones_which_stay_accepted(
     assert ours["Seller"].accepted("3261", "RS") == ["5e11e40000000cbd", "fbaa3ea0de71286d", NEW, NEW]
     assert ours["Seller"].target(OLD) == ("8284", ("Zoro",))
     assert ours["Brand"].uid("5", "Burr Brown") == "2239e3330e2df5fe"
+    assert ours["Brand"].names("5", "Burr Brown") == ["Burr Brown"] * 2  # shipped and ours
     assert ours["Brand"].uid("370", "Texas Instruments") != "2239e3330e2df5fe"  # one uid stands for one brand
 
 
