@@ -96,6 +96,11 @@ def test_order_codes_and_stock_codes_of_the_source_file_are_used(small: Any) -> 
     assert odd["Farnell"].is_rfq
 
 
+def test_variants_are_priced_in_the_countrys_currency(small: Any) -> None:
+    german = [one for part in small.parts() for one in small.sellers_of(part, "DE") if one.company.id == "459"]
+    assert {one.offers[0].prices[0].currency for one in german if one.offers[0].prices} == {"EUR"}
+
+
 def test_parts_may_have_no_offers_only_brokers_or_no_stock(small: Any) -> None:
     assert _sellers(small, "112") == {}
     assert [seller.is_broker for seller in _sellers(small, "111").values()] == [True]

@@ -137,8 +137,10 @@ async def test_the_ide_does_not_use_an_application_of_another_organization(
     assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
-async def test_an_ide_request_without_the_csrf_token_is_rejected(page: PageBrowser) -> None:
+async def test_the_ide_has_no_secret_and_rejects_a_request_without_the_csrf_token(page: PageBrowser) -> None:
     await sign_in(page)
+    shown = str(await state(page)) + (await token(page)).page
+    assert applications.DEFAULT_APPLICATION.client_secret not in shown
     response = await token(page, csrf="x" * 64)
     assert (response.status, json.loads(response.page)["error"]) == (403, "invalid_csrf")
     assert "X-CSRF-Token" in json.loads(response.page)["error_description"]

@@ -78,6 +78,13 @@ def _resistance(item: dict[str, Any]) -> float:
     return float(item["specs"]["resistance"]["value"][0])
 
 
+async def test_a_search_of_parts_has_snippets_and_the_callers_country(legacy: LegacyClient) -> None:
+    body = await legacy.read("/parts/search?q=SN74S74N&limit=1")
+    assert (body["user_country"], body["user_currency"]) == ("US", "USD")
+    assert "flip-flop" in body["results"][0]["snippet"]
+    assert (await legacy.read("/brands/search?q=texas&limit=1"))["results"][0]["snippet"] is None
+
+
 @pytest.mark.parametrize("spelling", ["filter[fields][brand.name][]", "filter[fields][brand.name]"])
 async def test_a_field_is_filtered_by_whole_values(legacy: LegacyClient, spelling: str) -> None:
     found = await _items(legacy, f"q=&{spelling}=Texas+Instruments")
@@ -87,6 +94,9 @@ async def test_a_field_is_filtered_by_whole_values(legacy: LegacyClient, spellin
 
 
 async def test_uids_of_sellers_and_categories_filter(legacy: LegacyClient) -> None:
+    resistors = await _items(legacy, "q=&filter[fields][category_uids][]=5c6a91606d4187ad&include[]=category_uids")
+    assert {"5c6a91606d4187ad"} < {uid for item in resistors for uid in item["category_uids"][2:]}
+    assert all("5c6a91606d4187ad" in item["category_uids"] for item in resistors)
     sold = await _items(legacy, "q=&filter[fields][offers.seller.uid][]=2c3be9310496fffc&filter[fields][mpn][]=1N4007")
     assert all("Digi-Key" in {offer["seller"]["name"] for offer in item["offers"]} for item in sold)
     assert {item["mpn"] for item in sold} == {"1N4007"}
