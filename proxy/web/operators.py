@@ -35,10 +35,10 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
         found = await read(gateway, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
         if wants_page(request):
-            from proxy.web import status_page  # with Jinja2: most workers show no page
+            from proxy.web import pages  # with Jinja2: most workers show no page
 
-            text, policy = await asyncio.to_thread(status_page.render, found)
-            headers[hdrs.CONTENT_SECURITY_POLICY] = policy
+            text = await asyncio.to_thread(pages.status, found)
+            headers[hdrs.CONTENT_SECURITY_POLICY] = pages.STATUS.policy
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 

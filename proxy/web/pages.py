@@ -5,9 +5,13 @@ and script, by their hashes.
 """
 
 import base64
+import calendar
 import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import jinja2
 from markupsafe import Markup
@@ -16,6 +20,7 @@ from proxy.kit import wording
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
+REFRESH_SECONDS = 60  # after which a browser reads the status again
 
 
 class Template:
@@ -26,24 +31,56 @@ class Template:
         environment = jinja2.Environment(
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
         )
-        environment.globals.update(style=_own(STYLE), script=_own(script), counted=wording.counted)
+        own = {"style": Markup(STYLE), "script": Markup(script)}  # noqa: S704 - files of the program, without data
+        environment.globals.update(own, counted=wording.counted)
         environment.filters.update(line=wording.printable, duration=wording.duration, number="{:,}".format, **filters)
-        self._template = environment.get_template(path.name)
+        self.render = environment.get_template(path.name).render
         scripts = f"script-src {_source(script)}; connect-src 'self'; " if script else ""
-        own = f"default-src 'none'; style-src {_source(STYLE)}; {scripts}img-src data:; base-uri 'none'"
-        self.policy = f"{own}; form-action 'none'; frame-ancestors 'none'"
-
-    def render(self, **values: Any) -> str:
-        """Return the page."""
-        return self._template.render(**values)
-
-
-def _own(text: str) -> Markup:
-    return Markup(text)  # noqa: S704 - a file of the program, which holds no data
+        sources = f"default-src 'none'; style-src {_source(STYLE)}; {scripts}img-src data:; base-uri 'none'"
+        self.policy = f"{sources}; form-action 'none'; frame-ancestors 'none'"
 
 
 def _source(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
+def status(found: dict[str, Any]) -> str:
+    """Return the page of a state that `status.read` has returned."""
+    applications = dict[str, list[dict[str, Any]]]()
+    for row in found["usage"]:
+        applications.setdefault(row["application"], []).append(row)
+    now = _time(found["at"])
+    return STATUS.render(found=found, applications=applications, now=now, refresh=REFRESH_SECONDS)
+
+
+def _bars(days: Mapping[str, int], now: datetime) -> list[dict[str, Any]]:
+    """Return a bar for each day of the present month: its date, its parts (None: it is to come), and its height in
+    percent of the highest one."""
+    first, number = now.date().replace(day=1), calendar.monthrange(now.year, now.month)[1]
+    month = [first + timedelta(place) for place in range(number)]
+    parts = [days.get(day.isoformat(), 0) if day <= now.date() else None for day in month]
+    highest = max(each or 0 for each in parts) or 1
+    return [
+        {"date": _day(day.isoformat(), now), "parts": each, "height": round(100 * (each or 0) / highest, 1)}
+        for day, each in zip(month, parts, strict=True)
+    ]
+
+
+def _time(text: str) -> datetime:
+    """Return a date or time (RFC 3339) as a time in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def _day(text: str, now: datetime) -> str:
+    """Return the day of a date or time, such as `Tue 1 Dec`, with its year unless that is the present one."""
+    at = _time(text)
+    return f"{at:%a} {at.day} {at:%b}" + (f" {at.year}" if at.year != now.year else "")
+
+
+def _distance(text: str, now: datetime) -> str:
+    """Return how far a time is from the present one in its largest unit, such as `2 h`."""
+    return " ".join(wording.duration(max(1.0, abs((_time(text) - now).total_seconds()))).split()[:2])
+
+
 HOME = Template(FOLDER / "home.html.j2")
+STATUS = Template(FOLDER / "status.html.j2", bars=_bars, day=_day, distance=_distance, decoded=unquote)
