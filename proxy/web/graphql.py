@@ -22,7 +22,6 @@ from proxy.redaction import Redaction
 from proxy.v3.encoding import EncodedBody, compress
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
-from proxy.web.bodies import RequestBodies
 from proxy.web.responses import with_retry
 from proxy.web.routing import Request
 
@@ -64,7 +63,7 @@ class GraphQLRoutes:
     def __init__(self, service: GraphQLService, gateway: Gateway, authenticator: Authenticator) -> None:
         self._service, self._gateway, self._authenticator = service, gateway, authenticator
         self._tokens, self._clock = gateway.access_tokens, gateway.clock
-        self._bodies = RequestBodies()
+        self._bodies = routing.RequestBodies()
 
     def add_to(self, routes: routing.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
         """Register the paths, each with what reads its documents."""

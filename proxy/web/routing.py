@@ -1,9 +1,13 @@
-"""Requests with what becomes known of them on their way, such as the address of the client; routes of a port."""
+"""Requests with what becomes known of them on their way, such as the address of the client; their bodies; routes of a
+port."""
 
+import asyncio
 import functools
 import ipaddress
+import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import NamedTuple
+from urllib.parse import parse_qsl
 
 from aiohttp import hdrs, web
 from multidict import istr
@@ -18,7 +22,14 @@ X_FORWARDED_FOR = istr("X-Forwarded-For")
 HOPS_MAX, FORWARDED_MAX = 32, 2_000  # entries of the header that are parsed, and characters, from its right end
 RESOLVED_MAX = 1_000  # addresses that are remembered
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+BODY_BYTES = 1_048_576  # of a body, decompressed
+FORM_BYTES, FORM_FIELDS = 16_384, 20
+BODY_SECONDS = 20.0  # in which a body is sent
+UNREAD_BYTES = 33_554_432  # of all bodies that are under way
+RETRY_SECONDS = 1
+CONTINUE = "100-continue"  # a client that waits until its body is wanted
+# Compared and not parsed, and decoded as nothing else: some codecs that a sender can name take minutes.
+_FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-?8"?)? *', re.IGNORECASE)
 
 
 class ClientAddress(NamedTuple):
@@ -49,22 +60,21 @@ class ClientAddressResolver:
         return self._resolve(request.remote or "", forwarded[-FORWARDED_MAX:])
 
     def _resolved(self, remote: str, forwarded: str) -> ClientAddress:
-        client = parse_address(remote)
+        client = _parsed(remote)
         if client is None:
             return NOWHERE
         entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
-        while entries and self._is_trusted(client):
-            before = parse_address(entries.pop())
+        while entries and any(client in network for network in self._trusted):
+            before = _parsed(entries.pop())
             if before is None:  # trusted proxies write addresses only
                 break
             client = before
-        return ClientAddress(str(client), _group(client))
+        # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
+        group = client if client.version == 4 else ipaddress.ip_network((client, 64), strict=False)
+        return ClientAddress(str(client), str(group))
 
-    def _is_trusted(self, address: Address) -> bool:
-        return any(address in network for network in self._trusted)
 
-
-def parse_address(text: str) -> Address | None:
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     """Parse `192.0.2.1` or `2001:db8::1`, with or without a port. An IPv4-mapped IPv6 address becomes IPv4."""
     # A zone index, as in fe80::1%eth0, names an interface of this machine.
     text = text.strip().partition("%")[0]
@@ -78,13 +88,6 @@ def parse_address(text: str) -> Address | None:
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return mapped or address
-
-
-def _group(address: Address) -> str:
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
-    return str(ipaddress.ip_network((address, 64), strict=False))
 
 
 class Request(web.BaseRequest):
@@ -102,6 +105,54 @@ class Request(web.BaseRequest):
     metadata: ResponseMetadata | None = None
     render: Callable[[errors.BridgeError, "Request"], web.Response] | None = None
     failure: errors.BridgeError | None = None
+
+
+class RequestBodies:
+    """Bodies of requests: each has a bound and BODY_SECONDS, and those that are under way have one bound together."""
+
+    def __init__(self) -> None:
+        self._unread = 0  # bytes of bodies that are under way
+
+    async def read(self, request: web.BaseRequest, bytes_max: int = BODY_BYTES) -> bytes:
+        """Return a body. Raises ContentTooLarge, RequestTimeout, TooManyConnections where all take too much, and
+        BadRequest where the client ended it early."""
+        too_long = f"the body is longer than {bytes_max} bytes"
+        if (request.content_length or 0) > bytes_max:
+            raise errors.ContentTooLarge(too_long)
+        if request.headers.get(hdrs.EXPECT, "").lower() == CONTINUE:
+            await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            request.writer.output_size = 0  # nothing of the response has been sent
+        body = bytearray()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                async for piece in request.content.iter_any():
+                    body += piece
+                    self._unread += len(piece)
+                    if len(body) > bytes_max:
+                        raise errors.ContentTooLarge(too_long)
+                    if self._unread > UNREAD_BYTES:
+                        raise errors.TooManyConnections("too many bodies are being sent", retry_after=RETRY_SECONDS)
+        except TimeoutError:
+            raise errors.RequestTimeout(f"the body was not sent within {BODY_SECONDS:.0f} seconds") from None
+        except (ConnectionError, web.RequestPayloadError) as error:
+            raise errors.BadRequest("the body is broken, or ended early") from error
+        finally:
+            self._unread -= len(body)
+        return bytes(body)
+
+    async def form(self, request: web.BaseRequest) -> dict[str, str]:
+        """Return the fields of a form. Raises UnsupportedMediaType for one that is not plain and in UTF-8, and what
+        `read` raises."""
+        sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
+        if hdrs.CONTENT_ENCODING in request.headers or not all(map(_FORM.fullmatch, sent)):
+            raise errors.UnsupportedMediaType(
+                "a form is sent as application/x-www-form-urlencoded, in UTF-8 and not compressed"
+            )
+        body = await self.read(request, FORM_BYTES)
+        try:
+            return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS))
+        except ValueError as error:
+            raise errors.BadRequest(f"the form has more than {FORM_FIELDS} fields, or is not in UTF-8") from error
 
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]

@@ -26,7 +26,6 @@ from proxy.gateway.core import Gateway
 from proxy.tools.sheet.columns import KINDS
 from proxy.web import pages, routing
 from proxy.web.authentication import Authenticator
-from proxy.web.bodies import RequestBodies
 
 PATH = "/sheet"
 FILE_BYTES = 8_388_608
@@ -64,7 +63,7 @@ class SheetPage:
     def __init__(self, authenticator: Authenticator, gateway: Gateway) -> None:
         self._authenticator = authenticator
         self._gateway = gateway
-        self._bodies = RequestBodies()
+        self._bodies = routing.RequestBodies()
         self._places = asyncio.Semaphore(RUNS_MAX)
         template = pages.Template(FOLDER / "sheet.html.j2", (FOLDER / "sheet.js").read_text(encoding="utf-8"))
         self._page, self._policy = template.render(kinds=KINDS, file_bytes=FILE_BYTES), template.policy
