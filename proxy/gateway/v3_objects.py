@@ -267,7 +267,7 @@ class _Reader:
         await asyncio.sleep(0)
 
     def _leave_out(self, body: bytes, error: Exception) -> None:
-        text = f"the upstream sent part {fetches.uid(body)} in a form that cannot be read: {error}"
+        text = f"the upstream sent part {fetches.identity(body).v3uid} in a form that cannot be read: {error}"
         log.warning("part left out", reason=text)
         self.unreadable.append(text)
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.mapping import compiler
 
 # Lists that the upstream returns whole, by the v3 objects in them; that of all its specs has none.
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
@@ -200,14 +199,9 @@ def parts(selection: str) -> Document:
     )
 
 
-def listing(name: str, object_: compiler.CompiledObject) -> Document:
+def listing(name: str, selection: str, record: Any) -> Document:
     """Return the document of a query that lists all objects of a kind, such as supSellers; free of charge."""
-    return _document(name, "", "", object_.selection, record=types.GenericAlias(list, (object_.record,)))
-
-
-def attributes() -> Document:
-    """Return the document that lists all specs of the upstream; free of charge."""
-    return _document("supAttributes", "", "", "name shortname", record=list[SpecAttribute])
+    return _document(name, "", "", selection, record=types.GenericAlias(list, (record,)))
 
 
 def _search(

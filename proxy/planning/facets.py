@@ -9,8 +9,6 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from msgspec import structs
-
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField, SearchRequest
 from proxy.planning import search_filters
@@ -28,22 +26,6 @@ class SupportedRequest(NamedTuple):
     stats: tuple[str, ...] = ()
     queries: tuple[str, ...] = ()
     names: tuple[str, ...] = ()
-
-    def without_counts(self) -> "SupportedRequest":
-        """Return a copy in which no counts at all are supported."""
-        request = self.request
-        facets = tuple(each for each in request.facets if each.include)
-        stats = tuple(field for field, _ in request.stats)
-        names = [*self.names, *named_counts(facets, stats, request.facet_queries)]
-        if request.drilldown and request.drilldown.include:
-            names.append("spec_drilldown")
-        return SupportedRequest(
-            structs.replace(request, facets=(), stats=(), facet_queries=(), drilldown=None),
-            (*self.facets, *facets),
-            (*self.stats, *stats),
-            (*self.queries, *request.facet_queries),
-            tuple(dict.fromkeys(names)),
-        )
 
 
 class SearchDetails(NamedTuple):
@@ -186,28 +168,14 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     return found
 
 
-def named_counts(facets: Iterable[FacetField], stats: Iterable[str], queries: Iterable[str]) -> list[str]:
-    """Return counts as the parameters of a request."""
-    return [
-        *(f"facet[fields][{each.field}]" for each in facets),
-        *(f"stats[{field}]" for field in stats),
-        *(f"facet[queries]={text}" for text in queries),
-    ]
-
-
 def _facet(buckets: list[tuple[Any, int]], rank: int | None, result_set: Any) -> dict[str, Any]:
+    """Return one facet. Upstream reports neither how many hits have a value nor how many lack one; none of no hits."""
     return {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in buckets],
-        "missing": _zero_if_no_hits(result_set),
+        "missing": 0 if getattr(result_set, "hits", None) == 0 else None,
         "spec_drilldown_rank": rank,
     }
-
-
-def _zero_if_no_hits(result_set: Any) -> int | None:
-    """Return 0 for a search without hits, else None: upstream reports neither how many hits have a value nor how
-    many lack one."""
-    return 0 if getattr(result_set, "hits", None) == 0 else None
 
 
 def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
@@ -255,7 +223,7 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
 def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) -> dict[str, Any]:
     lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
-    none = count = _zero_if_no_hits(result_set)
+    none = count = 0 if getattr(result_set, "hits", None) == 0 else None
     # The hits may have more numbers than the buckets.
     is_cut = any(len(each.buckets) >= size or (each.siMin and not each.buckets) for each in aggregated)
     if none is None and aggregated and not is_cut:

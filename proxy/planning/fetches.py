@@ -60,7 +60,7 @@ class _Maker(msgspec.Struct):
     name: str
 
 
-class _Identity(msgspec.Struct):
+class Identity(msgspec.Struct):
     """What a part is stored by."""
 
     v3uid: str
@@ -68,8 +68,8 @@ class _Identity(msgspec.Struct):
     manufacturer: _Maker | None = None
 
 
-_UNKNOWN = _Identity("")
-_identify = msgspec.json.Decoder(_Identity).decode
+_UNKNOWN = Identity("")
+_identify = msgspec.json.Decoder(Identity).decode
 
 
 class Documents:
@@ -132,7 +132,7 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
 
 def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: str | None = None) -> Fetched:
     bodies = tuple(map(bytes, parts))
-    known = list(map(_identity, bodies))
+    known = list(map(identity, bodies))
     if results:
         shown = zip(known, results, strict=True)
         items = tuple(Hit(part.v3uid, each.akaMpn, each.description) for part, each in shown)
@@ -144,12 +144,8 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     return Fetched(min(max(hits, 0), HITS_MAX), items, bodies, ids, error, (), lost, maker.name if maker else None)
 
 
-def uid(body: bytes) -> str:
-    """Return the v3 uid of a part as the upstream sent it; "" for one that has none."""
-    return _identity(body).v3uid
-
-
-def _identity(body: bytes) -> _Identity:
+def identity(body: bytes) -> Identity:
+    """Return what a part is stored by, as the upstream sent it; its uid is "" if it has none."""
     try:
         return _identify(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

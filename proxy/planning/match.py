@@ -173,31 +173,32 @@ def _is_exact(query: PartsMatchQuery, part: Any, aka: str | None) -> bool:
     return True
 
 
-def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[str, ...] | None:
-    """Return the part numbers that pass all filters by number; None without such a filter. Raises BadRequest."""
-    conditions = [each.condition for each in filters if is_mpn_filter(tables, each.condition)]
-    if not conditions:
-        return None
-    for each in conditions:
+def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[tuple[str, ...] | None, list[Condition]]:
+    """Return the part numbers that pass all filters by number, None without such a filter, and the conditions of the
+    other filters. Raises BadRequest."""
+    by_number: list[Condition] = []
+    others: list[Condition] = []
+    for _, each in filters:
+        field = tables.search.get(each.field)
+        if field is None or not field.number or search_filters.is_always_true(tables, each):
+            others.append(each)
+            continue
         if each.is_range:
             raise errors.BadRequest(f"{each.field} has no ranges; the service has them for specs only")
         if any(ANY in value for value in each.values):
             raise errors.BadRequest(
                 f'{each.field}: a filter takes whole numbers; ask /parts/match for {{"mpn": "SN74*"}} instead'
             )
-    first, *further = (dict.fromkeys(each.values) for each in conditions)
+        by_number.append(each)
+    if not by_number:
+        return None, others
+    first, *further = (dict.fromkeys(each.values) for each in by_number)
     mpns = tuple(value for value in first if all(value in values for values in further))
     if len(mpns) > MPNS_MAX:
         raise errors.BadRequest(
             f"filter[fields][{MPN_FIELD}][] takes at most {MPNS_MAX} numbers, not {len(mpns)}; send several requests"
         )
-    return mpns
-
-
-def is_mpn_filter(tables: Tables, condition: Condition) -> bool:
-    """Return whether a condition filters by part number."""
-    field = tables.search.get(condition.field)
-    return field is not None and field.number and not search_filters.is_always_true(tables, condition)
+    return mpns, others
 
 
 def candidate_limit(count: int, start: int, limit: int) -> int:
@@ -235,8 +236,8 @@ class MpnSearchPlan:
         if field is not None and field.path is not None:
             self._value = attrgetter(".".join(step.name for step in paths.parse(field.path).steps))
         ignored = self._request.sortby != SearchRequest().sortby and self._value is None
-        self._empty = supported.without_counts()
-        self.unsupported = (*self._empty.names, *([f"sortby={name}"] if ignored else []))
+        self._supported = supported
+        self.unsupported = (*supported.names, *([f"sortby={name}"] if ignored else []))
 
     def queries(self) -> list[Query]:
         """Return a query for each number; none if it is known that nothing matches."""
@@ -270,4 +271,4 @@ class MpnSearchPlan:
         """Return the details of the page: all counts are empty."""
         snippets = [each.part.shortDescription for each in page.elements]
         details = facets.SearchDetails(snippets, {"fields": {}, "queries": {}}, {}, {})
-        return details.with_empty(self._empty)
+        return details.with_empty(self._supported)

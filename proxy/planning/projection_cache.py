@@ -81,7 +81,8 @@ class ProjectionCache:
         def build(data: Any) -> Tables:
             return msgspec.structs.replace(self.tables, specs=SpecNames(names, data.supAttributes))
 
-        return lists | {ATTRIBUTES: ListDefinition(documents.attributes(), build)}
+        document = documents.listing("supAttributes", "name shortname", documents.SpecAttribute)
+        return lists | {ATTRIBUTES: ListDefinition(document, build)}
 
     def shown(
         self, projection: Projection, needs: tuple[str, ...] = (), name: str | None = None
@@ -126,4 +127,4 @@ class ProjectionCache:
         def build(data: Any) -> Listing:
             return Listing(getattr(data, root), lambda record: msgspec.to_builtins(whole.map(record, nowhere)), uids)
 
-        return ListDefinition(documents.listing(root, whole), build)
+        return ListDefinition(documents.listing(root, whole.selection, whole.record), build)

@@ -18,7 +18,7 @@ from proxy.mapping.tables import SearchField, Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
 from proxy.planning import facets, lucene, match, queries, search_filters
 from proxy.planning.documents import ATTRIBUTES
-from proxy.planning.facets import SupportedRequest, named_counts
+from proxy.planning.facets import SupportedRequest
 from proxy.planning.lucene import Condition, FilterCondition, RequestFilters
 from proxy.planning.queries import Page, Query
 
@@ -26,12 +26,13 @@ SCORE = ("score", "desc")  # the upstream's default order
 
 
 class CountGroup(NamedTuple):
-    """Counts of one operation, and the filters that they are made under."""
+    """Counts of one operation, and the filters that they are made under; those of a facet query are all hits."""
 
     filters: search_filters.SearchFilters
     facets: tuple[FacetField, ...] = ()
     stats: tuple[str, ...] = ()
     drilldown: Drilldown | None = None
+    query: str | None = None
 
 
 class SearchPlan:
@@ -60,25 +61,15 @@ class SearchPlan:
         self._filtered = [each.field for each in conditions if search_filters.spec_source(tables, each.field)]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
         described = search_filters.shortnames(tables, self._filtered) if "TECH_SPECS" in features else []
-        self._counted = [*self._count_groups()]  # that under the filters of the page first
-        self._aggregations = [
-            facets.request(
-                tables,
-                each.facets,
-                each.stats,
-                each.drilldown is not None,
-                features,
-                described=() if place else described,
-            )
-            for place, each in enumerate(self._counted)
-        ]
-        self._queried = [
-            search_filters.translate(tables, [*conditions, *facet_conditions[text]]) for text in request.facet_queries
-        ]
+        self._counted: list[tuple[CountGroup, facets.AggregationRequest]] = []
+        for each in self._count_groups(facet_conditions):
+            drills, specs = each.drilldown is not None, () if self._counted else described
+            asked = facets.request(tables, each.facets, each.stats, drills, features, described=specs)
+            self._counted.append((each, asked))
 
     def queries(self) -> list[Query]:
         """Return the one query; none if it is known to find nothing."""
-        request, filters = self._request, self._counted[0].filters
+        request, filters = self._request, self._counted[0][0].filters
         if filters.finds_nothing:
             return []
         arguments = {"q": request.q, **self._sorting, **filters.variables()}
@@ -91,13 +82,10 @@ class SearchPlan:
         request = self._request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
-        groups = [(each.aggregations, each.variables) for each in self._aggregations]
-        counted = [*zip(groups, (each.filters for each in self._counted), strict=True)]
-        counted += [((frozenset(), {}), each) for each in self._queried]
         return {
-            position: count(aggregations).operation({**market, **variables, **filters.variables()}, 0)
-            for position, ((aggregations, variables), filters) in enumerate(counted)
-            if not filters.finds_nothing and (position or aggregations)
+            position: count(asked.aggregations).operation({**market, **asked.variables, **group.filters.variables()}, 0)
+            for position, (group, asked) in enumerate(self._counted)
+            if not group.filters.finds_nothing and (position or asked.aggregations)
         }
 
     def page(self, found: Sequence[Page]) -> Page:
@@ -107,16 +95,18 @@ class SearchPlan:
     def details(self, page: Page, counted: Mapping[int, Any]) -> facets.SearchDetails:
         """Return the details of the page, with all requested counts: of the result sets of the operations at these
         positions."""
-        places = range(len(self._counted) + len(self._queried))
-        result_sets = [counted.get(place, SimpleNamespace(hits=0 if place else page.hits)) for place in places]
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
-        # Not strict: the results of facet queries follow those of the counts.
-        for each, requested, result_set in zip(self._counted, self._aggregations, result_sets, strict=False):
-            size = requested.size
+        counts: dict[str, Any] = {}
+        for position, (each, asked) in enumerate(self._counted):
+            result_set = counted.get(position, SimpleNamespace(hits=0 if position else page.hits))
+            if each.query is not None:
+                counts[each.query] = {"count": max(result_set.hits, 0)}
+                continue
+            size = asked.size
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
             fields |= {
@@ -128,8 +118,6 @@ class SearchPlan:
                 for field in each.stats
             }
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
-        counting = zip(self._request.facet_queries, result_sets[len(self._counted) :], strict=True)
-        counts = {text: {"count": max(result_set.hits, 0)} for text, result_set in counting}
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
         # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
@@ -137,9 +125,9 @@ class SearchPlan:
         snippets = [each and html.unescape(re.sub("</?strong>", "", each)) for each in marked]
         return facets.SearchDetails(snippets, facet_results, measured, metadata).with_empty(self._supported)
 
-    def _count_groups(self) -> Iterator[CountGroup]:
+    def _count_groups(self, facet_conditions: dict[str, list[Condition]]) -> Iterator[CountGroup]:
         """Yield the counts under the request's own filters, then those that exclude theirs (`exclude_filter`), or
-        cannot be made together with the others."""
+        cannot be made together with the others, then facet queries."""
         request, own_filters = self._request, search_filters.translate(self._tables, self._conditions)
         counted = [each for each in request.facets if each.include]
         separate = [each for each in counted if each.exclude_filter or self._is_limited(each.field)]
@@ -167,6 +155,9 @@ class SearchPlan:
             # Without all filters on specs, because a drilldown is about specs as a whole.
             not_specs = [each for each in self._conditions if search_filters.spec_key(each.field) is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
+        for text in request.facet_queries:
+            conditions = [*self._conditions, *facet_conditions[text]]
+            yield CountGroup(search_filters.translate(self._tables, conditions), query=text)
 
     def _is_limited(self, field: str) -> bool:
         """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
@@ -215,31 +206,31 @@ def plan(
 
     Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    mpns = match.filtered_mpns(tables, filters.filter_conditions)
-    supported = _supported_part(request, filters, tables, features, complete)
-    conditions = [
-        each.condition for each in filters.filter_conditions if not match.is_mpn_filter(tables, each.condition)
-    ]
+    mpns, conditions = match.filtered_mpns(tables, filters.filter_conditions)
+    supported = _supported_part(request, filters, _FieldSupport(tables, features, complete, has_counts=mpns is None))
     if mpns is None:
         return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
     return match.MpnSearchPlan(supported, tables, mpns, conditions)
 
 
-def _supported_part(
-    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool
-) -> SupportedRequest:
-    """Return the part of a request that upstream supports. `complete`: the tables have all specs of the upstream.
+def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_FieldSupport") -> SupportedRequest:
+    """Return the part of a request that upstream supports.
 
     Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
     """
-    support = _FieldSupport(tables, features, complete)
     facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not support.measures(field))
     queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
     sortby, ignored = support.order(request.sortby)
-    names = [*named_counts(facets, stats, queries), *ignored, *_unmatched_values(tables, filters.filter_conditions)]
+    names = [
+        *(f"facet[fields][{each.field}]" for each in facets),
+        *(f"stats[{field}]" for field in stats),
+        *(f"facet[queries]={text}" for text in queries),
+        *ignored,
+        *_unmatched_values(support.tables, filters.filter_conditions),
+    ]
     # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
-    if request.drilldown and request.drilldown.include and "TECH_SPECS" not in features:
+    if request.drilldown and request.drilldown.include and not support.counts_specs:
         names.append("spec_drilldown")
     remaining = structs.replace(
         request,
@@ -252,18 +243,24 @@ def _supported_part(
 
 
 class _FieldSupport(NamedTuple):
-    """Upstream support by field. Each method raises BadRequest for a field that v3 never had."""
+    """Upstream support by field; `complete`: the tables have all specs of the upstream. Each method raises BadRequest
+    for a field that v3 never had."""
 
     tables: Tables
     features: frozenset[str]
     complete: bool
+    has_counts: bool  # not a supMultiMatch
+
+    @property
+    def counts_specs(self) -> bool:
+        return self.has_counts and "TECH_SPECS" in self.features
 
     def counts(self, field: str) -> bool:
         """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
         entry = self._support(field, "facet")
-        if entry is None or (entry.facet == "specAggs" and "TECH_SPECS" not in self.features):
+        if entry is None or (entry.facet == "specAggs" and not self.counts_specs):
             return False
-        return bool(entry.facet)
+        return self.has_counts and bool(entry.facet)
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""
@@ -274,39 +271,32 @@ class _FieldSupport(NamedTuple):
         return self.counts(field) and search_filters.spec_key(field) is not None
 
     def filters(self, conditions: list[Condition]) -> bool:
-        """Return whether all of these conditions are supported as filters."""
+        """Return whether the hits of a query with these conditions can be counted."""
         fields = [each.field for each in conditions if not search_filters.is_always_true(self.tables, each)]
         entries = [self._support(field, "filter") for field in fields]
-        return all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
+        return self.has_counts and all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
 
     def order(self, sortby: str) -> tuple[str, list[str]]:
         """Return the first supported sort key, and the ignored ones. `score desc` after a key is redundant, so it is
         not reported."""
         orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
         # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
-        supported: list[tuple[str, str]] = []
-        for each in orders:
-            if each[0] == "score":
-                is_supported = each == SCORE
-            else:
-                try:
-                    entry = self._support(each[0], "sort")
-                except search_filters.UnknownSpec as unknown:
-                    fields = search_filters.supported_fields(self.tables, "sort")
-                    raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
-                is_supported = entry is not None and entry.sort is not None
-            supported += [each] if is_supported else []
-        first = supported[0] if supported else SCORE
+        entries = [None if name == "score" else self._support(name, "sort") for name, _ in orders]
+        sorts = [each == SCORE or bool(entry and entry.sort) for each, entry in zip(orders, entries, strict=True)]
+        first = next((each for each, is_supported in zip(orders, sorts, strict=True) if is_supported), SCORE)
         ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
         return " ".join(first), [f"sortby={name}" for name in ignored]
 
     def _support(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
         try:
             entry = search_filters.field_support(self.tables, field)
-        except search_filters.UnknownSpec:
+        except search_filters.UnknownSpec as unknown:
             # Incomplete tables: the upstream may have the spec, so the caller fetches the list and plans again.
             if self.complete and self.tables.is_v3(field):
                 return None
+            if use == "sort":
+                fields = search_filters.supported_fields(self.tables, "sort")
+                raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
             raise
         if entry is None and not self.tables.is_v3(field):
             raise search_filters.unsupported_field(self.tables, field, use)
