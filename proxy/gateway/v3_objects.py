@@ -137,8 +137,8 @@ class V3Objects:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
         listing: Listing = await self._list(request, name)
         compiled = self.projections.shown(request.projection, name=name)
-        records = ((uid, listing.get(uid)) for uid in dict.fromkeys(uids))
-        return {uid: compiled.map(record, request.context) for uid, record in records if record is not None}
+        entries = ((uid, listing.by_uid.get(uid)) for uid in dict.fromkeys(uids))
+        return {uid: compiled.map(entry.record, request.context) for uid, entry in entries if entry is not None}
 
     async def search_listed(
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest

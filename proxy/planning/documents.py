@@ -66,9 +66,8 @@ class Document:
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> model.EncodedOperation:
         """Encode the document with its variables."""
-        return model.EncodedOperation(
-            self.name, self._head + msgspec.json.encode(variables) + b"}", self._decode, parts_max
-        )
+        payload = self._head + msgspec.json.encode(variables) + b"}"
+        return model.EncodedOperation(self.name, payload, self._decode, parts_max)
 
 
 # gc=False: decoded records have no reference cycles, and the collector need not visit them.

@@ -1,5 +1,4 @@
-"""v3's facets, stats and spec_drilldown, made from upstream aggregations (contract v3-rest.md §3.6, graphql.md
-§1.2).
+"""v3's facets, stats and spec_drilldown, made from upstream aggregations (v3-rest.md §3.6, graphql.md §1.2).
 
 Counts are the upstream's; what it does not tell (missing, mean, stddev) is null (docs/v3-today.md). Those that it
 does not support are served empty, and named.
@@ -39,7 +38,7 @@ class SearchDetails(NamedTuple):
     def with_empty(self, supported: SupportedRequest) -> "SearchDetails":
         """Return a copy with empty entries for counts that upstream does not support; the count of a facet query is
         null."""
-        fields = {each.field: _facet([], None, None) for each in supported.facets}
+        fields = {each.field: facet_entry([], None) for each in supported.facets}
         counts = {text: {"count": None} for text in supported.queries}
         numbers = dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank"))
         stats = {field: {"__class__": "SearchStatsResult", **numbers} for field in supported.stats}
@@ -106,16 +105,12 @@ def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bo
         buckets = [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in found]
     else:
         part = "category" if entry.facet == "categoryAgg" else "company"
+        uids = tables.uids.get(entry.uid or entry.name or "")
+        shown = uids and (uids.uid if entry.uid else uids.name)
         counts = [(named, bucket.count or 0) for bucket in found if (named := getattr(bucket, part))]
-        if entry.uid:
-            uid = tables.uids[entry.uid].uid
-            buckets = [(uid(named.id, named.name), count) for named, count in counts]
-        elif entry.name:
-            name = tables.uids[entry.name].name
-            buckets = [(name(named.id, named.name), count) for named, count in counts]
-        else:
-            buckets = [(named.id, count) for named, count in counts]
-    return _facet(buckets[facet.start : facet.start + facet.limit], None, None if limited else result_set)
+        buckets = [(shown(named.id, named.name) if shown else named.id, count) for named, count in counts]
+    missing = 0 if not limited and getattr(result_set, "hits", None) == 0 else None
+    return facet_entry(buckets[facet.start : facet.start + facet.limit], missing)
 
 
 def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -124,9 +119,10 @@ def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) ->
     v3 had as numbers have stats. `size` is the number of buckets that were requested."""
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
+    missing = 0 if getattr(result_set, "hits", None) == 0 else None
     for rank, (key, each) in enumerate(list(_suggested(tables, result_set).items())[:limit], 1):
         field = f"specs.{key}.value"
-        fields[field] = _facet(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], rank, result_set)
+        fields[field] = facet_entry(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], missing, rank)
         if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
             stats[field] = _stats(each, rank, result_set, size)
     return fields, stats
@@ -168,12 +164,13 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     return found
 
 
-def _facet(buckets: list[tuple[Any, int]], rank: int | None, result_set: Any) -> dict[str, Any]:
-    """Return one facet. Upstream reports neither how many hits have a value nor how many lack one; none of no hits."""
+def facet_entry(buckets: Iterable[tuple[Any, int]], missing: int | None, rank: int | None = None) -> dict[str, Any]:
+    """Return an entry of facet_results.fields. Of a search upstream reports neither how many hits have a value nor how
+    many lack one: `missing` is None, and 0 for a search without hits."""
     return {
         "__class__": "SearchFacetResult",
         "facets": [{"value": value, "count": count} for value, count in buckets],
-        "missing": 0 if getattr(result_set, "hits", None) == 0 else None,
+        "missing": missing,
         "spec_drilldown_rank": rank,
     }
 

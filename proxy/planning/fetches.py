@@ -52,7 +52,6 @@ class Fetched(NamedTuple):
 
     @property
     def returned(self) -> int:
-        """How many parts there are."""
         return len(self.bodies) - self.bodies.count(documents.NULL)
 
 

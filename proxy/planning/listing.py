@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from proxy import errors, model
 from proxy.mapping.tables import Uids
-from proxy.planning import lucene
+from proxy.planning import facets, lucene
 from proxy.planning.lucene import Condition, RequestFilters
 
 FRESH_SECONDS = 86_400.0  # for which a list is kept, before it is fetched again in the background
@@ -53,19 +53,19 @@ class Listing:
         """Build from upstream records. Those that cannot be translated are skipped and counted in `skipped`. Raises
         ValueError if none can be.
 
-        `table` has the names and uids on record. `ids` are the upstream ids by exact name: v3's, upstream's and those
-        on record.
+        `table` has the names and uids on record. `by_uid` are the objects, `ids` the upstream ids by exact name: v3's,
+        upstream's and those on record.
         """
         self._entries = list(_entries(records, to_v3, table))
         self.records = [entry.record for entry in self._entries]
         self.skipped = len(records) - len(self.records)
         if records and not self._entries:
             raise ValueError("no record can be translated")
-        self._by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
+        self.by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
         # Last, so that a current uid wins over an old one of another object.
-        self._by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
+        self.by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
         self.ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
-        shown = {uid: (str(entry.v3["uid"]),) for uid, entry in self._by_uid.items()}
+        shown = {uid: (str(entry.v3["uid"]),) for uid, entry in self.by_uid.items()}
         self._shown: dict[str, tuple[str, ...]] = defaultdict(tuple, shown)
         for entry in self._entries:
             for name in {entry.v3["name"], entry.record.name, *table.names(entry.record.id, entry.record.name)}:
@@ -78,19 +78,14 @@ class Listing:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def get(self, uid: str) -> Any | None:
-        """Return the record of a uid; None if it is unknown."""
-        entry = self._by_uid.get(uid)
-        return entry.record if entry else None
-
     def search(self, request: model.SearchRequest, filters: RequestFilters) -> ListSearchResult:
         """Return a page of matches with v3's counts. Raises BadRequest for unknown fields. The objects have no specs: a
         spec_drilldown finds none."""
         orders = [lucene.order(text) for text in request.sortby.split(",") if text.strip()]
-        facets = [each for each in request.facets if each.include]
+        included = [each for each in request.facets if each.include]
         known = [name for name in self._entries[0].v3 if name != "__class__"] if self._entries else []
         ordered_by = [field for field, _ in orders if field != "score"]
-        named = [*ordered_by, *(each.field for each in facets), *dict(request.stats)]
+        named = [*ordered_by, *(each.field for each in included), *dict(request.stats)]
         for field in [*named, *(each.field for each in filters.conditions)] if self._entries else ():
             if field not in known:
                 raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {', '.join(known)}")
@@ -102,7 +97,7 @@ class Listing:
             return [self._entries[number].v3[field] for number in numbers]
 
         passing = _passing(ordered, sets)
-        fields = {each.field: _facet(each, values(each.field, each.exclude_filter)) for each in facets}
+        fields = {each.field: _facet(each, values(each.field, each.exclude_filter)) for each in included}
         stats = {name: _stats(name, values(name, exclude_filter)) for name, exclude_filter in request.stats}
         queries = {
             text: {"count": len(_passing(passing, self._sets(passing, conditions)))}
@@ -115,7 +110,7 @@ class Listing:
             for each in filters.filter_conditions
             if each.condition.field in UIDS
             for value in each.condition.values
-            if lucene.ANY not in value and value not in self._by_uid
+            if lucene.ANY not in value and value not in self.by_uid
         )
         return ListSearchResult(page, len(hits), {"fields": fields, "queries": queries}, stats, unknown)
 
@@ -224,15 +219,8 @@ def _facet(options: model.FacetField, values: Iterable[Any]) -> dict[str, Any]:
     each = [_listed(value) for value in values]
     counts = Counter(chain.from_iterable(each))
     distinct = sorted(sorted(counts, key=_text), key=counts.__getitem__, reverse=True)
-    return {
-        "__class__": "SearchFacetResult",
-        "facets": [
-            {"value": value, "count": counts[value]}
-            for value in distinct[options.start : options.start + options.limit]
-        ],
-        "missing": sum(not elements for elements in each),
-        "spec_drilldown_rank": None,
-    }
+    page = ((value, counts[value]) for value in distinct[options.start : options.start + options.limit])
+    return facets.facet_entry(page, sum(not elements for elements in each))
 
 
 def _stats(field: str, values: Sequence[Any]) -> dict[str, Any]:

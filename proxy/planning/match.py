@@ -7,9 +7,8 @@ v3 never matched a substring of an MPN, but supSearchMpn does: such results are 
 are ignored, unless exact_only; `*` stands for anything. Upstream ranks exact matches first: the first part that is not
 exact ends them, so `hits` needs no further request. Where it does not, they are filtered from candidates.
 
-Also plans a parts/search filtered by part number, which supSearch cannot do, as a supMultiMatch. v3's filter did not
-ignore punctuation and case: parts whose number is the same to the letter are picked from what it finds. It can neither
-count nor sort; a number that fits more parts than are asked for makes `hits` an upper bound. Pure.
+A parts/search filtered by part number, which supSearch cannot do, is a supMultiMatch, too. v3's filter ignored neither
+punctuation nor case: parts whose number is the same to the letter are picked from what it finds. Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -210,7 +209,8 @@ def candidate_limit(count: int, start: int, limit: int) -> int:
 
 class MpnSearchPlan:
     """Execution plan of one page: a query for each number. It costs all candidates that are found, not only those on
-    the page. `reads_numbers`: of each part it reads what it is filtered and sorted by."""
+    the page, counts nothing, and sorts what it found; a number that fits more parts than are asked for makes `hits` an
+    upper bound. `reads_numbers`: of each part it reads what it is filtered and sorted by."""
 
     reads_numbers = True
 
@@ -249,7 +249,6 @@ class MpnSearchPlan:
         return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
 
     def count_operations(self, _: Count, __: MappingContext) -> dict[int, EncodedOperation]:
-        """Return no operations that count: it counts nothing but the hits."""
         return {}
 
     def page(self, found: Sequence[Page]) -> Page:

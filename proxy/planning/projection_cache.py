@@ -39,6 +39,7 @@ class ProjectionCache:
     def __init__(self, mappings: loader.Mappings) -> None:
         self.mappings = mappings
         self.tables = mappings.tables
+        self._included = frozenset[str]().union(*mappings.hidden.values())
         self._views = {PART: mappings, **mappings.views}
         rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
         self.features = frozenset({rule.feature for rule in rules if rule.feature})
@@ -49,7 +50,7 @@ class ProjectionCache:
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the
         file and line of a mistake."""
-        everything = self._everything(frozenset(features))
+        everything = Projection(self._included, features=frozenset(features))
         self.whole(everything.features)
         for view, mappings in self.mappings.views.items():
             compiler.compile_object(mappings, view, Projection(mappings.hidden[view], features=everything.features))
@@ -106,11 +107,7 @@ class ProjectionCache:
         fetched = self.mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
         needs = (match.SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
-        return self.shown(self._everything(features), needs)
-
-    def _everything(self, features: frozenset[str]) -> Projection:
-        """Return the projection that shows all that a plan with these features has."""
-        return Projection(frozenset().union(*self.mappings.hidden.values()), features=features)
+        return self.shown(Projection(self._included, features=features), needs)
 
     def number_needs(self) -> tuple[str, ...]:
         """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""

@@ -71,7 +71,6 @@ class Query(NamedTuple):
 
     @property
     def numbers(self) -> frozenset[str]:
-        """The part numbers that it asks for."""
         return frozenset(str(self.criteria[name]) for name in _NUMBERS if name in self.criteria)
 
     @property

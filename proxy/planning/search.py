@@ -19,7 +19,7 @@ from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext,
 from proxy.planning import facets, lucene, match, queries, search_filters
 from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.facets import SupportedRequest
-from proxy.planning.lucene import Condition, FilterCondition, RequestFilters
+from proxy.planning.lucene import Condition, RequestFilters
 from proxy.planning.queries import Page, Query
 
 SCORE = ("score", "desc")  # the upstream's default order
@@ -53,7 +53,6 @@ class SearchPlan:
         request = supported.request
         self._supported = supported
         self.unsupported = supported.names
-        self._request = request
         self._tables = tables
         self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = conditions
@@ -69,7 +68,7 @@ class SearchPlan:
 
     def queries(self) -> list[Query]:
         """Return the one query; none if it is known to find nothing."""
-        request, filters = self._request, self._counted[0][0].filters
+        request, filters = self._supported.request, self._counted[0][0].filters
         if filters.finds_nothing:
             return []
         arguments = {"q": request.q, **self._sorting, **filters.variables()}
@@ -79,7 +78,7 @@ class SearchPlan:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
         under its filters, then separate counts, then the hits of facet queries. `count` makes the document for some
         aggregations. An operation that is known to find nothing is omitted."""
-        request = self._request
+        request = self._supported.request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
         return {
@@ -89,7 +88,6 @@ class SearchPlan:
         }
 
     def page(self, found: Sequence[Page]) -> Page:
-        """Return the page of what was found."""
         return found[0] if found else Page([], 0)
 
     def details(self, page: Page, counted: Mapping[int, Any]) -> facets.SearchDetails:
@@ -128,7 +126,7 @@ class SearchPlan:
     def _count_groups(self, facet_conditions: dict[str, list[Condition]]) -> Iterator[CountGroup]:
         """Yield the counts under the request's own filters, then those that exclude theirs (`exclude_filter`), or
         cannot be made together with the others, then facet queries."""
-        request, own_filters = self._request, search_filters.translate(self._tables, self._conditions)
+        request, own_filters = self._supported.request, search_filters.translate(self._tables, self._conditions)
         counted = [each for each in request.facets if each.include]
         separate = [each for each in counted if each.exclude_filter or self._is_limited(each.field)]
         measured = [(name, excluding) for name, excluding in request.stats if excluding or self._is_limited(name)]
@@ -196,11 +194,7 @@ def plan_with_lists(
 
 
 def plan(
-    request: SearchRequest,
-    filters: RequestFilters,
-    tables: Tables,
-    features: frozenset[str],
-    complete: bool = True,
+    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool = True
 ) -> Plan:
     """Plan a search with these filters. `complete`: the tables have all specs of the upstream.
 
@@ -218,6 +212,7 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
 
     Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
     """
+    tables = support.tables
     facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not support.measures(field))
     queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
@@ -227,7 +222,13 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
         *(f"stats[{field}]" for field in stats),
         *(f"facet[queries]={text}" for text in queries),
         *ignored,
-        *_unmatched_values(support.tables, filters.filter_conditions),
+        *(  # values that should be uids or names of objects, but match none; a pattern is no misspelt name
+            each.named(value)
+            for each in filters.filter_conditions
+            if (field := tables.search.get(each.condition.field)) and (field.uid or field.name)
+            for value in each.condition.values
+            if lucene.ANY not in value and not search_filters.ids(tables, field, value)
+        ),
     ]
     # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
     if request.drilldown and request.drilldown.include and not support.counts_specs:
@@ -301,13 +302,3 @@ class _FieldSupport(NamedTuple):
         if entry is None and not self.tables.is_v3(field):
             raise search_filters.unsupported_field(self.tables, field, use)
         return entry
-
-
-def _unmatched_values(tables: Tables, filters: list[FilterCondition]) -> Iterator[str]:
-    """Yield values that should be uids or names of objects, but match none. Raises UnlistedError."""
-    for each in filters:
-        field = tables.search.get(each.condition.field)
-        if field is not None and (field.uid or field.name):
-            # Whole values only: a pattern that matches no name is no misspelt name.
-            values = (value for value in each.condition.values if "*" not in value)
-            yield from (each.named(value) for value in values if not search_filters.ids(tables, field, value))

@@ -22,8 +22,6 @@ SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
-# A condition without values is a range: this one matches nothing.
-EMPTY_RANGE = ("1", "0")  # no number is in it
 ID = re.compile(r"0|[1-9][0-9]*")  # of the upstream, which treats any other text as a name
 
 
@@ -275,7 +273,8 @@ def _within(values: Condition, limits: Condition | None) -> Condition:
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
     numbers = ((value, _number(values, value)) for value in values.values)
     inside = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
-    return Condition(values.field, tuple(inside)) if inside else Condition(values.field, (), *EMPTY_RANGE)
+    # A condition without values is a range: no number is in this one.
+    return Condition(values.field, tuple(inside)) if inside else Condition(values.field, (), "1", "0")
 
 
 def _intersection(tables: Tables, name: str, first: list[str] | None, second: list[str]) -> list[str]:

@@ -69,10 +69,10 @@ def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) ->
 
 def test_object_is_found_by_uid() -> None:
     listing = a_listing()
-    found = listing.get(f"{1:016x}")
-    assert (len(listing), found.name if found else None, listing.get("x")) == (len(NAMES), "TAOS", None)
-    assert listing.get(COMPUTED) is found  # given out while no other was known
-    assert listing.get(f"{1:015x}a") is found  # of an earlier year
+    found = listing.by_uid[f"{1:016x}"].record
+    assert (len(listing), found.name, "x" in listing.by_uid) == (len(NAMES), "TAOS", False)
+    assert listing.by_uid[COMPUTED].record is found  # given out while no other was known
+    assert listing.by_uid[f"{1:015x}a"].record is found  # of an earlier year
 
 
 def test_filter_accepts_older_uids() -> None:
