@@ -130,7 +130,7 @@ class _Reads:
         if times:
             names = self._text(ORDERS[kind], *times) if kind in ORDERS and self._now else None
             found = (name.split(b" [", 1) for name in names or () if name.startswith(table.encode()))
-            return [msgspec.json.decode(b"[" + field) for _, field in found]
+            return [msgspec.json.decode(b"[" + field, type=tuple) for _, field in found]
         if len(key) < length:
             return self._all(_table(kind, key))
         text = self._text(_table(kind, key), json_text(key))

@@ -6,7 +6,7 @@ stores results, and frees the key.
 
 import math
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -20,7 +20,7 @@ from proxy.store.rows import FETCHED, Pair, PartRow, ReservationsRow, ResultRow,
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 SWEPT = 1_000  # rows of a kind that are looked at in one transaction: others wait for it
-KEPT = {kind: protocol.STORED_SECONDS for kind in FETCHED} | {Seen: protocol.CLIENT_DAYS * 86_400.0, Value: 0.0}
+KEPT = {ResultRow: protocol.STORED_SECONDS, PartRow: protocol.STORED_SECONDS, Value: 0.0}
 MOVED = -1  # start of an expired reservation whose list may be another one since
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 UNCERTAIN = ("expired", "taken")
@@ -217,10 +217,13 @@ def sweep(rows: Transaction) -> bool:
         old += [(kind, key) for key in rows.timed(kind, now + protocol.STORED_SECONDS, math.inf, SWEPT)]
     for kind, key in old:
         rows.drop(kind, *key)
-    first_day = (datetime.fromtimestamp(now, UTC).date() - timedelta(protocol.DAYS_KEPT)).isoformat()
-    if rows.text("first day", ended=True) != first_day:  # once a day: there may be many
-        rows.put_value("first day", first_day, protocol.DAY_SECONDS)
+    today = int(now // protocol.DAY_SECONDS)
+    if rows.text("today", ended=True) != str(today):  # once a day: there may be many
+        rows.put_value("today", str(today), protocol.DAY_SECONDS)
+        first_day = (date(1970, 1, 1) + timedelta(today - protocol.DAYS_KEPT)).isoformat()
         for usage in rows.all(Usage):
             if len(usage.period) == len(first_day) and usage.period < first_day:
                 rows.drop(Usage, *usage[:2])
+        for key in rows.timed(Seen, 0.0, (today - protocol.CLIENT_DAYS + 1) * protocol.DAY_SECONDS):
+            rows.drop(Seen, *key)
     return len(ended) + len(old) >= SWEPT

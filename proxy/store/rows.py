@@ -68,7 +68,7 @@ class Transaction:
     is `ahead` of this process's clock. `epoch`: how often data were lost.
 
     `read` returns the fields of the row with a key; of all whose keys begin so, if it is a part of one; with two times
-    and a number, so many keys at most of rows between the times; with `is_id`, the fields of the part with that id."""
+    and a number, of so many at most between the times, or their keys only; with `is_id`, of the part with that id."""
 
     def __init__(self, read: Callable[..., Any], now: float, ahead: float = 0.0, epoch: int = 0) -> None:
         self._read, self.now, self.ahead, self.epoch = read, now, ahead, epoch
@@ -93,7 +93,11 @@ class Transaction:
 
     def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
         """Return the keys of stored rows whose time is between two, about so many at most."""
-        return [tuple(key) for key in self._read(kind, (), (first, last, most))]
+        found, length = self._read(kind, (), (first, last, most)), TABLES[kind][1]
+        keys = [row[:length] for row in found]
+        if found and len(found[0]) > length:
+            self._rows[kind].update(zip(keys, map(kind._make, found), strict=True))
+        return keys
 
     def part(self, scope: str, name: str) -> PartRow | None:
         """Return the stored part with a uid or id."""

@@ -169,7 +169,7 @@ class SqliteStore(Store):
         if is_id:
             return self._execute("SELECT * FROM part WHERE scope = ? AND id = ?", key).fetchone()
         if times:
-            names = ", ".join(kind._fields[:length])
+            names = ", ".join(kind._fields[:length]) if kind in FETCHED else "*"
             return self._execute(f"SELECT {names} FROM {table} WHERE {time} BETWEEN ? AND ? LIMIT ?", times).fetchall()
         if len(key) < length:
             return self._execute(f"SELECT * FROM {table} WHERE {_where(kind, len(key)) or 'TRUE'}", key).fetchall()
