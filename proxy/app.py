@@ -18,7 +18,7 @@ from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
 from proxy.kit import tasks
-from proxy.v4.documents import V4DocumentReader
+from proxy.v4 import documents as v4_documents
 from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
 from proxy.web.connections import Limits
 
@@ -86,7 +86,7 @@ class Service:
         paths, schema = routing.Routes(), documents.schema(site)
         v3_routes.V3Routes(gateway, authenticator).add_to(paths)
         served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-        served.add_to(paths, documents.DocumentReader(schema), V4DocumentReader(schema, site))
+        served.add_to(paths, documents.DocumentReader(schema), v4_documents.V4DocumentReader(v4_documents.schema(site)))
         paths.add("/healthz", operators.health, *routing.READ)
         for mount in self._mounts:
             mount(paths, authenticator, gateway)

@@ -35,7 +35,6 @@ INTROSPECTION = SCHEMA | {"__typename"}
 SUPPLY = "sup"  # begins the root fields for parts and their lists,
 OWN = ("des", "adm")  # and these those for design data and the organization of the caller
 ERRORS_MAX = 20  # of a response
-SITE_FIELD = "octopartUrl"  # of a part; named after the catalog site
 _WORD = re.compile(r"\w+")
 
 Operations = dict[str | None, ast.OperationDefinitionNode]
@@ -47,7 +46,7 @@ Place = tuple[str, ...]  # the keys of a field and of those around it; below SCH
 def schema(site: str = "octopart") -> graphql.GraphQLSchema:
     """Return the complete supply schema, whose parts link to a catalog site (`upstream.site`). Takes some 60 ms."""
     text = (resources.files(__package__) / "supply.graphql").read_text(encoding="utf-8")
-    return graphql.build_schema(text.replace(f"{SITE_FIELD}:", f"{site}Url:"), assume_valid=True)
+    return graphql.build_schema(text.replace("octopartUrl:", f"{site}Url:"), assume_valid=True)
 
 
 class InvalidDocumentError(Exception):
@@ -105,17 +104,13 @@ class DocumentReader:
         self._known = cachetools.LRUCache(KEPT_CHARACTERS, itemgetter(1))
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
-        """Read the document of a request. Raises InvalidDocumentError."""
-        return DocumentRequest(self.read(text), operation_name, variables)
-
-    def read(self, text: str) -> ClientDocument:
-        """Parse, measure and validate a document. Raises InvalidDocumentError."""
+        """Parse, measure and validate the document of a request. Raises InvalidDocumentError."""
         known = self._known.get(text)
         if known is None:
             known = self._read(text), max(len(text), KEPT_TEXT_MIN)
             if len(text) <= KEPT_TEXT_MAX:
                 self._known[text] = known
-        return known[0]
+        return DocumentRequest(known[0], operation_name, variables)
 
     def _read(self, text: str) -> ClientDocument:
         document = measured(node := parse(text))

@@ -123,18 +123,19 @@ class Requested(NamedTuple):
     def _matches(self) -> list[Query]:
         asked = self.arguments["queries"]
         options = {name: value for name, value in (self.arguments.get("options") or {}).items() if value}
-        if self.parts_max > PARTS_MAX or not all(map(_is_plain, asked)):
+        if self.parts_max > PARTS_MAX:
             return []
-        return [
-            queries.matching(
-                query["start"],
-                query["start"] + query["limit"],
-                mpn_or_sku=query.get("mpnOrSku"),
-                options=options,
-                **{name: query.get(name) for name in _CRITERIA if name != "mpnOrSku"},
-            )
-            for query in asked
-        ]
+        matches = []
+        for query in asked:
+            criteria = {name: query.get(name) for name in _CRITERIA}
+            has_number = any(criteria[name] for name in _NUMBERS)
+            is_plain = has_number and all(queries.fold(each) for each in criteria.values() if each is not None)
+            start, end = query["start"], query["start"] + query["limit"]
+            if not (is_plain and 0 <= start < end <= MATCH_END_MAX):
+                return []
+            mpn_or_sku = criteria.pop("mpnOrSku")
+            matches.append(queries.matching(start, end, mpn_or_sku=mpn_or_sku, options=options, **criteria))
+        return matches
 
     def _received(self, data: Any) -> Received:
         data, reported = (data.data, data.reported) if isinstance(data, documents.PartialData) else (data, ())
@@ -142,13 +143,6 @@ class Requested(NamedTuple):
         parts = [*selection.parts_of(_decode(value), self.field)]
         lost = parts.count(None)
         return Received(value, reported, len(parts) - lost, lost)
-
-
-def _is_plain(query: Mapping[str, Any]) -> bool:
-    given = [query[name] for name in _CRITERIA if query.get(name) is not None]
-    has_number = any(query.get(name) for name in _NUMBERS)
-    start, limit = query["start"], query["limit"]
-    return has_number and all(map(queries.fold, given)) and start >= 0 < limit and start + limit <= MATCH_END_MAX
 
 
 def _page(query: Query, answer: Answer) -> list[dict[str, Any]]:

@@ -127,19 +127,14 @@ def select(value: Any, fields: Fields | None, *, as_sent: bool = False) -> Any:
         return value
     if isinstance(value, list):
         return [select(each, fields, as_sent=as_sent) for each in value]
-    return {
-        field.key: field.type_name
-        or select(value[field.key] if as_sent else _member(value, field), field.below, as_sent=as_sent)
-        for field in fields
-    }
-
-
-def _member(value: Any, field: Field) -> Any:
-    member, flags = value[field.name], field.sellers
-    if flags is None:
-        return member
-    shown = [each for each in member if flags["includeBrokers"] or not each["isBroker"]]
-    return [each for each in shown if each["isAuthorized"] or not flags["authorizedOnly"]]
+    selected = {}
+    for field in fields:
+        member: Any = field.type_name or value[field.key if as_sent else field.name]
+        if not as_sent and (flags := field.sellers) is not None:
+            shown = [each for each in member if flags["includeBrokers"] or not each["isBroker"]]
+            member = [each for each in shown if each["isAuthorized"] or not flags["authorizedOnly"]]
+        selected[field.key] = member if field.below is None else select(member, field.below, as_sent=as_sent)
+    return selected
 
 
 def paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:

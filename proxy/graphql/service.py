@@ -27,7 +27,6 @@ CODES: Mapping[type[errors.BridgeError], str] = {
     errors.ExpiredKey: "AuthExpiredToken",
 }
 
-
 Nodes = Sequence[ast.FieldNode]
 
 

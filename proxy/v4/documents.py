@@ -20,40 +20,33 @@ from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocu
 ROOT = "Query"
 # Names that are the same in both; all other types have a prefix there.
 SHARED_TYPES = frozenset({ROOT, "Map", "Time", *graphql.specified_scalar_types})
-# Words of v4 names that the Nexar API divides in another way.
-DIVIDED_WORDS = {"distributorapi": "distributor_api"}
-SITE_FIELD = "octopart_url"  # of a part; named after the catalog site
 
 
 @functools.lru_cache(maxsize=4)
 def schema(site: str = "octopart") -> graphql.GraphQLSchema:
     """Return the v4 schema, whose parts link to a catalog site (`upstream.site`)."""
     text = Path(__file__).with_name("schema.graphql").read_text(encoding="utf-8")
-    return graphql.build_schema(text.replace(f"{SITE_FIELD}:", f"{site}_url:"))
+    return graphql.build_schema(text.replace("octopart_url:", f"{site}_url:"))
 
 
 class V4DocumentReader(documents.DocumentReader):
-    """Makes requests of v4 documents of a catalog `site`. Rewritten, a valid one is valid by `schema`."""
-
-    def __init__(self, schema_: graphql.GraphQLSchema, site: str) -> None:
-        super().__init__(schema_)
-        self._v4 = schema(site)
+    """Reads documents by the v4 schema. Rewritten, a valid one is valid by the schema of the Nexar API."""
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         """Read a document. Raises InvalidDocumentError, also for a variable with a wrong value."""
         request = super().request(text, operation_name, variables)
         name = request.operation.name
         operation = request.document.sent[name.value if name else None]
-        documents.coerced(self._v4, operation, variables)
-        return request._replace(variables=rewrite_variables(operation, variables, self._v4))
+        documents.coerced(self.schema, operation, variables)
+        return request._replace(variables=rewrite_variables(operation, variables, self.schema))
 
     def _read(self, text: str) -> ClientDocument:
         node = documents.parse(text)
         sent = documents.measured(node)
-        if problems := graphql.validate(self._v4, node, max_errors=documents.ERRORS_MAX):
+        if problems := graphql.validate(self.schema, node, max_errors=documents.ERRORS_MAX):
             raise InvalidDocumentError(*problems)
-        rewritten = documents.measured(rewrite(node, self._v4))
-        return replace(rewritten, client_names=client_names(), sent=sent.operations, introspected=self._v4)
+        rewritten = documents.measured(rewrite(node, self.schema))
+        return replace(rewritten, client_names=client_names(), sent=sent.operations, introspected=self.schema)
 
 
 def type_name(name: str) -> str:
@@ -63,8 +56,7 @@ def type_name(name: str) -> str:
 
 def member_name(name: str) -> str:
     """Return the Nexar name of an argument, of an input field, or of a field of any type but the root."""
-    for word, divided in DIVIDED_WORDS.items():
-        name = name.replace(word, divided)
+    name = name.replace("distributorapi", "distributor_api")  # v4 does not divide it
     head = name[: len(name) - len(name.lstrip("_"))]
     first, *others = name.removeprefix(head).split("_")
     return head + first + "".join(other[:1].upper() + other[1:] for other in others)

@@ -12,7 +12,7 @@ from support import random_documents
 from proxy import errors, model
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.planning.queries import matching, part
-from proxy.v4.documents import V4DocumentReader
+from proxy.v4 import documents
 
 ERP = client()
 MATCH = """query ($queries: [SupPartMatchQuery!]!, $brokers: Boolean! = false, $more: Boolean! = true) {
@@ -323,7 +323,7 @@ def test_v4_document_has_the_parts_of_others_in_its_names(runs: Runs) -> None:
     async def main(world: World) -> None:
         graph = dialect(world)
         await world.resolve(graph.pipeline, ERP, [matching(0, 3, mpn_or_sku="N2")])
-        reader = V4DocumentReader(SCHEMA, "octopart")
+        reader = documents.V4DocumentReader(documents.schema())
         request = reader.request(document, None, {"q": [{"mpn_or_sku": "N2", "limit": 2}]})
         found, again = json.loads((await graph.execute(ERP, request)).body)["data"]["multi_match"][0]["parts"]
         assert list(found) == ["__typename", "mpn", "short_description", "sellers"]
