@@ -1,8 +1,11 @@
 """Actions of the v3 endpoints: parse the parameters of a request, call the pipeline, encode the response."""
 
+import json
 import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+import msgspec
 
 from proxy import errors, model
 from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata, V3Objects
@@ -49,7 +52,12 @@ class V3Actions:
         if metadata.lacking:
             fetched = self._sourceless(received, named, features - metadata.lacking)
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
-        body = encoding.encode_body(encoding.encode_json(result, response_format), response_format, gzip)
+        encoded = msgspec.json.encode(result)
+        # Bodies recorded in 2018 and 2019 are indented without pretty_print, too. A JSON reader sees no difference, and
+        # writing would take 0.5 ms instead of 0.01 ms.
+        if response_format.pretty_print:
+            encoded = json.dumps(json.loads(encoded), sort_keys=True, indent=4).encode()
+        body = encoding.encode_body(encoded, response_format, gzip)
         if metadata.unsupported:
             body = body._replace(headers=body.headers | encoding.unsupported(metadata.unsupported))
         return body
@@ -132,14 +140,11 @@ def parse_projection(
         if mappings.knows(name, path)
         for spelled in mappings.spelled(name, path)
     }
-    show, hide = (
-        [text for text in parameters.texts("show") if text],
-        parameters.texts("hide"),
-    )  # show[]= is as good as none
+    show = [text for text in parameters.texts("show") if text]  # show[]= is as good as none
     return model.Projection(
         frozenset(parameters.texts("include")) & mappings.hidden[name],
         (_paths(show, mappings, name) or NOTHING) if show else frozenset(),
-        _paths(hide, mappings, name) if hide else frozenset(),
+        _paths(parameters.texts("hide"), mappings, name),
         tuple(slices.items()),
         features,
     )

@@ -16,7 +16,6 @@ _ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
 _OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
 
-
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
 

@@ -48,10 +48,8 @@ def parse(parameters: Parameters) -> MatchQueries:
         else:
             mistake = f"a query must be an object, not {_described(raw)}"
         sent.append(fields)
-        if mistake:
-            queries.append(model.PartsMatchQuery(reference=fields.get("reference"), error=mistake))
-        else:
-            queries.append(model.PartsMatchQuery(**fields))
+        asked = {"reference": fields.get("reference"), "error": mistake} if mistake else fields
+        queries.append(model.PartsMatchQuery(**asked))
     return MatchQueries(sent, unknown, model.PartsMatchRequest(tuple(queries), parameters.flag("exact_only")))
 
 

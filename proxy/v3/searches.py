@@ -107,25 +107,6 @@ def _facet(parameters: Parameters, field: str) -> model.FacetField:
 def response(request: model.SearchRequest, items: Sequence[Any], hits: int, counts: Any, msec: int) -> dict[str, Any]:
     """Return the body of a search (contract v3-rest.md §3.6). `counts` holds facets and statistics; only searches of
     parts have snippets and spec_metadata."""
-    # Lists have no snippets, and v3 sent null there.
-    snippets = getattr(counts, "snippets", None) or [None] * len(items)
-    return {
-        "__class__": "SearchResponse",
-        "request": _echo(request),
-        "results": [
-            {"__class__": "SearchResult", "item": item, "snippet": snippet}
-            for item, snippet in zip(items, snippets, strict=True)
-        ],
-        "hits": hits,
-        "msec": msec,
-        "facet_results": counts.facet_results,
-        "stats_results": counts.stats_results,
-        "spec_metadata": getattr(counts, "spec_metadata", {}),
-    }
-
-
-def _echo(request: model.SearchRequest) -> dict[str, Any]:
-    """Return the SearchRequest of a response, with defaults."""
     echo = {
         "__class__": "SearchRequest",
         "q": request.q,
@@ -144,4 +125,18 @@ def _echo(request: model.SearchRequest) -> dict[str, Any]:
     }
     if request.drilldown is not None:
         echo["spec_drilldown"] = structs.asdict(request.drilldown)
-    return echo
+    # Lists have no snippets, and v3 sent null there.
+    snippets = getattr(counts, "snippets", None) or [None] * len(items)
+    return {
+        "__class__": "SearchResponse",
+        "request": echo,
+        "results": [
+            {"__class__": "SearchResult", "item": item, "snippet": snippet}
+            for item, snippet in zip(items, snippets, strict=True)
+        ],
+        "hits": hits,
+        "msec": msec,
+        "facet_results": counts.facet_results,
+        "stats_results": counts.stats_results,
+        "spec_metadata": getattr(counts, "spec_metadata", {}),
+    }
