@@ -80,7 +80,12 @@ def data(reply: http_post.HttpResponse, envelope: Envelope | None, now: float) -
             refused.code = code
             raise refused
         # Before others: it comes under 500 as well as 200, and must not look like a failure that is retried.
-        _check_part_limit(reported, now)
+        for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
+            limit = part_limit(message)
+            # A plan without parts gets none with the next month either, so no date is promised.
+            wait = None if limit == 0 else errors.seconds_to_next_month(now)
+            text = f"{NO_PARTS}: {message}" if limit == 0 else message
+            raise errors.QuotaExhausted(shortened(text), retry_after=wait)
     if found is None:
         raise _error(reply, reported, now)
     return found
@@ -104,48 +109,30 @@ def _token_refusal(reply: http_post.HttpResponse, reported: Sequence[GraphQLErro
     return "HTTP 401" if reply.status == 401 else ""
 
 
-def _check_part_limit(reported: Sequence[GraphQLError], now: float) -> None:
-    for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
-        limit = part_limit(message)
-        # A plan without parts gets none with the next month either, so no date is promised.
-        wait = None if limit == 0 else errors.seconds_to_next_month(now)
-        raise errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}" if limit == 0 else message), retry_after=wait)
-
-
 def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
     """Return the error of a response without data."""
     if reply.status == 429:
         return errors.TooManyRequests(f"{SERVICE} asks for fewer requests", retry_after=reply.retry_after(now))
-    if reported and _is_service_failure(reply, reported):
-        failed = errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
-        return http_post.server_error(reply, SERVICE, now) or failed
     if reported:
+        codes = {_code(each) for each in reported}
+        # The fields of parts that failed: they were executed, and may leave no data, which is a 500, too (contract
+        # graphql.md §3.3).
+        failed = {step for each in reported for step in _path(each)[1:] if isinstance(step, str)} - LISTS_OF_PARTS
+        # One unexpected error beside others says that a field failed, not the service.
+        is_unexpected = all(each.message.startswith(FAILURE_MESSAGE) for each in reported)
+        # The service failed, so that the same query may succeed a moment later.
+        if is_unexpected or codes & FAILURE_CODES or (reply.status in FAILURE_STATUSES and not failed):
+            fault = errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
+            return http_post.server_error(reply, SERVICE, now) or fault
         message = shortened("; ".join(dict.fromkeys(each.message for each in reported)))
-        if any(_code(each) == TOO_COMPLEX for each in reported):
+        if TOO_COMPLEX in codes:
             return errors.OversizedOperation(message, may_be_billed=True)
-        # Fields that failed were executed.
-        return errors.QueryRefused(message, may_be_billed=bool(_failed_fields(reported)), reported=tuple(reported))
+        return errors.QueryRefused(message, may_be_billed=bool(failed), reported=tuple(reported))
     # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
     billed = not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
     return http_post.server_error(reply, SERVICE, now, may_be_billed=billed) or http_post.unreadable(
         reply, SERVICE, "GraphQL", "upstream.graphql_url", may_be_billed=billed
     )
-
-
-def _is_service_failure(reply: http_post.HttpResponse, reported: Sequence[GraphQLError]) -> bool:
-    """Return whether the errors report a failure of the service, so that the same query may succeed a moment later."""
-    return (
-        # A field that failed may leave no data, which is a 500, too (contract graphql.md §3.3).
-        (reply.status in FAILURE_STATUSES and not _failed_fields(reported))
-        or any(_code(each) in FAILURE_CODES for each in reported)
-        # All of them: one such error beside others says that a field failed, not the service.
-        or all(each.message.startswith(FAILURE_MESSAGE) for each in reported)
-    )
-
-
-def _failed_fields(reported: Sequence[GraphQLError]) -> set[str]:
-    """Return the names of the fields of parts that the errors are about."""
-    return {step for each in reported for step in _path(each)[1:] if isinstance(step, str)} - LISTS_OF_PARTS
 
 
 def _code(error: GraphQLError) -> str:

@@ -78,7 +78,11 @@ def parse(reply: http_post.HttpResponse, application: str, now: float) -> Access
     """Return the token of a response. Raises TokenLimit, CredentialsRefused, UpstreamFault or UpstreamUnreadable."""
     if reply.status == 200:
         return _parse_token(reply, now)
-    error = oauth_error(reply.body)
+    try:  # the code of the error (RFC 6749 §5.2); other text is not passed on
+        error = msgspec.json.decode(reply.body, type=_ErrorResponse).error
+        error = error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
+    except http_post.UNDECODABLE:
+        error = ""
     # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
     if reply.status == 429 or error == "slow_down":
         wait = reply.retry_after(now)
@@ -111,15 +115,6 @@ def _parse_token(reply: http_post.HttpResponse, now: float) -> AccessToken:
     else:
         return AccessToken(response.access_token, expires)
     raise errors.UpstreamUnreadable(f"{SERVICE} sent a token {mistake}")
-
-
-def oauth_error(body: bytes) -> str:
-    """Return the `error` code of a response (RFC 6749 §5.2), "" if there is none; other text is not passed on."""
-    try:
-        error = msgspec.json.decode(body, type=_ErrorResponse).error
-    except http_post.UNDECODABLE:
-        return ""
-    return error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
 
 
 def expiry(token: str, expires_in: float | None, now: float) -> float | None:

@@ -169,7 +169,13 @@ class Sender:
                 break
             await self._tokens.invalidate(credentials, token)
         # A new token is refused, too: the cause is the configuration.
-        refusal = errors.CredentialsRefused(_refusal(code, operation.name, credentials.name))
+        if code == classify.OUT_OF_SCOPE:
+            lacking = f"its token lacks a scope ({code}); {identity.SCOPE_ADVICE}"
+            message = f"{classify.SERVICE} refuses {operation.name} to application {credentials.name}: {lacking}"
+        else:
+            hint = "; is upstream.token_url that of upstream.graphql_url?" if code == classify.INVALID_TOKEN else ""
+            message = f"{classify.SERVICE} takes no token of application {credentials.name}: {code}{hint}"
+        refusal = errors.CredentialsRefused(message)
         await self._tokens.invalidate(credentials, token, refusal)
         raise refusal
 
@@ -206,12 +212,3 @@ class Sender:
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return data
-
-
-def _refusal(code: str, operation: str, application: str) -> str:
-    """Return the message of a refused token, which says what to do."""
-    if code == classify.OUT_OF_SCOPE:
-        lacking = f"its token lacks a scope ({code}); {identity.SCOPE_ADVICE}"
-        return f"{classify.SERVICE} refuses {operation} to application {application}: {lacking}"
-    hint = "; is upstream.token_url that of upstream.graphql_url?" if code == classify.INVALID_TOKEN else ""
-    return f"{classify.SERVICE} takes no token of application {application}: {code}{hint}"
