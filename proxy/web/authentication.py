@@ -65,7 +65,10 @@ class Authenticator:
             if client.sunset and is_v3:
                 request.added |= client.sunset.headers
             if refusal is not None:
-                self._log_end(client, refusal)
+                if client.name not in self._ended:
+                    self._ended.add(client.name)
+                    event = "API key expired" if isinstance(refusal, errors.ExpiredKey) else "sunset passed"
+                    log.warning(event, application=client.application.name, key=client.key)
                 raise refusal
         if client.rate:
             self._count(client)
@@ -76,8 +79,8 @@ class Authenticator:
         key, now = (origin.group, client.charged[-1].id), self._clock.monotonic()
         age = now - self._recent.get(key, -math.inf)
         if age >= NOTED_SECONDS:
-            if age >= RECENT_SECONDS + NOTED_SECONDS and (wait := self._wait(origin)):
-                raise self._throttled(wait)
+            if age >= RECENT_SECONDS + NOTED_SECONDS:
+                self._counted(origin)
             self._recent.pop(key, None)
             self._recent[key] = now
             if len(self._recent) > RECENT_MAX:
@@ -86,31 +89,22 @@ class Authenticator:
     def fail(self, origin: ClientAddress) -> None:
         """Count a wrong key, or a request whose key cannot be read. At the limit the address is refused until the
         oldest of them leaves the window. Raises TooManyRequests then."""
-        if wait := self._wait(origin):
-            raise self._throttled(wait) from None
+        counted = self._counted(origin)
         if not self._limit:
             return
         self._metrics.wrong_api_keys.inc("forbidden")
-        counted = self._wrong.get(origin.group)
         if counted is None:
             counted = self._wrong[origin.group] = SlidingWindow(Window(self._limit, WINDOW_SECONDS), self._clock)
         counted.try_take()
         if wait := counted.wait():
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
 
-    def _log_end(self, client: Client, refusal: errors.ClientError) -> None:
-        if client.name not in self._ended:
-            self._ended.add(client.name)
-            event = "API key expired" if isinstance(refusal, errors.ExpiredKey) else "sunset passed"
-            log.warning(event, application=client.application.name, key=client.key)
-
-    def _wait(self, origin: ClientAddress) -> float:
-        """Return the seconds until an address is no longer refused; 0.0 if it is not refused."""
+    def _counted(self, origin: ClientAddress) -> SlidingWindow | None:
+        """Return the wrong keys that an address has sent. Raises TooManyRequests if they are too many."""
         counted = self._wrong.get(origin.group)
-        return 0.0 if counted is None else counted.wait()
-
-    def _throttled(self, wait: float) -> errors.TooManyRequests:
-        self._metrics.wrong_api_keys.inc("throttled")
-        seconds = max(1, math.ceil(wait))
-        message = f"too many wrong API keys from your address; try again in {seconds} s"
-        return errors.TooManyRequests(message, retry_after=seconds)
+        if counted is not None and (wait := counted.wait()):
+            self._metrics.wrong_api_keys.inc("throttled")
+            seconds = max(1, math.ceil(wait))
+            message = f"too many wrong API keys from your address; try again in {seconds} s"
+            raise errors.TooManyRequests(message, retry_after=seconds) from None
+        return counted

@@ -4,6 +4,7 @@ API keys come as a bearer token, in the header `token`, or in the URL; also as a
 """
 
 import re
+from contextlib import suppress
 from functools import partial
 from typing import Any
 from urllib.parse import unquote
@@ -82,7 +83,11 @@ class GraphQLRoutes:
         request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
-        _hide_credentials(sent)
+        if _PRICING_CREDENTIALS.search(sent.query):
+            # All strings of a request with credentials of the caller, valid or not, are hidden in what is logged.
+            text = f"{sent.query} {msgspec.json.encode(sent.variables).decode()}"
+            secrets = {string for pair in _STRINGS.findall(text) for string in pair if string}
+            REDACTION.set((REDACTION.get() or Redaction()).hiding(secrets))
         try:
             received = documents.request(sent.query, sent.operation_name, sent.variables or {})
             if received.document.is_passed_on:
@@ -100,9 +105,15 @@ class GraphQLRoutes:
         return with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
 
     async def _client(self, request: Request) -> Client:
-        """Return the client of a request, which is admitted. Raises MissingKey, ForbiddenKey, ExpiredKey and
-        TooManyRequests."""
-        text = _credentials(request)
+        """Return the client of a request, which is admitted, by an API key or access token: a bearer token, the header
+        `token`, or `token` or `apikey` in the URL, for programs whose token cannot be set. Raises MissingKey,
+        ForbiddenKey, ExpiredKey and TooManyRequests."""
+        text = request.headers.get(hdrs.AUTHORIZATION, "")
+        if text[: len(BEARER)].lower() == BEARER:
+            text = text[len(BEARER) :].strip()
+        else:
+            query = request.query
+            text = request.headers.get(responses.TOKEN) or query.get("token") or query.get("apikey") or ""
         if not text:
             raise errors.MissingKey(MISSING)
         client = await self._tokens.client(text) if text.count(".") == 2 else None
@@ -125,7 +136,9 @@ class GraphQLRoutes:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
         _begin(request)
         request.render = _token_error
-        secret, client = _basic_secret(request.headers.get(hdrs.AUTHORIZATION, "")), None
+        secret, client = "", None
+        with suppress(ValueError):  # not a Basic header (§2.3.1)
+            secret = unquote(BasicAuth.decode(request.headers.get(hdrs.AUTHORIZATION, "")).password)
         try:
             if secret:  # before the body is read
                 client = self._authenticator.client(request, secret)
@@ -170,23 +183,6 @@ async def _refuse_method(request: Request) -> web.StreamResponse:
     raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
 
 
-def _credentials(request: Request) -> str | None:
-    """Return the API key or access token of a request: a bearer token, the header `token`, or `token` or `apikey` in
-    the URL, for programs whose token cannot be set."""
-    authorization = request.headers.get(hdrs.AUTHORIZATION, "")
-    if authorization[: len(BEARER)].lower() == BEARER:
-        return authorization[len(BEARER) :].strip()
-    return request.headers.get(responses.TOKEN) or request.query.get("token") or request.query.get("apikey")
-
-
-def _basic_secret(authorization: str) -> str | None:
-    """Return the client's secret in a Basic header (RFC 6749 §2.3.1); None without one."""
-    try:
-        return unquote(BasicAuth.decode(authorization).password)
-    except ValueError:
-        return None
-
-
 def _parsed(request: Request, body: bytes) -> _Body:
     """Return what was sent in a body, or in the URL. Raises BadRequest."""
     query = request.query
@@ -198,14 +194,6 @@ def _parsed(request: Request, body: bytes) -> _Body:
         return _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise errors.BadRequest(f"this is not a GraphQL request in JSON: {error}") from error
-
-
-def _hide_credentials(sent: _Body) -> None:
-    """Hide in what is logged from now on all strings of a request that has credentials of the caller, valid or not."""
-    if _PRICING_CREDENTIALS.search(sent.query or ""):
-        text = f"{sent.query} {msgspec.json.encode(sent.variables).decode()}"
-        secrets = {string for pair in _STRINGS.findall(text) for string in pair if string}
-        REDACTION.set((REDACTION.get() or Redaction()).hiding(secrets))
 
 
 def _error_response(error: errors.BridgeError, request: Request) -> web.Response:

@@ -47,15 +47,12 @@ class RequestIds:
 
         An id that is an API key, or begins the one in the request `target`, is not used: ids are written to logs.
         """
-        if client_id and _CLIENT_ID.fullmatch(client_id) and not self._is_key(client_id, target):
-            return client_id
+        if client_id and _CLIENT_ID.fullmatch(client_id) and not self.redaction.is_key(client_id):
+            # Without the id in it, plain or encoded, the target need not be decoded.
+            given = redaction.given(target) if client_id in target or _ESCAPED.search(target) else ()
+            if not any(key.startswith(client_id) for key in given):
+                return client_id
         return f"{self._process}{next(self._numbers):08x}"
-
-    def _is_key(self, id_: str, target: str) -> bool:
-        # Without the id in it, plain or encoded, the target need not be decoded.
-        if id_ in target or _ESCAPED.search(target):
-            return any(key.startswith(id_) for key in redaction.given(target)) or self.redaction.is_key(id_)
-        return self.redaction.is_key(id_)
 
 
 class RequestMiddleware:

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import binascii
 import hmac
+from contextlib import suppress
 from urllib.parse import urlsplit
 
 import msgspec
@@ -81,16 +82,13 @@ def _authenticate(request: routing.Request, admin: config.AdminSettings) -> None
             )
     elif not secret.is_loopback(admin.host):
         raise Unauthorized(f"set admin.token: {admin.host} is not a loopback address")
-    # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
-    elif not secret.is_loopback(_host_name(request)):
-        raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
-
-
-def _host_name(request: routing.Request) -> str:
-    try:
-        return urlsplit(f"//{request.host}").hostname or ""
-    except ValueError:  # such as a bracket that is not closed
-        return ""
+    else:
+        name = None
+        with suppress(ValueError):  # such as a bracket that is not closed
+            name = urlsplit(f"//{request.host}").hostname
+        # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
+        if not secret.is_loopback(name or ""):
+            raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
 
 
 def _sent_token(request: routing.Request) -> bytes:

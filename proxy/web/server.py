@@ -61,18 +61,15 @@ class Listener:
     async def accept(self, listening: socket.socket) -> None:
         """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
         where other processes listen on the same socket."""
-        loop = asyncio.get_running_loop()
+        loop, connect = asyncio.get_running_loop(), lambda: Connection(self.connections, self._server())
         with listening:
             while True:
                 try:
                     accepted, _ = await loop.sock_accept(listening)
-                    await asyncio.shield(loop.connect_accepted_socket(self._connect, accepted))
+                    await asyncio.shield(loop.connect_accepted_socket(connect, accepted))
                 except OSError as error:  # such as no file descriptors left
                     log.warning("connection not accepted", exc_info=error)
                     await asyncio.sleep(FAILURE_SECONDS)
-
-    def _connect(self) -> Connection:
-        return Connection(self.connections, self._server())
 
     async def stop(self) -> None:
         """Finish the requests under way, and those that arrive in the first `drain_seconds` on open connections; close

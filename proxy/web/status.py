@@ -17,7 +17,7 @@ from proxy import config, errors
 from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.explain import Explainer
-from proxy.gateway.core import Gateway, StoredState, UsageRow
+from proxy.gateway.core import Gateway, StoredState
 from proxy.kit.wording import rfc3339
 from proxy.model import Seen
 from proxy.traffic.v3_request import V3Request, parse_target
@@ -68,14 +68,12 @@ def another(found: Row, settings: config.Config) -> str:
     names = sorted({row["application"] for row in found["tokens"]})
     ours = settings.upstream if settings.upstream == "sandbox" else urlsplit(settings.upstream.graphql_url).netloc
     hosts = {ours, found["upstream"]}
-    is_elsewhere = len(hosts) > 1 and not all(each == "sandbox" or _is_local(each) for each in hosts)
+    is_elsewhere = len(hosts) > 1 and not all(
+        each == "sandbox" or secret.is_loopback(urlsplit(f"//{each}").hostname or "") for each in hosts
+    )
     if not is_elsewhere and (not names or not settings.applications.keys().isdisjoint(names)):
         return ""
     return f"another v3bridge, with the applications {', '.join(names)} and the upstream {found['upstream']}"
-
-
-def _is_local(netloc: str) -> bool:
-    return secret.is_loopback(urlsplit(f"//{netloc}").hostname or "")
 
 
 async def _tokens(gateway: Gateway) -> list[Row]:
@@ -89,14 +87,17 @@ async def _tokens(gateway: Gateway) -> list[Row]:
 
 
 async def _usage(state: StoredState, now: float) -> list[Row]:
-    """Return the usage of each application and API key with its parts by day, the present rate, and the day on which
-    the rest ends at that rate, null where it lasts to the reset."""
+    """Return the usage of each application and API key with its parts by day, the present rate, and the day (UTC) on
+    which the rest ends at that rate, null where nothing is limited, or used, or the rest lasts to the reset."""
     by_day = await state.parts_by_day(DAYS)
     rows = []
     for row in await state.usage():
         days = by_day.get(row.name, {})
         rate = parts_a_day(days, now)
-        ends_on = end_of_rest(row, rate, now)
+        ends_on = None
+        if row.remaining is not None and rate and row.remaining / rate <= FAR_DAYS:
+            end = rfc3339(now + row.remaining / rate * 86_400)
+            ends_on = end[:10] if row.resets_at is None or end < row.resets_at else None
         rows.append(msgspec.to_builtins(row) | {"days": days, "parts_a_day": round(rate, 1), "ends_on": ends_on})
     return rows
 
@@ -110,15 +111,6 @@ def parts_a_day(days: Mapping[str, int], now: float) -> float:
         return 0.0
     passed = (today - min(recent)).days + now % 86_400 / 86_400
     return sum(recent.values()) / max(1.0, passed)
-
-
-def end_of_rest(row: UsageRow, rate: float, now: float) -> str | None:
-    """Return the day (UTC) on which the rest of a limit ends at a rate of parts a day; None where nothing is limited,
-    or used, or the rest lasts to the reset."""
-    if row.remaining is None or not rate or row.remaining / rate > FAR_DAYS:
-        return None
-    end = now + row.remaining / rate * 86_400
-    return rfc3339(end)[:10] if row.resets_at is None or rfc3339(end) < row.resets_at else None
 
 
 def clients(seen: Iterable[Seen]) -> list[Row]:

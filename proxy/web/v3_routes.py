@@ -26,7 +26,6 @@ CACHE_BYTES = 16 * 2**20  # that cached responses may take in the memory of a wo
 ENTRY_BYTES = 400  # that a response takes beside its body
 TOKEN_MISSING = "token missing: send your API key as header `token: KEY`, or as ?token=KEY"  # noqa: S105 - a message
 
-
 Execute = Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
 
 
