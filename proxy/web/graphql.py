@@ -38,7 +38,6 @@ BEARER = "bearer "
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 JSON = "application/json"
 MISSING = "no API key: send it as header `Authorization: Bearer KEY` or `token: KEY`, or as ?token=KEY"
-BATCH = "a list of requests is not served: send them one by one"
 
 
 class _Body(msgspec.Struct):
@@ -96,9 +95,8 @@ class GraphQLRoutes:
         except InvalidDocumentError as error:
             # As the upstream: a client that asks for plain JSON reads the errors of its document under 200.
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
-            return _response(
-                request, msgspec.json.encode({"errors": [each.formatted for each in error.errors]}), status
-            )
+            body = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
+            return _response(request, body, status)
         request.added |= responses.usage_headers(self._gateway, client, metadata)
         request.failure = response.failure
         status = response.status
@@ -190,7 +188,7 @@ def _parsed(request: Request, body: bytes) -> _Body:
         if request.method == hdrs.METH_GET:
             return _Body(query.get("query"), _variables(query.get("variables") or "null"), query.get("operationName"))
         if body.lstrip()[:1] == b"[":
-            raise errors.BadRequest(BATCH)
+            raise errors.BadRequest("a list of requests is not served: send them one by one")
         return _decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise errors.BadRequest(f"this is not a GraphQL request in JSON: {error}") from error

@@ -65,7 +65,6 @@ class RequestMiddleware:
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: Request) -> web.StreamResponse:
-        """Return the response to a request, which may be an error."""
         started = self._clock.monotonic()
         request.id = self._ids.resolve(request.headers.get(X_REQUEST_ID), request.raw_path)
         REQUEST_ID.set(request.id)  # the task of this request ends with it

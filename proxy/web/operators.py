@@ -67,7 +67,6 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
 
 
 async def health(_: routing.Request) -> web.Response:
-    """Respond to `/healthz`."""
     return web.json_response({"status": "ok"})
 
 

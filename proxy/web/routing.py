@@ -40,9 +40,6 @@ class ClientAddress(NamedTuple):
     group: str
 
 
-NOWHERE = ClientAddress("unknown", "unknown")  # a connection without an address, such as a Unix socket
-
-
 class ClientAddressResolver:
     """Resolves the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
 
@@ -55,14 +52,13 @@ class ClientAddressResolver:
         self._resolve = functools.lru_cache(RESOLVED_MAX)(self._resolved)
 
     def from_request(self, request: web.BaseRequest) -> ClientAddress:
-        """Return the address that sent a request."""
         forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
         return self._resolve(request.remote or "", forwarded[-FORWARDED_MAX:])
 
     def _resolved(self, remote: str, forwarded: str) -> ClientAddress:
         client = _parsed(remote)
         if client is None:
-            return NOWHERE
+            return ClientAddress("unknown", "unknown")  # such as of a Unix socket
         entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
         while entries and any(client in network for network in self._trusted):
             before = _parsed(entries.pop())
