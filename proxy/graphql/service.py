@@ -135,7 +135,6 @@ class GraphQLService:
             return Value(NULL, [error_of(error, [field.key])], error)
 
     async def _supplied(self, client: Client, requested: Requested, metadata: ResponseMetadata) -> Value:
-        """Return the value of a root field. Raises BridgeErrors."""
         key, features, deadline = requested.key, requested.features, self._gateway.deadline(metadata.since)
         tier = self._gateway.features.tier(client.application).selected.features
         if features is not None and features <= tier and (asked := requested.queries()):

@@ -110,7 +110,6 @@ def _token_refusal(reply: http_post.HttpResponse, reported: Sequence[GraphQLErro
 
 
 def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
-    """Return the error of a response without data."""
     if reply.status == 429:
         return errors.TooManyRequests(f"{SERVICE} asks for fewer requests", retry_after=reply.retry_after(now))
     if reported:

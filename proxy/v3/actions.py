@@ -45,12 +45,11 @@ class V3Actions:
         """
         metadata, features = received.metadata, received.client.application.allowed_features
         response_format = encoding.ResponseFormat.of(received.parameters)
-        named = _named_fields(received.parameters)
-        sourceless = self._sourceless(received, named, features)
+        sourceless = self._sourceless(received, features)
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         result = await self._actions[received.endpoint.action](received)
         if metadata.lacking:
-            fetched = self._sourceless(received, named, features - metadata.lacking)
+            fetched = self._sourceless(received, features - metadata.lacking)
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
         encoded = msgspec.json.encode(result)
         # Bodies recorded in 2018 and 2019 are indented without pretty_print, too. A JSON reader sees no difference, and
@@ -110,11 +109,15 @@ class V3Actions:
         )
         return GatewayRequest(received.client, projection, application.context, received.metadata)
 
-    def _sourceless(
-        self, received: AuthenticatedRequest, named: dict[str, str], features: frozenset[str]
-    ) -> dict[str, str]:
-        """Return the parameters that name a field without source under a plan with `features`, with the reasons. Others
-        of the default response do not count, or every request would fail."""
+    def _sourceless(self, received: AuthenticatedRequest, features: frozenset[str]) -> dict[str, str]:
+        """Return the include[], show[] and slice[] that name a field without source under a plan with `features`, as
+        the client wrote them, with the reasons. Others of the default response do not count, or every request would
+        fail."""
+        parameters = received.parameters
+        if not parameters.names(CHOOSING):
+            return {}
+        named = {f"{name}[]={text}": text for name in ("include", "show") for text in parameters.texts(name) if text}
+        named |= {name: name[6:-1] for name in parameters.names("slice[")}
         return {
             parameter: reason
             for parameter, field in named.items()
@@ -134,12 +137,15 @@ def parse_projection(
         return model.Projection(features=features)
     sliced = parameters.names("slice[")
     Bound.PROJECTION.check(sum(map(len, map(parameters.texts, ("include", "show", "hide")))) + len(sliced))
-    slices = {
-        spelled: cut
-        for path, cut in (_slice(each, parameters.text(each) or "") for each in sliced)
-        if mappings.knows(name, path)
-        for spelled in mappings.spelled(name, path)
-    }
+    slices: dict[model.Path, tuple[int | None, int | None]] = {}
+    for each in sliced:  # `slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)
+        value, path = parameters.text(each) or "", tuple(each[6:-1].split("."))
+        range_match = SLICE.fullmatch(value.strip())
+        if not range_match:
+            raise errors.BadRequest(f"{each[:60]} must be a range like [0:5], not {value[:40]!r}")
+        start, stop = (int(number) if number else None for number in range_match.groups())
+        if mappings.knows(name, path):
+            slices |= dict.fromkeys(mappings.spelled(name, path), (start, stop))
     show = [text for text in parameters.texts("show") if text]  # show[]= is as good as none
     return model.Projection(
         frozenset(parameters.texts("include")) & mappings.hidden[name],
@@ -156,20 +162,3 @@ def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[mod
     return frozenset(
         spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)
     )
-
-
-def _slice(name: str, value: str) -> tuple[model.Path, tuple[int | None, int | None]]:
-    """`slice[offers]=[0:1]` and `slice[offers]=0:1` (contract v3-rest.md §2)."""
-    range_match = SLICE.fullmatch(value.strip())
-    if not range_match:
-        raise errors.BadRequest(f"{name[:60]} must be a range like [0:5], not {value[:40]!r}")
-    start, stop = (int(number) if number else None for number in range_match.groups())
-    return tuple(name[6:-1].split(".")), (start, stop)
-
-
-def _named_fields(parameters: Parameters) -> dict[str, str]:
-    """Return include[], show[] and slice[] as the client wrote them, each with the field that it names."""
-    if not parameters.names(CHOOSING):
-        return {}
-    fields = {f"{name}[]={field}": field for name in ("include", "show") for field in parameters.texts(name) if field}
-    return fields | {name: name[6:-1] for name in parameters.names("slice[")}

@@ -13,17 +13,8 @@ from proxy.v3.parameters import Parameters
 
 TEXTS = frozenset({"q", "mpn", "brand", "sku", "seller", "mpn_or_sku"})
 NUMBERS = ("mpn", "mpn_or_sku", "sku")
-DEFAULTS: dict[str, Any] = {
-    "q": "",
-    "mpn": None,
-    "brand": None,
-    "sku": None,
-    "seller": None,
-    "mpn_or_sku": None,
-    "start": 0,
-    "limit": model.MATCH_LIMIT_DEFAULT,
-    "reference": None,
-}
+DEFAULTS = msgspec.structs.asdict(model.PartsMatchQuery())  # of the echo, in its order
+del DEFAULTS["error"]  # this service's own
 KEYS = frozenset({*DEFAULTS, "__class__"})  # clients that send an echo again send its class, too
 
 

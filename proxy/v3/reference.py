@@ -5,7 +5,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,7 +158,6 @@ def _sources(names: dict[str, SpecName], key: str) -> tuple[str, str]:
 
 
 def _reference(name: str) -> str:
-    """Return a link to an object on the page."""
     return f"[{name}](#{name.lower()})"
 
 
@@ -166,8 +165,7 @@ def _code(texts: Iterable[str]) -> str:
     return ", ".join(f"`{text}`" for text in texts)
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    head = list(head)
+def _table(head: Sequence[str], rows: Iterable[Iterable[Any]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return _Table("".join("| " + " | ".join(map(_cell, line)) + " |\n" for line in lines))
 
