@@ -70,9 +70,7 @@ class Service:
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
-            authenticator = authentication.Authenticator(gateway, self.seen)
-            if previous is not None:
-                authenticator.adopt(previous.authenticator)
+            authenticator = authentication.Authenticator(gateway, self.seen, previous and previous.authenticator)
             requests = self._for_clients(gateway, authenticator)
             watching = operators.create(gateway, settings.admin or config.AdminSettings())
             # Only once all is built; an error before this closes what was opened.

@@ -26,23 +26,20 @@ log = structlog.get_logger()
 
 
 class Authenticator:
-    """Finds the client of an API key, and admits its requests. `seen` counts API keys that no application has."""
+    """Finds the client of an API key, and admits its requests. `seen` counts API keys that no application has. It
+    goes on with the counts of the one that it has `replaced`: a reload gives nobody new attempts, and takes no recent
+    key from a throttled address."""
 
-    def __init__(self, gateway: Gateway, seen: SeenRequests) -> None:
+    def __init__(self, gateway: Gateway, seen: SeenRequests, replaced: "Authenticator | None" = None) -> None:
         self._applications, self._metrics, self._seen = gateway.applications, gateway.metrics, seen
         self._limit = gateway.settings.listen.failed_auth_per_minute  # wrong keys of an address; 0: any number
         self._clock, self._count = gateway.clock, gateway.admit
         self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
-        # When an account was last charged for a request from an address, the latest last.
-        self._recent: dict[tuple[str, str], float] = {}
-        self._ended: set[str] = set()  # names of the clients whose end has been logged
-
-    def adopt(self, replaced: "Authenticator") -> None:
-        """Take over the counts of the authenticator that this one replaces: a reload gives nobody new attempts, and
-        takes no recent key from a throttled address."""
-        self._recent = replaced._recent
-        if self._limit:
+        if replaced is not None and self._limit:
             self._wrong = replaced._wrong
+        # When an account was last charged for a request from an address, the latest last.
+        self._recent: dict[tuple[str, str], float] = {} if replaced is None else replaced._recent
+        self._ended: set[str] = set()  # names of the clients whose end has been logged
 
     def client(self, request: Request, apikey: str) -> Client:
         """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the

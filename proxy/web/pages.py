@@ -20,7 +20,6 @@ from proxy.kit import wording
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
-REFRESH_SECONDS = 60  # after which a browser reads the status again
 
 
 class Template:
@@ -49,8 +48,7 @@ def status(found: dict[str, Any]) -> str:
     applications = dict[str, list[dict[str, Any]]]()
     for row in found["usage"]:
         applications.setdefault(row["application"], []).append(row)
-    now = _time(found["at"])
-    return STATUS.render(found=found, applications=applications, now=now, refresh=REFRESH_SECONDS)
+    return STATUS.render(found=found, applications=applications, now=_time(found["at"]))
 
 
 def _bars(days: Mapping[str, int], now: datetime) -> list[dict[str, Any]]:

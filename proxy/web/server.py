@@ -36,8 +36,6 @@ ADVICE = (
     f"longer than {parameters.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
 )
 
-DEFAULTS = Limits()
-
 
 class Listener:
     """The HTTP server at `url`."""
@@ -125,9 +123,7 @@ class Listener:
 
 
 @asynccontextmanager
-async def listening(
-    handler: Handler, sockets: Sequence[socket.socket], limits: Limits = DEFAULTS
-) -> AsyncIterator[Listener]:
+async def listening(handler: Handler, sockets: Sequence[socket.socket], limits: Limits) -> AsyncIterator[Listener]:
     """Serve on listening sockets while the block runs; yields the listener."""
     logging.getLogger("aiohttp.server").addFilter(_says_more)
     listener = Listener(handler, limits)
