@@ -51,15 +51,12 @@ class _Body(msgspec.Struct):
 _decode = msgspec.json.Decoder(_Body).decode
 _variables = msgspec.json.Decoder(dict[str, Any] | None).decode
 
-
 # The argument in the names of both APIs. Names in GraphQL have one spelling, so that no document with it is missed.
 _PRICING_CREDENTIALS = re.compile(r"custom_?pricing_?credentials", re.IGNORECASE)
 _STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 
 
 class GraphQLRoutes:
-    """Handlers of the GraphQL paths."""
-
     def __init__(self, service: GraphQLService, gateway: Gateway, authenticator: Authenticator) -> None:
         self._service, self._gateway, self._authenticator = service, gateway, authenticator
         self._tokens, self._clock = gateway.access_tokens, gateway.clock

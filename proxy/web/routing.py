@@ -15,7 +15,6 @@ from multidict import istr
 from proxy import errors
 from proxy.gateway.core import Client, ResponseMetadata
 
-UNKNOWN = "unknown"  # name in logs and metrics of every path that is not served
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)
 LAST = "/{uid}"  # of a route that serves any last segment
 X_FORWARDED_FOR = istr("X-Forwarded-For")
@@ -96,7 +95,7 @@ class Request(web.BaseRequest):
     id: str
     origin: ClientAddress
     added: dict[str, str]
-    route = UNKNOWN
+    route = "unknown"  # in logs and metrics of every path that is not served
     client: Client | None = None
     metadata: ResponseMetadata | None = None
     render: Callable[[errors.BridgeError, "Request"], web.Response] | None = None
