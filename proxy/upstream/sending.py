@@ -70,8 +70,7 @@ class CircuitBreaker:
         if error := self.refusal():
             raise error
         # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
-        self._start_cooldown()
-        self._set_state(HALF_OPEN)
+        self._start_cooldown(HALF_OPEN)
         log.info("circuit breaker half-opened", service=NAME)
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
@@ -94,13 +93,13 @@ class CircuitBreaker:
         self._failures += 1
         if self.state == OPEN or self._failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
-        cooldown = self._start_cooldown()
-        self._set_state(OPEN)
+        cooldown = self._start_cooldown(OPEN)
         self._metrics.circuit_breaker_openings.inc(NAME)
         log.warning("circuit breaker opened", service=NAME, failures=self._failures, retry_in=round(cooldown, 1))
 
-    def _start_cooldown(self) -> float:
+    def _start_cooldown(self, state: str) -> float:
         """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
+        self._set_state(state)
         seconds = COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
         self._open_until = self._clock.monotonic() + seconds
         return seconds

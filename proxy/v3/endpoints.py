@@ -171,21 +171,15 @@ MATCH = (
     Parameter("exact_only", "boolean", "punctuation and case count"),
 )
 
+_ANY = "`*` stands for anything, beside at least 3 letters or digits in a row"
+
 QUERY = (
     Parameter("q", "string", "free text; beside `mpn` both must match"),
-    Parameter(
-        "mpn",
-        "string",
-        "the maker's part number; `*` stands for anything, beside at least 3 letters or digits in a row",
-    ),
+    Parameter("mpn", "string", f"the maker's part number; {_ANY}"),
     Parameter("brand", "string", "only parts of this brand"),
     Parameter("sku", "string", "a seller's number"),
     Parameter("seller", "string", "only parts that this seller offers; their offers are all shown"),
-    Parameter(
-        "mpn_or_sku",
-        "string",
-        "either number; `*` stands for anything, beside at least 3 letters or digits in a row",
-    ),
+    Parameter("mpn_or_sku", "string", f"either number; {_ANY}"),
     Parameter(
         "start",
         _whole(model.MATCH_WINDOW_MAX, 0),
