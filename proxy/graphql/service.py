@@ -176,7 +176,7 @@ def _response(
 ) -> GraphQLResponse:
     """Put the values of root fields together. A field without a value is null, and so is all data where it must not
     be null (GraphQL October 2021 §6.4.4)."""
-    data: dict[str, Any] = {key: msgspec.Raw(value.json) for key, value in zip(prepared, found, strict=True)}
+    data = {key: msgspec.Raw(value.json) for key, value in zip(prepared, found, strict=True)}
     body: dict[str, Any] = {"errors": [], "data": data}
     for field, value in zip(prepared.values(), found, strict=True):
         body["errors"] += [each | {"message": document.message(each["message"])} for each in value.reported]

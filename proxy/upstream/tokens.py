@@ -257,10 +257,16 @@ class Tokens:
             await self._sleep(POLL_SECONDS * (1 + self._rng.random()))
 
     async def _request(self, credentials: Credentials, stored: StoredToken) -> AccessToken:
-        """Request a token and store it for all processes, or a back-off after a failure."""
+        """Request a token, after a short wait if need be, and store it for all processes, or a back-off if it fails."""
         outcome = "cancelled"
         try:
-            await self._wait_for_rate_limit(credentials, stored)
+            waited = 0.0
+            while wait := await self._store.take(stored.window, RATE_LIMITS):
+                waited += wait
+                if waited > RATE_LIMIT_WAIT_MAX:
+                    limited = f"application {credentials.name} has asked for too many tokens"
+                    raise errors.TokenLimit(limited, retry_after=math.ceil(wait))
+                await self._sleep(wait)
             sent = self._clock.now()
             try:
                 reply = await identity.request_token(self._session, self._token_url, credentials, REQUEST_SECONDS)
@@ -283,17 +289,6 @@ class Tokens:
         with contextlib.suppress(errors.StoreUnavailable):
             await stored.keep(token)
         return token
-
-    async def _wait_for_rate_limit(self, credentials: Credentials, stored: StoredToken) -> None:
-        """Count a request against the rate limit; waits shortly if necessary, and raises TokenLimit for longer."""
-        waited = 0.0
-        while wait := await self._store.take(stored.window, RATE_LIMITS):
-            waited += wait
-            if waited > RATE_LIMIT_WAIT_MAX:
-                raise errors.TokenLimit(
-                    f"application {credentials.name} has asked for too many tokens", retry_after=math.ceil(wait)
-                )
-            await self._sleep(wait)
 
 
 def _digest(*parts: str | None) -> str:

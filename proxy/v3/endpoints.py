@@ -84,7 +84,6 @@ def of(path: str) -> Endpoint | None:
 NO_SUCH_PATH = "there is no such path"
 V4_PATHS = "POST /api/v4/endpoint (GraphQL) and GET /api/v4/rest/parts/match"
 REASONS = {None: NO_SUCH_PATH, "3": NO_SUCH_PATH, "4": f"{NO_SUCH_PATH}; v4's paths are {V4_PATHS}"}  # by version
-V3_PREFIXES = f"v3's paths begin with {' or '.join(PREFIXES)}"
 PREFIX = re.compile(r"(/api)?(?:/v(\d{1,2}))?(?:/rest)?(?=/|$)")  # octopart.com/api/v4/rest was an API of its own
 UID = re.compile(r"[0-9a-f]{16}")
 PATH_MAX = 200  # characters that are compared
@@ -109,7 +108,7 @@ def no_such_path(path: str) -> str:
     reason = REASONS.get(version, f"v{version} is not served here, only v3 and v4")
     if paths := _similar_paths(words):
         return f"{reason}; use {' or '.join(PREFIXES[api is not None] + each for each in paths)}"
-    return f"{reason}; {V3_PREFIXES}"
+    return f"{reason}; v3's paths begin with {' or '.join(PREFIXES)}"
 
 
 def instead_of_uid(path: str, uid: str) -> str | None:

@@ -17,11 +17,9 @@ STATS = re.compile(r"stats\[([^\[\]]+)\]\[(?:include|exclude_filter)\]")
 def parse(parameters: Parameters) -> model.SearchRequest:
     """Parse a search. Raises BadRequest, which names the parameter and what it accepts."""
     most, default = model.SEARCH_LIMIT_MAX, model.SEARCH_LIMIT_DEFAULT
-    filtered, queried = (
-        [text for text in parameters.texts(f"{kind}[queries]") if text] for kind in ("filter", "facet")
-    )
+    filtered = [text for text in parameters.texts("filter[queries]") if text]
     # Results are keyed by the text of the query, so that a repetition adds nothing.
-    queried = list(dict.fromkeys(queried))
+    queried = list(dict.fromkeys(filter(None, parameters.texts("facet[queries]"))))
     faceted, measured = _fields(parameters, "facet", FACET), _fields(parameters, "stats", STATS)
     _check_bounds(parameters, filtered, queried, len(faceted) + len(measured))
     try:
