@@ -49,19 +49,8 @@ class Compiler:
         """Return the nodes of each key, in the order of the response."""
         merged: dict[str, list[ast.FieldNode]] = {}
         spread: set[str] = set()
-        left = [node for each in reversed(selections) if each for node in reversed(each.selections)]
-        while left:
-            node = left.pop()
-            if not self._is_included(node):
-                continue
-            if isinstance(node, ast.FieldNode):
-                merged.setdefault((node.alias or node.name).value, []).append(node)
-            # The condition of a fragment holds in a valid document: the objects of parts are of no union.
-            elif isinstance(node, ast.InlineFragmentNode):
-                left += reversed(node.selection_set.selections)
-            elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
-                spread.add(node.name.value)
-                left += reversed(self._document.fragments[node.name.value].selection_set.selections)
+        for each in selections:
+            self._collect(each, merged, spread)
         return merged
 
     def field(self, kind: graphql.GraphQLObjectType, key: str, nodes: Sequence[ast.FieldNode]) -> Field:
@@ -94,6 +83,19 @@ class Compiler:
             return None, None
         is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
         return (None, None) if is_page else (SELLERS, given)
+
+    def _collect(
+        self, selections: ast.SelectionSetNode | None, merged: dict[str, list[ast.FieldNode]], spread: set[str]
+    ) -> None:
+        # The condition of a fragment holds in a valid document: the objects of parts are of no union.
+        for node in filter(self._is_included, selections.selections if selections else ()):
+            if isinstance(node, ast.FieldNode):
+                merged.setdefault((node.alias or node.name).value, []).append(node)
+            elif isinstance(node, ast.InlineFragmentNode):
+                self._collect(node.selection_set, merged, spread)
+            elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
+                spread.add(node.name.value)
+                self._collect(self._document.fragments[node.name.value].selection_set, merged, spread)
 
     def _is_included(self, node: ast.SelectionNode) -> bool:
         if not node.directives:
