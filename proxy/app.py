@@ -71,24 +71,19 @@ class Service:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
             authenticator = authentication.Authenticator(gateway, self.seen, previous and previous.authenticator)
-            requests = self._for_clients(gateway, authenticator)
+            site = gateway.upstream.site
+            paths, schema = routing.Routes(), documents.schema(site)
+            v3_routes.V3Routes(gateway, authenticator).add_to(paths)
+            served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
+            v4_reader = v4_documents.V4DocumentReader(v4_documents.schema(site))
+            served.add_to(paths, documents.DocumentReader(schema), v4_reader)
+            paths.add("/healthz", operators.health, *routing.READ)
+            for mount in self._mounts:
+                mount(paths, authenticator, gateway)
+            requests = middleware.RequestMiddleware(paths, gateway, self._ids, self.seen)
             watching = operators.create(gateway, settings.admin or config.AdminSettings())
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
-
-    def _for_clients(
-        self, gateway: gateways.Gateway, authenticator: authentication.Authenticator
-    ) -> middleware.RequestMiddleware:
-        """Build what handles the requests of clients."""
-        site = gateway.upstream.site
-        paths, schema = routing.Routes(), documents.schema(site)
-        v3_routes.V3Routes(gateway, authenticator).add_to(paths)
-        served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-        served.add_to(paths, documents.DocumentReader(schema), v4_documents.V4DocumentReader(v4_documents.schema(site)))
-        paths.add("/healthz", operators.health, *routing.READ)
-        for mount in self._mounts:
-            mount(paths, authenticator, gateway)
-        return middleware.RequestMiddleware(paths, gateway, self._ids, self.seen)
 
     async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""

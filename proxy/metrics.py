@@ -146,7 +146,10 @@ class Metrics(Collector):
         self._lines_dropped = Output.dropped
         for each in self._shown:
             each.flush()
-        _fill_files()
+        # On a full disk, to write into the holes of a file would end the process (SIGBUS).
+        for file in Path(os.environ[FOLDER]).glob("*.db") if FOLDER in os.environ else ():
+            with contextlib.suppress(OSError), file.open("r+b") as opened:
+                os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
 
     def text(self) -> bytes:
         """Return the metrics of all processes in Prometheus' text format."""
@@ -164,19 +167,10 @@ class Metrics(Collector):
         yield from self.stored()
 
 
-def _fill_files() -> None:
-    """Have room for all of the files: on a full disk, to write into their holes would end the process (SIGBUS)."""
-    folder = os.environ.get(FOLDER)
-    for file in Path(folder).glob("*.db") if folder else ():
-        with contextlib.suppress(OSError), file.open("r+b") as opened:
-            os.posix_fallocate(opened.fileno(), 0, file.stat().st_size)
-
-
 def begin_process(number: int) -> None:
     """Let this process go on with the counters of its predecessor of the same number, in the same files."""
     if FOLDER in os.environ:
-        named = values.MultiProcessValue(lambda: f"worker{number}")  # type: ignore[no-untyped-call]
-        values.ValueClass = named
+        values.ValueClass = values.MultiProcessValue(lambda: f"worker{number}")  # type: ignore[no-untyped-call]
 
 
 def forget_gauges(number: int) -> None:

@@ -71,21 +71,20 @@ def take(environ: MutableMapping[str, str]) -> Sockets:
     # Left over from a parent process: the descriptors of these numbers are something else here.
     if pid != str(os.getpid()) or not count.isdecimal():
         return ()
-    return tuple(_opened(FIRST_DESCRIPTOR + number) for number in range(int(count)))
-
-
-def _opened(descriptor: int) -> socket.socket:
-    """Return the socket of a file descriptor. Raises ConfigError for one that accepts no TCP connections."""
-    with suppress(OSError):  # it is not open, or no socket
-        os.set_inheritable(descriptor, False)
-        opened = socket.socket(fileno=descriptor)
-        if opened.family != socket.AF_UNIX and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
-            return opened
-        opened.close()
-    raise errors.ConfigError(
-        f"socket activation: file descriptor {descriptor} is no listening TCP socket: its unit needs ListenStream= "
-        "with an address and a port, and Accept=no (deploy/v3bridge.socket has an example)"
-    )
+    passed: list[socket.socket] = []
+    for descriptor in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + int(count)):
+        with suppress(OSError):  # it is not open, or no socket
+            os.set_inheritable(descriptor, False)
+            opened = socket.socket(fileno=descriptor)
+            if opened.family != socket.AF_UNIX and opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                passed.append(opened)
+                continue
+            opened.close()
+        raise errors.ConfigError(
+            f"socket activation: file descriptor {descriptor} is no listening TCP socket: its unit needs ListenStream= "
+            "with an address and a port, and Accept=no (deploy/v3bridge.socket has an example)"
+        )
+    return tuple(passed)
 
 
 def address(opened: socket.socket) -> tuple[str, int]:

@@ -72,10 +72,14 @@ class LocatedYaml:
         """Return the position of the value at `path`, or of the nearest parent; None in an empty file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
         for step in path:
-            child = _child(node, step)
-            if child is None:
+            if isinstance(node, yaml.MappingNode):  # a child has the position of its key
+                found = [pair for pair in node.value if pair[0].value == str(step)]
+            else:
+                is_list = isinstance(node, yaml.SequenceNode) and isinstance(step, int)
+                found = [(each, each) for each in node.value[step : step + 1]] if is_list else []
+            if not found:
                 break
-            label, node = child
+            label, node = found[-1]
             mark = label.start_mark
         return _position(mark)
 
@@ -122,12 +126,3 @@ def _position(mark: yaml.Mark | None) -> Position | None:
 
 def _at(name: str, position: Position | None) -> str:
     return name if position is None else f"{name}:{position.line}:{position.column}"
-
-
-def _child(node: yaml.Node | None, step: str | int) -> tuple[yaml.Node, yaml.Node] | None:
-    """Return the node that has the position of a child (of a mapping: the key), and the child."""
-    if isinstance(node, yaml.MappingNode):
-        return next(((key, value) for key, value in reversed(node.value) if key.value == str(step)), None)
-    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
-        return node.value[step], node.value[step]
-    return None
