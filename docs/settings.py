@@ -6,7 +6,7 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import config
-from proxy.config import base
+from proxy.config import loader
 
 HEAD = """# Settings
 
@@ -173,12 +173,12 @@ class Setting(NamedTuple):
     accepts: str
 
 
-def settings(kind: type[base.Settings], prefix: str = "") -> Iterator[Setting]:
+def settings(kind: type[config.Settings], prefix: str = "") -> Iterator[Setting]:
     """Yield every setting of a block and of the blocks in it."""
     for field in msgspec.structs.fields(kind):
-        block, default = base.block_of(field.type), field.default
-        accepts = base.accepted(kind, field.name)
-        if block is None or not (accepts.startswith("a block of ") or isinstance(default, base.Settings)):
+        block, default = loader.block_of(field.type), field.default
+        accepts = loader.accepted(kind, field.name)
+        if block is None or not (accepts.startswith("a block of ") or isinstance(default, config.Settings)):
             shown = default.shown if isinstance(default, config.StoreUrl) else str(default)
             ends = {"NODEFAULT": "; required", "None": "", "()": "", "False": "; default `false`"}
             yield Setting(prefix + field.name, accepts + ends.get(shown, f"; default `{shown}`"))

@@ -8,7 +8,7 @@ import typer
 
 from proxy import config as settings
 from proxy.cli import option_fields, shown
-from proxy.config import base, loader, secret
+from proxy.config import loader, secret
 from proxy.kit import located_yaml, shipped
 from proxy.kit.located_yaml import Trail
 
@@ -34,7 +34,7 @@ def config(
 def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
     """Yield the name, the place in the file and the value of each setting."""
     inner: list[tuple[Any, Any, Any]]
-    if isinstance(value, base.Settings):
+    if isinstance(value, settings.Settings):
         inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
     elif isinstance(value, dict):
         inner = [(key, key, each) for key, each in value.items()]

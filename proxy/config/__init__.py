@@ -7,9 +7,8 @@ an error message.
 import datetime
 from typing import Annotated, Any, Literal, get_args
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
-from proxy.config.base import Settings
 from proxy.config.secret import (
     ClientId,
     Digest,
@@ -68,6 +67,10 @@ Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
 Date = Annotated[datetime.date, Meta(description="a date (ISO 8601), such as 2027-06-30")]
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Base class of all blocks of settings, also those of a comparison."""
 
 
 class ListenSettings(Settings, frozen=True):

@@ -1,18 +1,25 @@
-"""Configuration loader: a YAML file to frozen settings. A ConfigError has every mistake, one line each, such as
+"""Reader of settings: a YAML file to frozen blocks. A ConfigError has every mistake, one line each, such as
 `config.yaml:12:5: listen.port: …`; none holds a secret."""
 
+import difflib
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast, get_args, get_origin
+
+import msgspec
 
 from proxy import config, errors
-from proxy.config import base, secret
+from proxy.config import secret
+from proxy.kit import located_yaml, wording
 from proxy.kit.located_yaml import Trail
 
+S = TypeVar("S", bound=config.Settings)
+GROUPED = re.compile(r"[0-9]{1,3}([,.' _])[0-9]{3}(?:\1[0-9]{3})*")  # a number such as 1,000
+SECRET = {"apikeys", "client_id", "client_secret", "key", "token", "proxy", "keys"}  # their values are not shown
 # Stands for values that are not needed where no request is sent to the upstream.
 ABSENT = "http://absent.invalid"
 EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
@@ -35,17 +42,105 @@ def exposed(path: Path) -> list[Path]:
     return [file for file in reader.secret_files if os.path.exists(file) and file.stat().st_mode & for_others]
 
 
-def _completed(raw: Any) -> Any:
-    """Return an application with what its plan sets, and its API keys as blocks."""
-    if not isinstance(raw, dict):
-        return {} if raw is None else raw
-    raw = config.PLANS.get(str(raw.get("plan")), {}) | raw
-    if isinstance(raw.get("apikeys"), list):
-        raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
-    return raw
+class Blocks:
+    """Reader of the blocks in one file. It collects mistakes and goes on, so that one run shows all of them. `env:`
+    values come from `environ`, `file:` ones from beside the file."""
+
+    def __init__(self, file: Path, environ: Mapping[str, str]) -> None:
+        self.located = located_yaml.load(file, errors.ConfigError, all_mistakes=True)
+        self.file, self.environ = file, environ
+        self._mistakes: list[tuple[located_yaml.Position | None, str]] = [*self.located.duplicates]
+        self._wrong: set[Trail] = set()
+
+    def decode(self, kind: type[Any], text: str) -> Any:
+        """Convert a text to a type that msgspec does not know. Raises ValueError, whose message never has the value."""
+        text = secret.resolve(text, self.file.parent, self.environ)
+        return secret.apikey(text) if kind is secret.Digest else kind(text)
+
+    def _decode(self, kind: type[Any], raw: Any) -> Any:
+        if not isinstance(raw, str):
+            raise TypeError("is not text; put it in quotes")
+        return self.decode(kind, raw)
+
+    def checked(self, settings: S | None) -> S:
+        """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
+        if self._mistakes or settings is None:
+            ordered = sorted(self._mistakes, key=lambda mistake: mistake[0] or (0, 0))
+            raise errors.ConfigError("\n".join(text for _, text in ordered))
+        return settings
+
+    def report(self, at: Trail, message: str, named: Trail | None = None) -> None:
+        """Record a mistake, unless one at the same place or around it has caused it. `named` is shown for its place."""
+        if any(at[:length] in self._wrong for length in range(len(at) + 1)):
+            return
+        self._wrong.add(at)
+        named = at if named is None else named
+        text = f"{self.located.place(at)}: {dotted(named)}{': ' if named else ''}{message}"
+        # A key may hold a line break, too.
+        self._mistakes.append((self.located.position(at), wording.printable(text).replace("\n", "\\n")))
+
+    def report_missing(self, kind: type[config.Settings], at: Trail) -> None:
+        """Record that a setting of a block is missing."""
+        self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")
+
+    def block(self, kind: type[S], raw: Any) -> S | None:
+        """Convert the outermost block; None where something in it is wrong, all of which is reported."""
+        try:
+            return msgspec.convert(raw, kind, dec_hook=self._decode)
+        except msgspec.ValidationError:  # the first mistake only, without its place in the file
+            self._search(kind, raw, ())
+            return None
+
+    def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> None:
+        """Report all mistakes in a value of a type, or within it."""
+        accepts, (kind, content) = _description(hint) or accepts, _content(hint)
+        if isinstance(raw, dict) and content is None and kind is not None:
+            self._search_block(kind, raw, at)
+            return
+        elements: Iterable[tuple[Any, Any]] = enumerate(raw) if kind is tuple and isinstance(raw, list) else ()
+        if kind is dict and isinstance(raw, dict):
+            elements = raw.items()
+        for step, each in elements:
+            self._search(content, each, (*at, step), accepts if kind is tuple else "")
+        if any(wrong[: len(at)] == at for wrong in self._wrong):
+            return
+        try:
+            msgspec.convert(raw, hint, dec_hook=self._decode)
+        except msgspec.ValidationError as error:
+            is_own = isinstance(error.__cause__, ValueError | TypeError)  # of a type of this service
+            accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
+            is_grouped, number = GROUPED.fullmatch(str(raw)), re.sub("[,.' _]", "", str(raw))
+            accepts = f"did you mean {number}? It accepts {accepts}" if is_grouped else f"it accepts {accepts}"
+            self.report(at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; {accepts}")
+
+    def _search_block(self, kind: type[config.Settings], raw: dict[Any, Any], at: Trail) -> None:
+        fields = {field.name: field for field in msgspec.structs.fields(kind)}
+        before, number = "", cast(Any, None)
+        for name, value in raw.items():
+            if name in fields:
+                self._search(fields[name].type, value, (*at, name))
+            elif value is None and type(number) is int and re.fullmatch("[0-9]{3}", str(name)):
+                text = f"a comma ends a value in braces: write {number}{name}, not {number},{name}"
+                self.report((*at, before), text)
+            else:
+                self._report_unknown(kind, (*at, str(name)), raw)
+            before, number = name, value
+        for field in fields.values():
+            if field.required and field.name not in raw:
+                self.report_missing(kind, (*at, field.name))
+
+    def _report_unknown(self, kind: type[config.Settings], at: Trail, given: dict[Any, Any]) -> None:
+        """Report a key that does not exist. Among API keys it may be one itself, and is not shown."""
+        known = kind.__struct_fields__
+        similar = next(iter(difflib.get_close_matches(str(at[-1]), known, 1)), None)
+        listed = f"did you mean {similar}? Known here" if similar else "known here"
+        is_safe = similar or SECRET.isdisjoint(at[:-1])
+        self.report(at, f"unknown key; {listed}: {', '.join(known)}", at if is_safe else at[:-1])
+        if similar and similar not in given:
+            self._wrong.add((*at[:-1], similar))  # it would else be reported as missing, too
 
 
-class _Reader(base.Blocks):
+class _Reader(Blocks):
     """Reader of a configuration file. `secret_files` are those in which it has found secrets."""
 
     def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool) -> None:
@@ -97,13 +192,13 @@ class _Reader(base.Blocks):
             self._check_first(((), secret.apikey(raw["key"])), "this API key", at)
         self._check_first((at[:-1], name), f"the name {name}", at)
         if str(raw.get("parts")).endswith("%") and not is_limited:
-            needed = base.dotted((*at[:2], "parts"))
+            needed = dotted((*at[:2], "parts"))
             self.report((*at, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
 
     def _check_first(self, use: tuple[Trail, object], shown: str, at: Trail) -> None:
         earlier = self._first_uses.setdefault(use, at)
         if earlier is not at:
-            self.report(at, f"{shown} is already given in {base.dotted(earlier)} ({self.located.place(earlier)})")
+            self.report(at, f"{shown} is already given in {dotted(earlier)} ({self.located.place(earlier)})")
 
     def decode(self, kind: type[Any], text: str) -> Any:
         folder = self.file.parent
@@ -137,3 +232,55 @@ class _Reader(base.Blocks):
             self.secret_files[self.file.parent / text.removeprefix("file:")] = None
         elif is_plain and not text.startswith(("env:", "sha256:")) and text != EXAMPLE_KEY:
             self.secret_files[self.file] = None
+
+
+def dotted(at: Trail) -> str:
+    """Return a path as in `applications.demo.apikeys[0]`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at).removeprefix(".")
+
+
+def accepted(kind: type[config.Settings], name: str) -> str:
+    """Return what a setting accepts: its description, or the settings of a block."""
+    hint = next(field.type for field in msgspec.structs.fields(kind) if field.name == name)
+    block = block_of(hint)
+    return _description(hint) or f"a block of {', '.join(block.__struct_fields__ if block else ())}"
+
+
+def block_of(hint: Any) -> type[config.Settings] | None:
+    """Return the block of settings that a type is, or a list of, or may be."""
+    kind, content = _content(hint)
+    return kind if content is None else block_of(content)
+
+
+def _description(hint: Any) -> str:
+    own = [each.description for each in get_args(hint) if isinstance(each, msgspec.Meta) and each.description]
+    return own[0] if own else next(filter(None, map(_description, get_args(hint))), "")
+
+
+def _content(hint: Any) -> tuple[Any, Any]:
+    """Return the block that a type is or may be, and None; or `tuple` or `dict` and the type of what that contains."""
+    if isinstance(hint, type) and not get_args(hint):
+        return (hint, None) if issubclass(hint, config.Settings) else (None, None)
+    if get_origin(hint) in (tuple, dict):
+        return get_origin(hint), get_args(hint)[0 if get_origin(hint) is tuple else 1]
+    return next((found for found in map(_content, get_args(hint)) if found[0]), (None, None))
+
+
+def _shown(at: Trail, value: Any) -> str:
+    # An @ may be part of an address with a password, whatever the setting.
+    name = next((step for step in reversed(at) if isinstance(step, str)), "")
+    if name in SECRET or "@" in str(value):
+        return "this value"
+    if value is None:
+        return "nothing"
+    return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
+
+
+def _completed(raw: Any) -> Any:
+    """Return an application with what its plan sets, and its API keys as blocks."""
+    if not isinstance(raw, dict):
+        return {} if raw is None else raw
+    raw = config.PLANS.get(str(raw.get("plan")), {}) | raw
+    if isinstance(raw.get("apikeys"), list):
+        raw["apikeys"] = [each if isinstance(each, dict) else {"key": each} for each in raw["apikeys"]]
+    return raw

@@ -74,9 +74,10 @@ class LocatedYaml:
         for step in path:
             if isinstance(node, yaml.MappingNode):  # a child has the position of its key
                 found = [pair for pair in node.value if pair[0].value == str(step)]
+            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+                found = [(each, each) for each in node.value[step : step + 1]]
             else:
-                is_list = isinstance(node, yaml.SequenceNode) and isinstance(step, int)
-                found = [(each, each) for each in node.value[step : step + 1]] if is_list else []
+                break
             if not found:
                 break
             label, node = found[-1]

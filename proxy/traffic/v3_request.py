@@ -14,8 +14,8 @@ import msgspec
 from msgspec import Meta
 
 from proxy import errors
+from proxy.config import Settings as Block
 from proxy.config import secret
-from proxy.config.base import Settings as Block
 from proxy.redaction import Redaction
 from proxy.v3 import endpoints, parameters
 

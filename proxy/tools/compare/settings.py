@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from proxy.config import base
+from proxy import config
+from proxy.config import loader
 from proxy.tools.compare.judging.findings import IgnoreRule
 from proxy.traffic.v3_request import ClientKeys
 
@@ -18,7 +19,7 @@ V3_RATE = 3.0  # requests per second that v3 allowed its free tier
 SHIPPED = Path(__file__).with_name("compare.yaml")
 
 
-class ComparisonSettings(base.Settings, frozen=True):
+class ComparisonSettings(config.Settings, frozen=True):
     """All settings."""
 
     keys: Annotated[
@@ -36,7 +37,7 @@ def load(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
     return _Reader(path or SHIPPED, environ).settings()
 
 
-class _Reader(base.Blocks):
+class _Reader(loader.Blocks):
     def settings(self) -> ComparisonSettings:
         raw = {} if self.located.data is None else self.located.data
         if isinstance(raw, dict):

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 import msgspec
 from msgspec import Meta
 
-from proxy.config.base import Settings as Block
+from proxy.config import Settings as Block
 from proxy.tools.compare.judging import paths
 from proxy.traffic.v3_request import V3Request
 
