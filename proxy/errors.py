@@ -38,7 +38,8 @@ class BridgeError(Exception):
         cls.status = status or cls.status
 
     def __init__(self, message: str = "", *, retry_after: int | None = None) -> None:
-        super().__init__(message or self.default)
+        self.message = message or self.default  # text of the error response
+        super().__init__(self.message)
         if retry_after is not None:
             self.retry_after = retry_after
 
@@ -47,11 +48,6 @@ class BridgeError(Exception):
         which would be kept in memory, and walked for each line of the log."""
         self._origin = self._origin or self.__traceback__
         return self.with_traceback(self._origin)
-
-    @property
-    def message(self) -> str:
-        """Text of the error response."""
-        return str(self)
 
 
 class ClientError(BridgeError, status=400):

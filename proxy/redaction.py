@@ -66,14 +66,15 @@ class Redaction:
     """Redaction of `secrets`, of texts that `is_key`, and of what is named as a key. Its repr shows none of them."""
 
     def __init__(self, secrets: Iterable[str] = (), is_key: IsKey | None = None) -> None:
-        self._secrets = frozenset(plain for secret in secrets for plain in _spellings(secret))
+        plain = {_layers(secret)[-1] for secret in secrets}
+        # A form sends a space as `+`.
+        self._secrets = frozenset(plain | {each.replace(" ", "+") for each in plain}) - {""}
         self.is_key = is_key or _is_none
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._secrets)} hidden)"
 
     def text(self, text: str) -> str:
-        """Redact a text."""
         text = _unicode(text)
         return self.hiding(self._known(text))._hide(text)
 
@@ -123,7 +124,6 @@ class Redaction:
         return self._replaced(plain, _LONG_VALUE)
 
     def _replaced(self, text: str, named: re.Pattern[str]) -> str:
-        """Hide what stands in a text as it is."""
         # The longest first, so that none is hidden only in part.
         for secret in sorted((secret for secret in self._secrets if secret in text), key=len, reverse=True):
             around = ("", "") if len(secret) >= WHOLE_WORD else ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
@@ -166,12 +166,6 @@ def _character(escape: re.Match[str]) -> str:
     if character is not None:
         return " " if character in "bfnrt" else character
     return bytes.fromhex(code or high + low).decode("utf-16-be", "replace")
-
-
-def _spellings(secret: str) -> set[str]:
-    """Return a secret as it is in plain text, also of a form, which sends a space as `+`."""
-    plain = _layers(secret)[-1]
-    return {plain, plain.replace(" ", "+")} - {""}
 
 
 def _candidates(text: str) -> Iterator[str]:

@@ -122,12 +122,11 @@ class Server:
                     child.pipe.send(resolved)
         while any(child.deadline < math.inf for child in self._children) and not self._is_told_to_stop():
             self._replace_ended()
-        if self._is_told_to_stop():
-            return
-        is_refused = any(child.mistake for child in self._children)
-        if not is_refused:
+        if any(child.mistake for child in self._children):
+            self._announce("failed")
+        elif not self._is_told_to_stop():
             log.info("configuration reloaded", waiting_for_restart=waiting)
-        self._announce("failed" if is_refused else "reloaded")
+            self._announce("reloaded")
 
     def _replace_ended(self) -> None:
         """Wait for something to happen; successors take the places of children that have ended."""

@@ -88,7 +88,6 @@ def take(environ: MutableMapping[str, str]) -> Sockets:
 
 
 def address(opened: socket.socket) -> tuple[str, int]:
-    """Return host and port of a socket."""
     host, port = opened.getsockname()[:2]
     return host, port
 

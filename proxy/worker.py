@@ -94,21 +94,7 @@ def run(child: Child, settings: config.Config) -> None:
 
 
 async def _serve(child: Child, settings: config.Config, output: logging.Output) -> None:
-    stop = asyncio.Event()
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
-    serving = app.serving(settings, child.opened, name=child.name, ended=child.ended, mounts=child.mounts)
-    async with serving as service:
-        gc.freeze()  # a full collection would stop the event loop, and find nothing
-        following = asyncio.create_task(_follow(child, service, output), name="orders of the parent")
-        following.add_done_callback(lambda _: stop.set())
-        await stop.wait()
-        # Nobody else would end this process where the parent has been killed.
-        signal.alarm(math.ceil(config.STOP_SECONDS + KILL_AFTER))
-        following.cancel()
-
-
-async def _follow(child: Child, service: app.Service, output: logging.Output) -> None:
-    """Report, and serve one configuration after the other, until the parent sends none."""
+    """Serve one configuration after the other, with a report of each, until the parent sends none."""
     loop, pipe, refused = asyncio.get_running_loop(), child.pipe_of_child, ""
     orders: asyncio.Queue[config.Config | None] = asyncio.Queue()
 
@@ -118,17 +104,23 @@ async def _follow(child: Child, service: app.Service, output: logging.Output) ->
         except (EOFError, OSError):
             orders.put_nowait(None)
 
-    loop.add_reader(pipe.fileno(), receive)
-    while True:
-        with suppress(OSError):  # the parent is gone
-            pipe.send(refused)
-        if (settings := await orders.get()) is None:
-            break
-        refused = ""
-        try:
-            await service.swap(settings)
-            logging.configure(settings.log.level, settings.log.format, output)
-        except Exception as error:  # the configuration before is served
-            refused = mistake(error)
-            log.error("configuration refused", worker=child.number, mistakes=refused.splitlines())
-    loop.remove_reader(pipe.fileno())
+    loop.add_signal_handler(signal.SIGTERM, orders.put_nowait, None)
+    serving = app.serving(settings, child.opened, name=child.name, ended=child.ended, mounts=child.mounts)
+    async with serving as service:
+        gc.freeze()  # a full collection would stop the event loop, and find nothing
+        loop.add_reader(pipe.fileno(), receive)
+        while True:
+            with suppress(OSError):  # the parent is gone
+                pipe.send(refused)
+            if (wanted := await orders.get()) is None:
+                break
+            refused = ""
+            try:
+                await service.swap(wanted)
+                logging.configure(wanted.log.level, wanted.log.format, output)
+            except Exception as error:  # the configuration before is served
+                refused = mistake(error)
+                log.error("configuration refused", worker=child.number, mistakes=refused.splitlines())
+        loop.remove_reader(pipe.fileno())
+        # Nobody else would end this process where the parent has been killed.
+        signal.alarm(math.ceil(config.STOP_SECONDS + KILL_AFTER))

@@ -80,7 +80,6 @@ class Blocks:
         self._mistakes.append((self.located.position(at), wording.printable(text).replace("\n", "\\n")))
 
     def report_missing(self, kind: type[config.Settings], at: Trail) -> None:
-        """Record that a setting of a block is missing."""
         self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")
 
     def block(self, kind: type[S], raw: Any) -> S | None:
@@ -92,7 +91,6 @@ class Blocks:
             return None
 
     def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> None:
-        """Report all mistakes in a value of a type, or within it."""
         accepts, (kind, content) = _description(hint) or accepts, _content(hint)
         if isinstance(raw, dict) and content is None and kind is not None:
             self._search_block(kind, raw, at)

@@ -24,6 +24,7 @@ async def repeated(
     async def repeat() -> None:
         while True:
             with suppress(TimeoutError):
+                # Not wait_for, which sees no event that is set already where `seconds` are 0.
                 async with asyncio.timeout(seconds):
                     await is_closing.wait()
                 return
