@@ -9,18 +9,8 @@ from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from proxy.config.secret import (
-    ClientId,
-    Digest,
-    File,
-    Network,
-    OperatorsToken,
-    ProxyAddress,
-    Secret,
-    StoreUrl,
-    digest,
-    without_credentials,
-)
+from proxy.config import secret
+from proxy.config.secret import ClientId, Digest, Secret, StoreUrl, digest, without_credentials
 
 Feature = Literal[
     "LEAD_TIME",
@@ -82,7 +72,7 @@ class ListenSettings(Settings, frozen=True):
     connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
     failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
     trusted_proxies: Annotated[
-        tuple[Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
+        tuple[secret.Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
     sheet: Flag = False
 
@@ -93,7 +83,8 @@ class AdminSettings(Settings, frozen=True):
     host: Host = "127.0.0.1"
     port: Port = 8088
     token: Annotated[
-        OperatorsToken | None, Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH")
+        secret.OperatorsToken | None,
+        Meta(description="a token of 16 characters or more in quotes, env:NAME or file:PATH"),
     ] = None
 
 
@@ -107,7 +98,7 @@ class UpstreamSettings(Settings, frozen=True):
     # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
     total_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
     proxy: Annotated[
-        ProxyAddress | None,
+        secret.ProxyAddress | None,
         Meta(description="an http:// address, with name:password@ where it requires them, env:NAME or file:PATH"),
     ] = None
     # The first host is a name: only these are resolved.
@@ -245,7 +236,9 @@ class Config(Settings, frozen=True):
     upstream: Annotated[
         Literal["sandbox"] | UpstreamSettings, Meta(description="sandbox, nexar, or a block of what differs from it")
     ] = "sandbox"
-    uids: Annotated[File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = None
+    uids: Annotated[secret.File | None, Meta(description="a file like mappings/uids.yaml, from this file's folder")] = (
+        None
+    )
     translation: TranslationSettings = TranslationSettings()
     cache: CacheSettings = CacheSettings()
     log: LogSettings = LogSettings()

@@ -13,7 +13,7 @@ from proxy.kit import clock
 from support import running_proxy
 
 TOKEN = "the-token-of-operators-in-tests"
-SETTINGS = config.AdminSettings(port=0, token=config.OperatorsToken(TOKEN))
+SETTINGS = config.AdminSettings(port=0, token=config.secret.OperatorsToken(TOKEN))
 
 
 class AdminClient:

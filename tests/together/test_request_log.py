@@ -236,7 +236,7 @@ async def test_unknown_keys_are_recorded_with_their_last_program(
     start: StartEnvironment, tmp_path: Path, time: clock.ManualClock
 ) -> None:
     file = tmp_path / "state.sqlite"
-    listen = {"trusted_proxies": (config.Network("127.0.0.0/8"),), "failed_auth_per_minute": 2}
+    listen = {"trusted_proxies": (config.secret.Network("127.0.0.0/8"),), "failed_auth_per_minute": 2}
     async with start(store=f"sqlite:{file}", listen=listen) as environment:
         assert await send(environment, OLD, f"User-Agent: erp/1 {OLD}", "X-Forwarded-For: 192.0.2.1") == 403
         time.advance(60)

@@ -12,7 +12,7 @@ from proxy import config
 
 KEYS = ("first-key", "second-key")
 LIMIT = 3
-BEHIND_A_PROXY = {"trusted_proxies": (config.Network("127.0.0.0/8"), config.Network("10.0.0.1"))}
+BEHIND_A_PROXY = {"trusted_proxies": (config.secret.Network("127.0.0.0/8"), config.secret.Network("10.0.0.1"))}
 
 
 @asynccontextmanager

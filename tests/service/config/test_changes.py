@@ -7,7 +7,7 @@ import pytest
 
 from proxy import config, errors, server
 
-TOKEN = config.OperatorsToken("x" * 16)
+TOKEN = config.secret.OperatorsToken("x" * 16)
 UPSTREAM = config.UpstreamSettings("https://one.example/graphql", "https://one.example/token")
 
 

@@ -190,7 +190,7 @@ def test_operators_port_is_open_unless_it_is_switched_off(load: Any) -> None:
     assert load(SANDBOX).admin == config.AdminSettings()
     assert load(f"admin: false\n{SANDBOX}").admin is False
     own = load(f"admin: {{host: 10.0.0.1, port: 9000, token: env:TOKEN}}\n{SANDBOX}", TOKEN="sixteen letters.")
-    assert own.admin == config.AdminSettings("10.0.0.1", 9000, config.OperatorsToken("sixteen letters."))
+    assert own.admin == config.AdminSettings("10.0.0.1", 9000, config.secret.OperatorsToken("sixteen letters."))
 
 
 def test_short_admin_token_is_refused_without_showing_it(load: Any) -> None:

@@ -75,7 +75,7 @@ async def test_proxy_credentials_are_sent_to_the_proxy(open_session: OpenSession
     proxy = ForwardingProxy()
     async with (
         proxy.running() as address,
-        open_session(proxy=config.ProxyAddress(f"http://me:the%20word@{address}")) as session,
+        open_session(proxy=config.secret.ProxyAddress(f"http://me:the%20word@{address}")) as session,
     ):
         assert await post(session, "http://service.example/graphql") == "proxy"
     (head,) = proxy.heads
@@ -90,7 +90,7 @@ async def test_proxy_that_refuses_or_is_away_is_named(open_session: OpenSession,
             (refusing, "cannot be reached: the proxy on the way says HTTP 407"),
             (f"127.0.0.1:{closed_port}", "cannot be reached: there is no connection to the proxy on the way"),
         ):
-            async with open_session(proxy=config.ProxyAddress(f"http://me:hidden@{address}")) as session:
+            async with open_session(proxy=config.secret.ProxyAddress(f"http://me:hidden@{address}")) as session:
                 with pytest.raises(errors.UpstreamUnreachable) as found:
                     await post(session, "https://service.example/")
             assert found.value.message == f"the service {message}"

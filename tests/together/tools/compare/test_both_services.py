@@ -112,7 +112,7 @@ async def candidates(
     }
     file = tmp_path_factory.mktemp("learned") / "uids.yaml"
     file.write_text(yaml.safe_dump(table), encoding="utf-8")
-    async with start(sandbox=UPSTREAM, uids=config.File(file)) as opened:
+    async with start(sandbox=UPSTREAM, uids=config.secret.File(file)) as opened:
         return await responses(opened.proxy.url, REQUESTS)
 
 
