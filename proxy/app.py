@@ -151,6 +151,7 @@ async def serving(
         await stack.enter_async_context(tasks.repeated("metrics", core.metrics.measure, MEASURE_SECONDS))
         service.app = await service.build(settings)
         core.metrics.stored = lambda: service.app.gateway.stored_metrics()
+        core.metrics.flush()  # makes their files, while there is room
         stack.push_async_callback(service.close)
         await service.listen(stack, opened)
         yield service

@@ -103,6 +103,7 @@ class Metrics(Collector):
         counter = partial(self._add, Counter)
         self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
         self.request_seconds = self._add_seconds("request_duration_seconds", "Duration of HTTP requests", "route")
+        self.request_seconds["unknown"] = [0.0] * (len(SECONDS) + 2)  # makes the file of durations while there is room
         self.parts = counter("parts_returned", "Parts returned by the upstream, and billed", "application")
         unmatched = "Parts returned that are in no response: of other numbers, or behind the page"
         self.parts_unmatched = counter("parts_unmatched", unmatched, "application")
@@ -141,11 +142,12 @@ class Metrics(Collector):
         self.flush()
 
     def flush(self) -> None:
-        """Hand all numbers to the library, which shows them in every process."""
+        """Hand all numbers to the library, which shows them in every process. What finds no room waits."""
         self.log_lines_dropped.inc(by=Output.dropped - self._lines_dropped)
         self._lines_dropped = Output.dropped
         for each in self._shown:
-            each.flush()
+            with contextlib.suppress(OSError):
+                each.flush()
         # On a full disk, to write into the holes of a file would end the process (SIGBUS).
         for file in Path(os.environ[FOLDER]).glob("*.db") if FOLDER in os.environ else ():
             with contextlib.suppress(OSError), file.open("r+b") as opened:
