@@ -242,7 +242,10 @@ class AccessTokens:
             text = base64.b64encode(secrets.token_bytes(32)).decode()
             seconds = (period + 1) * SIGNING_SECONDS + TOKEN_SECONDS - now
             await self._store.put_value(f"signing key {period}", text, seconds, instead=[None])
-        secret, clients = await self._key(period)
+        try:
+            secret, clients = await self._key(period)
+        except LookupError:
+            raise errors.StoreUnavailable("a signing key was lost") from None
         subject = next(subject for subject, each in clients.items() if each.name == client.name)
         claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
         return jwt.encode(claims, secret, ALGORITHM, headers={"kid": str(period)})

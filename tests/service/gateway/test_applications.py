@@ -1,12 +1,14 @@
 """Clients of a configuration: their accounts, limits, rates and ends."""
 
 import datetime
+from unittest import mock
 
 import pytest
 from service.gateway.world import START
 
 from proxy import config, errors
-from proxy.gateway.applications import Applications
+from proxy.gateway.applications import AccessTokens, Applications
+from proxy.kit.clock import ManualClock
 from proxy.store.protocol import Account, Refused
 
 DEMO = config.ApplicationSettings(
@@ -66,3 +68,10 @@ def test_without_a_key_or_with_a_wrong_one_nobody_is_served() -> None:
         served.client(None)
     with pytest.raises(errors.ForbiddenKey):
         served.client("A")
+
+
+async def test_a_signing_key_that_the_store_loses_is_named() -> None:
+    store, applications = mock.AsyncMock(), Applications({"demo": DEMO})
+    store.values.return_value = [None]
+    with pytest.raises(errors.StoreUnavailable, match="a signing key was lost"):
+        await AccessTokens(store, applications, ManualClock(START)).issue(applications.client("a"))
