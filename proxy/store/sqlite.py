@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,6 +71,7 @@ class SqliteStore(Store):
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
             if mode not in ("wal", "memory"):
                 raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
+            self._thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))
             self._opened = stack.pop_all()  # closed in reverse: the file before its lock
 
     @classmethod
@@ -146,7 +148,7 @@ class SqliteStore(Store):
             raise
         if self._written > CHECKPOINT_BYTES and self._file.path and (not self._checkpoint or self._checkpoint.done()):
             self._written = 0
-            self._checkpoint = asyncio.get_running_loop().run_in_executor(None, _move_pages, self._file.name)
+            self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file.name)
         return result
 
     async def _begin(self) -> None:
