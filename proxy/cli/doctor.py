@@ -11,8 +11,7 @@ import typer
 from proxy import log
 from proxy.cli import embedded, option_fields, shown
 from proxy.doctor import Check, Subject, configuration, disk, listening, run, store, upstream
-from proxy.kit import clock, shipped
-from proxy.kit.wording import printable
+from proxy.kit import clock, printable, shipped
 
 CHECKS = {
     "configuration": Check("", configuration),

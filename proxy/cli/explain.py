@@ -20,7 +20,7 @@ from proxy import config, errors
 from proxy.cli import option_fields, shown
 from proxy.explain import Explained, Explainer, Verdict
 from proxy.gateway.core import Client
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.mapping import compiler
 from proxy.planning.queries import Query
 from proxy.redaction import Redaction

@@ -10,8 +10,8 @@ from typing import Any
 import typer
 from typer import core
 
-from proxy import __version__, errors
-from proxy.kit import shipped, wording
+from proxy import __version__, errors, kit
+from proxy.kit import shipped
 
 COMMANDS = {
     "init": ("Start", "write a configuration for your Nexar account", "proxy.cli.init"),
@@ -116,6 +116,6 @@ def main() -> None:
                 raise
             traceback.print_exc()
             sys.exit(not_run)
-        message, code = f"{error.name} is not installed; {wording.install_line(EXTRAS[error.name])}", 2
-    wording.print_mistake(message)
+        message, code = f"{error.name} is not installed; {kit.install_line(EXTRAS[error.name])}", 2
+    kit.print_mistake(message)
     sys.exit(not_run or code)

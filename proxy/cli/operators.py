@@ -19,8 +19,7 @@ from proxy import config, errors, sockets
 from proxy import log as logging
 from proxy.cli import option_fields, shown
 from proxy.gateway.core import StoredState
-from proxy.kit import clock
-from proxy.kit.wording import counted, duration, printable
+from proxy.kit import clock, counted, duration, printable
 from proxy.web import status as state_of_service
 
 T = TypeVar("T")

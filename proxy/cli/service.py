@@ -16,10 +16,10 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from proxy import __version__, config, errors, log, metrics, server, sockets, worker
+from proxy import __version__, config, errors, kit, log, metrics, server, sockets, worker
 from proxy.cli import embedded
 from proxy.config import loader
-from proxy.kit import shipped, wording
+from proxy.kit import shipped
 
 SANDBOX_HOST = "127.0.0.1"
 SHEET_PAGE = "proxy.tools.sheet.page"  # of `listen.sheet`; nothing else of the service names a tool
@@ -33,7 +33,7 @@ def run(folder: str, options: str) -> int:
     try:
         return Service(Path(folder), **json.loads(options)).run()
     except errors.StartError as error:
-        wording.print_mistake(error.message)
+        kit.print_mistake(error.message)
         return 2
 
 
@@ -81,7 +81,7 @@ class Service:
         listen, admin = self._settings.listen, self._settings.admin
         has_sandbox = self._settings.upstream == "sandbox"
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
-            raise errors.ConfigError(f"upstream: sandbox is not installed; {wording.install_line('sandbox')}")
+            raise errors.ConfigError(f"upstream: sandbox is not installed; {kit.install_line('sandbox')}")
         if admin and admin.port and admin.port == listen.port:
             raise errors.ConfigError(
                 f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"

@@ -17,7 +17,7 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from proxy.kit.wording import counted, printable
+from proxy.kit import counted, printable
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 

@@ -12,9 +12,9 @@ from typing import Any, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
-from proxy import config, errors
+from proxy import config, errors, kit
 from proxy.config import secret
-from proxy.kit import located_yaml, wording
+from proxy.kit import located_yaml
 from proxy.kit.located_yaml import Trail
 
 S = TypeVar("S", bound=config.Settings)
@@ -77,7 +77,7 @@ class Blocks:
         named = at if named is None else named
         text = f"{self.located.place(at)}: {dotted(named)}{': ' if named else ''}{message}"
         # A key may hold a line break, too.
-        self._mistakes.append((self.located.position(at), wording.printable(text).replace("\n", "\\n")))
+        self._mistakes.append((self.located.position(at), kit.printable(text).replace("\n", "\\n")))
 
     def report_missing(self, kind: type[config.Settings], at: Trail) -> None:
         self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")

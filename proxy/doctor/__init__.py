@@ -18,7 +18,7 @@ from proxy import config, errors, sockets
 from proxy.config import loader
 from proxy.gateway.core import Gateway
 from proxy.kit import clock as clocks
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.web import status
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal

@@ -17,7 +17,7 @@ import yarl
 
 from proxy import config, errors, model
 from proxy.doctor import Problem, Subject
-from proxy.kit.wording import counted, duration
+from proxy.kit import counted, duration
 from proxy.planning import documents, fetches, projection_cache, queries
 from proxy.planning.documents import Document, PartialData
 

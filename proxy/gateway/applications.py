@@ -22,8 +22,8 @@ import jwt
 import msgspec
 
 from proxy import config, errors, model
+from proxy.kit import counted
 from proxy.kit.clock import Clock
-from proxy.kit.wording import counted
 from proxy.store import protocol
 from proxy.store.store import Store
 from proxy.upstream.identity import Credentials

@@ -9,8 +9,8 @@ from proxy.gateway.bookings import Bookings
 from proxy.gateway.flights import Flights
 from proxy.gateway.free_operations import Lists
 from proxy.gateway.quota import Quotas
+from proxy.kit import counted
 from proxy.kit.clock import Clock, SlidingWindow, Window
-from proxy.kit.wording import counted
 from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.projection_cache import ProjectionCache

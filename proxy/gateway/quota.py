@@ -16,8 +16,8 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
 from proxy.gateway.applications import NEVER_SECONDS, Application, Applications, ChargedAccount, Client
+from proxy.kit import rfc3339
 from proxy.kit.clock import Clock
-from proxy.kit.wording import rfc3339
 from proxy.store import open as opening
 from proxy.store import protocol
 from proxy.store.protocol import Account, Begin, Finish, Usage, Want

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from proxy import errors
-from proxy.kit.wording import printable
+from proxy.kit import printable
 from proxy.model import GRAPHQL_PATHS, WRAPPER, FailureDetail, Seen
 from proxy.redaction import Redaction
 from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, UNKNOWN_KEY

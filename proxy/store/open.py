@@ -1,7 +1,6 @@
 """Opens the store that the setting `store` names: `memory:`, `sqlite`, `sqlite:PATH` or an address of Redis."""
 
-from proxy import config, errors
-from proxy.kit import wording
+from proxy import config, errors, kit
 from proxy.kit.clock import Clock
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
@@ -21,4 +20,4 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
     except errors.StoreUnavailable as error:
         raise errors.ConfigError(f"store: {error}") from error
     except ImportError as error:
-        raise errors.ConfigError(f"store: Redis needs another package; {wording.install_line('redis')}") from error
+        raise errors.ConfigError(f"store: Redis needs another package; {kit.install_line('redis')}") from error

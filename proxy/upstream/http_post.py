@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from proxy import config, errors
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.upstream.connections import ATTEMPT, Attempt, AttemptConnector
 
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came

@@ -15,8 +15,8 @@ import aiohttp
 import structlog
 
 from proxy import errors
+from proxy.kit import counted
 from proxy.kit.clock import Clock
-from proxy.kit.wording import counted
 from proxy.log import REQUEST_ID
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation

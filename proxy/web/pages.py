@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import jinja2
 from markupsafe import Markup
 
-from proxy.kit import wording
+from proxy import kit
 
 FOLDER = Path(__file__).parent / "templates"
 STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
@@ -31,8 +31,8 @@ class Template:
             loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
         )
         own = {"style": Markup(STYLE), "script": Markup(script)}  # noqa: S704 - files of the program, without data
-        environment.globals.update(own, counted=wording.counted)
-        environment.filters.update(line=wording.printable, duration=wording.duration, number="{:,}".format, **filters)
+        environment.globals.update(own, counted=kit.counted)
+        environment.filters.update(line=kit.printable, duration=kit.duration, number="{:,}".format, **filters)
         self.render = environment.get_template(path.name).render
         scripts = f"script-src {_source(script)}; connect-src 'self'; " if script else ""
         sources = f"default-src 'none'; style-src {_source(STYLE)}; {scripts}img-src data:; base-uri 'none'"
@@ -77,7 +77,7 @@ def _day(text: str, now: datetime) -> str:
 
 def _distance(text: str, now: datetime) -> str:
     """Return how far a time is from the present one in its largest unit, such as `2 h`."""
-    return " ".join(wording.duration(max(1.0, abs((_time(text) - now).total_seconds()))).split()[:2])
+    return " ".join(kit.duration(max(1.0, abs((_time(text) - now).total_seconds()))).split()[:2])
 
 
 HOME = Template(FOLDER / "home.html.j2")

@@ -18,7 +18,7 @@ from proxy.config import secret
 from proxy.config.secret import FINGERPRINT
 from proxy.explain import Explainer
 from proxy.gateway.core import Gateway, StoredState
-from proxy.kit.wording import rfc3339
+from proxy.kit import rfc3339
 from proxy.model import Seen
 from proxy.traffic.v3_request import V3Request, parse_target
 

@@ -15,8 +15,7 @@ import typer
 from proxy import config
 from proxy.cli import option_fields, shown
 from proxy.config import loader
-from proxy.kit import clock
-from proxy.kit.wording import counted
+from proxy.kit import clock, counted
 from proxy.mapping import loader as mapping
 from proxy.redaction import IsKey, Redaction
 from proxy.tools import event_loop

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 
 from proxy import errors
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.redaction import Redaction
 from proxy.tools.compare import http_side
 from proxy.tools.compare.judging import json_values, known, relations, unknown_uids

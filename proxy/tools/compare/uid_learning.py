@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import typer
 
 from proxy.config import loader
-from proxy.kit import shipped
-from proxy.kit.wording import counted, printable
+from proxy.kit import counted, printable, shipped
 from proxy.mapping import loader as mapping
 from proxy.mapping.tables import KINDS, KnownUid, Uids, source_uids
 from proxy.tools.compare.judging import json_values, unknown_uids

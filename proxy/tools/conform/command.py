@@ -16,8 +16,7 @@ from rich.text import Text
 from proxy import config, errors
 from proxy.cli import option_fields, shown
 from proxy.config import loader
-from proxy.kit import clock
-from proxy.kit.wording import counted, printable
+from proxy.kit import clock, counted, printable
 from proxy.tools import event_loop
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.redaction import HIDDEN, Redaction
 from proxy.tools.conform.assumptions import Assumption, NotTested
 from proxy.tools.conform.service import MAIN, Answer, Probe, ProbeError, Service

@@ -6,8 +6,7 @@ from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from proxy import errors
-from proxy.kit import wording
+from proxy import errors, kit
 from proxy.tools.sheet import headings, part_numbers, quantities
 from proxy.tools.sheet.headings import Columns
 from proxy.tools.sheet.quantities import UNREADABLE, Cell, QuantityError
@@ -309,7 +308,7 @@ class _Reader:
             return None, places["quantity"], f"{shown}{error}"
         of_all = headings.is_of_all(self._headings[places["quantity"]])
         contradicts = counted is not None and quantity not in (0, counted) and not of_all
-        text = f"{quantity} is stated for {wording.counted(counted or 0, 'designator')}" if contradicts else ""
+        text = f"{quantity} is stated for {kit.counted(counted or 0, 'designator')}" if contradicts else ""
         return quantity, places["quantity"], text
 
 

@@ -11,9 +11,8 @@ from pathlib import Path
 from proxy import errors, log
 from proxy.cli import embedded, option_fields, shown
 from proxy.config import loader
-from proxy.kit import shipped
+from proxy.kit import counted, shipped
 from proxy.kit.clock import SystemClock
-from proxy.kit.wording import counted
 from proxy.tools import event_loop
 from proxy.tools.sheet import columns, decisions, fetching, files, lines, summary
 from proxy.tools.sheet.csv_file import NEW_FILE, CsvFile

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from proxy import config, errors
 from proxy.gateway.core import Answer, Client, Gateway
 from proxy.kit import clock as clocks
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.mapping.loader import VIEWS
 from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import queries as of_core

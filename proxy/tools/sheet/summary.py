@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proxy.cli import shown
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.tools.sheet import part_numbers
 from proxy.tools.sheet.fetching import FetchEnd, Job
 from proxy.tools.sheet.headings import ROLES

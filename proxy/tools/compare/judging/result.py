@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proxy.kit.wording import counted
+from proxy.kit import counted
 from proxy.tools.compare.judging import known
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, Finding, IgnoreRule, Kind

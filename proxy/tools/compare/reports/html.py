@@ -11,7 +11,7 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from proxy.kit import wording
+from proxy import kit
 from proxy.tools.compare.judging.result import ComparisonResult
 from proxy.tools.compare.reports import words
 
@@ -27,7 +27,7 @@ def render(result: ComparisonResult) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.globals.update(words=words, pair=words.pair, counted=wording.counted, moment=wording.rfc3339)
+    environment.globals.update(words=words, pair=words.pair, counted=kit.counted, moment=kit.rfc3339)
     environment.filters.update(line=words.line)
     style = (FOLDER / "page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -35,5 +35,5 @@ def render(result: ComparisonResult) -> str:
         result=result,
         style=Markup(style),  # noqa: S704 - the page's own file, which holds no data
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'",
-        took=wording.duration(max(0.0, result.ended - result.started)),
+        took=kit.duration(max(0.0, result.ended - result.started)),
     )

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proxy.cli import shown
-from proxy.kit.wording import counted, duration, rfc3339
+from proxy.kit import counted, duration, rfc3339
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, EndpointResult, RuleUse
 from proxy.tools.compare.reports import words
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from proxy.kit.wording import counted, printable
+from proxy.kit import counted, printable
 from proxy.tools.compare.http_side import KEY_REFUSED
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, RuleUse, Verdict
