@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import structlog
 
-from proxy import config, errors, redaction, sockets
+from proxy import config, errors, redaction, sockets, v4
 from proxy import metrics as metering
 from proxy.explain import shown_target
 from proxy.gateway import assembly as gateways
@@ -18,7 +18,6 @@ from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
 from proxy.kit import tasks
-from proxy.v4 import documents as v4_documents
 from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
 from proxy.web.connections import Limits
 
@@ -75,7 +74,7 @@ class Service:
             paths, schema = routing.Routes(), documents.schema(site)
             v3_routes.V3Routes(gateway, authenticator).add_to(paths)
             served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-            v4_reader = v4_documents.V4DocumentReader(v4_documents.schema(site))
+            v4_reader = v4.V4DocumentReader(v4.schema(site))
             served.add_to(paths, documents.DocumentReader(schema), v4_reader)
             paths.add("/healthz", operators.health, *routing.READ)
             for mount in self._mounts:

@@ -11,11 +11,10 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
-from proxy import errors
+from proxy import errors, v4
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
 from proxy.v3.parameters import Parameters
-from proxy.v4 import wrapper
 from proxy.web.routing import Request
 
 ALLOWED = "GET, HEAD, OPTIONS"
@@ -94,7 +93,7 @@ def error_response(error: errors.BridgeError, request: Request) -> web.Response:
         # The format itself may be the mistake, such as an invalid callback.
         response_format = ResponseFormat()
     status = 200 if response_format.suppress_status_codes else error.status
-    rendered_error = error_body(error, response_format, has_class=not request.path.startswith(wrapper.PREFIX))
+    rendered_error = error_body(error, response_format, has_class=not request.path.startswith(v4.PREFIX))
     body = encode_body(rendered_error, response_format, accepts_gzip(request))
     rendered = web.Response(body=body.body, status=status, headers=body.headers)
     if error.status == 405:

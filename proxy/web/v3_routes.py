@@ -9,13 +9,12 @@ import cachetools
 import structlog
 from aiohttp import hdrs, web
 
-from proxy import errors
+from proxy import errors, v4
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.parameters import Parameters
-from proxy.v4 import wrapper
 from proxy.web import responses, routing
 from proxy.web.authentication import Authenticator
 from proxy.web.routing import Request
@@ -50,11 +49,11 @@ class V3Routes:
 
     def add_to(self, routes: routing.Routes) -> None:
         """Register every path under both prefixes, and that of the wrapper."""
-        gateway, match = self._gateway, wrapper.MATCH
+        gateway, match = self._gateway, v4.MATCH
         execute = V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute
         served = [(f"{prefix}{each.path}", each, execute) for each in ENDPOINTS for prefix in PREFIXES]
-        actions = wrapper.WrapperActions(gateway.objects, gateway.mappings.views[match.object], gateway.clock)
-        for path, endpoint, action in (*served, (f"{wrapper.PREFIX}{match.path}", match, actions.execute)):
+        actions = v4.WrapperActions(gateway.objects, gateway.mappings.views[match.object], gateway.clock)
+        for path, endpoint, action in (*served, (f"{v4.PREFIX}{match.path}", match, actions.execute)):
             routes.add(path, partial(self._handle, endpoint, action), *routing.READ)
             routes.add(path, _options, hdrs.METH_OPTIONS)
 
@@ -85,7 +84,7 @@ class V3Routes:
         request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
         parameters = Parameters(request.raw_path)
         apikey = parameters.text("apikey") or ""
-        if endpoint is wrapper.MATCH:
+        if endpoint is v4.MATCH:
             apikey = request.headers.get(responses.TOKEN) or parameters.text("token") or apikey
             if not apikey:
                 raise errors.MissingKey(TOKEN_MISSING)

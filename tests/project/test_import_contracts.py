@@ -85,7 +85,6 @@ INNER = [
     "nexar_sandbox.legacy_v3",
     "store.redis",
     "store.sqlite",
-    "v4.documents",
     "web.v3_routes",
 ]
 

@@ -9,10 +9,9 @@ from service.gateway.supply import FAULT, NUMBERS, SCHEMA, Supply, dialect, mess
 from service.gateway.world import HOUR, Runs, World, client, uid
 from support import random_documents
 
-from proxy import errors, model
+from proxy import errors, model, v4
 from proxy.graphql.documents import InvalidDocumentError
 from proxy.planning.queries import matching, part
-from proxy.v4 import documents
 
 ERP = client()
 MATCH = """query ($queries: [SupPartMatchQuery!]!, $brokers: Boolean! = false, $more: Boolean! = true) {
@@ -323,7 +322,7 @@ def test_v4_document_has_the_parts_of_others_in_its_names(runs: Runs) -> None:
     async def main(world: World) -> None:
         graph = dialect(world)
         await world.resolve(graph.pipeline, ERP, [matching(0, 3, mpn_or_sku="N2")])
-        reader = documents.V4DocumentReader(documents.schema())
+        reader = v4.V4DocumentReader(v4.schema())
         request = reader.request(document, None, {"q": [{"mpn_or_sku": "N2", "limit": 2}]})
         found, again = json.loads((await graph.execute(ERP, request)).body)["data"]["multi_match"][0]["parts"]
         assert list(found) == ["__typename", "mpn", "short_description", "sellers"]

@@ -10,10 +10,10 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from support import cases, random_documents
 
-from proxy.v4 import documents
+from proxy import v4
 
 ROOT = Path(__file__).parents[3]
-V4 = documents.schema()
+V4 = v4.schema()
 COMPLETE = (ROOT / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql").read_text(encoding="utf-8")
 NEXAR = graphql.build_schema(COMPLETE, assume_valid_sdl=True)
 
@@ -22,7 +22,7 @@ def rewritten(text: str) -> str:
     """A document after rewriting, in one line; it is valid before and after."""
     document = graphql.parse(text)
     assert graphql.validate(V4, document) == []
-    result = documents.rewrite(document, V4)
+    result = v4.rewrite(document, V4)
     assert graphql.validate(NEXAR, result) == []
     return " ".join(graphql.print_ast(result).split())
 
@@ -34,7 +34,7 @@ def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> No
 
 def test_locations_are_those_of_the_v4_document() -> None:
     document = graphql.parse("{\n  search_mpn { hits }\n}")
-    (field,) = graphql.get_operation_ast(documents.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
+    (field,) = graphql.get_operation_ast(v4.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
     assert graphql.get_location(field.loc.source, field.loc.start) == (2, 3)  # type: ignore[union-attr]
 
 
@@ -52,7 +52,7 @@ def test_variables_get_the_names_of_the_nexar_api() -> None:
         "none": None,
         "undeclared": 6,
     }
-    assert documents.rewrite_variables(operation, variables, V4) == {
+    assert v4.rewrite_variables(operation, variables, V4) == {
         "q": [{"mpnOrSku": "1"}, {"mpn": "2", "limit": 3}],
         "one": {"mpnOrSku": "3"},
         "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
@@ -64,7 +64,7 @@ def test_every_name_of_v4_has_a_namesake_of_the_same_type() -> None:
     """Fields, arguments, input fields, values and defaults: nothing has to be refused, and nothing is required anew."""
     different, same = [], 0
     for name, kind in V4.type_map.items():
-        namesake: Any = NEXAR.type_map.get(documents.type_name(name))
+        namesake: Any = NEXAR.type_map.get(v4.type_name(name))
         if type(namesake) is not type(kind):
             different.append(name)
         for member, definition in getattr(kind, "fields", {}).items():
@@ -84,10 +84,10 @@ def _described(definition: Any) -> Any:
 
 def _differs(name: str, member: str, definition: Any, namesake: Any) -> bool:
     """Whether a member of a v4 type has no equal one in a Nexar type, or one that needs arguments that v4 lacks."""
-    new = namesake.fields.get(documents.field_name(name, member))
+    new = namesake.fields.get(v4.field_name(name, member))
     if new is None or _described(new) != _renamed(definition):
         return True
-    old_arguments = {documents.member_name(known): each for known, each in getattr(definition, "args", {}).items()}
+    old_arguments = {v4.member_name(known): each for known, each in getattr(definition, "args", {}).items()}
     new_arguments = getattr(new, "args", {})
     return any(
         known not in new_arguments or _described(new_arguments[known]) != _renamed(each)
@@ -98,11 +98,11 @@ def _differs(name: str, member: str, definition: Any, namesake: Any) -> bool:
 def _renamed(definition: Any) -> Any:
     kind, default = _described(definition)
     named = str(graphql.get_named_type(definition.type))
-    return kind.replace(named, documents.type_name(named)), default
+    return kind.replace(named, v4.type_name(named)), default
 
 
 def test_shipped_schema_is_that_of_the_contract() -> None:
-    shipped = Path(documents.__file__).with_name("schema.graphql").read_text(encoding="utf-8")
+    shipped = Path(v4.__file__).with_name("schema.graphql").read_text(encoding="utf-8")
     assert shipped == (ROOT / "contract" / "v4-supply.graphql").read_text(encoding="utf-8")
 
 
@@ -113,13 +113,13 @@ def test_random_documents_become_valid_nexar_documents_with_the_same_keys(random
     note(made.text)
     before = graphql.parse(made.text)
     assert graphql.validate(V4, before) == []
-    after = documents.rewrite(before, V4)
+    after = v4.rewrite(before, V4)
     assert graphql.validate(NEXAR, after) == []
     assert keys(after) == keys(before)
     operation, rewritten = (graphql.get_operation_ast(each, made.operation_name) for each in (before, after))
     assert operation is not None
     assert rewritten is not None
-    variables = documents.rewrite_variables(operation, made.variables, V4)
+    variables = v4.rewrite_variables(operation, made.variables, V4)
     coerced = get_variable_values(NEXAR, rewritten.variable_definitions or (), variables)
     assert not isinstance(coerced, list), coerced
 
