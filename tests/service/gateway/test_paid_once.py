@@ -2,7 +2,8 @@
 
 import asyncio
 
-from service.gateway.world import HOUR, Runs, Upstream, World, client, uid, uids
+import pytest
+from service.gateway.world import HOUR, Upstream, World, client, uid, uids
 
 from proxy.planning.queries import Query, matching, part, search
 
@@ -11,194 +12,153 @@ ERP = client()
 BY_NUMBER = [matching(0, 3, mpn=number) for number in NUMBERS]
 
 
-def sixty() -> Upstream:
-    return Upstream({number: [uid(n)] for n, number in enumerate(NUMBERS)})
+@pytest.fixture
+def upstream() -> Upstream:
+    return Upstream({number: [uid(n)] for n, number in enumerate(NUMBERS)} | {"LIST": [uid(n) for n in range(40)]})
 
 
-def test_sixty_parts_cost_sixty_however_they_are_asked_for(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        forms = [
-            BY_NUMBER,
-            [matching(0, 1, mpn=f" {number.lower()} ") for number in NUMBERS],
-            [matching(0, 20, mpn=number, manufacturer="Maker") for number in NUMBERS],
-            [part(uid(n)) for n in range(60)],
-            [part(f"id of {uid(n)}") for n in range(60)],
-        ]
-        for wait in (0.0, 360.0, 22 * HOUR):
-            await asyncio.sleep(wait)
-            for form in forms:
-                answers = await world.resolve(process, ERP, form)
-                assert [uids(answer) for answer in answers] == [[uid(n)] for n in range(60)]
-                process = world.process()  # a restart
-        assert world.upstream.billed["erp"] == 60
-        await asyncio.sleep(3 * HOUR)
-        await world.resolve(process, ERP, BY_NUMBER)
-        assert world.upstream.billed["erp"] == await world.counted("erp") == 120
-
-    runs(sixty(), main)
+async def test_sixty_parts_cost_sixty_however_they_are_asked_for(world: World) -> None:
+    process = world.process()
+    forms = [
+        BY_NUMBER,
+        [matching(0, 1, mpn=f" {number.lower()} ") for number in NUMBERS],
+        [matching(0, 20, mpn=number, manufacturer="Maker") for number in NUMBERS],
+        [part(uid(n)) for n in range(60)],
+        [part(f"id of {uid(n)}") for n in range(60)],
+    ]
+    for wait in (0.0, 360.0, 22 * HOUR):
+        await asyncio.sleep(wait)
+        for form in forms:
+            answers = await world.resolve(process, ERP, form)
+            assert [uids(answer) for answer in answers] == [[uid(n)] for n in range(60)]
+            process = world.process()  # a restart
+    assert world.upstream.billed["erp"] == 60
+    await asyncio.sleep(3 * HOUR)
+    await world.resolve(process, ERP, BY_NUMBER)
+    assert world.upstream.billed["erp"] == await world.counted("erp") == 120
 
 
-def test_the_number_with_its_maker_first_is_paid_twice(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        await world.resolve(process, ERP, [matching(0, 3, mpn=number, manufacturer="Maker") for number in NUMBERS])
-        await world.resolve(process, ERP, BY_NUMBER)
-        assert world.upstream.billed["erp"] == 120
-
-    runs(sixty(), main)
+async def test_the_number_with_its_maker_first_is_paid_twice(world: World) -> None:
+    process = world.process()
+    await world.resolve(process, ERP, [matching(0, 3, mpn=number, manufacturer="Maker") for number in NUMBERS])
+    await world.resolve(process, ERP, BY_NUMBER)
+    assert world.upstream.billed["erp"] == 120
 
 
-def test_a_number_and_the_same_with_its_maker_in_one_request_are_paid_once(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        forms = [matching(0, 3, mpn="N1", manufacturer="Maker"), matching(0, 3, mpn="n1"), matching(0, 3, mpn="N1")]
-        answers = await world.resolve(world.process(), ERP, forms)
-        assert [uids(answer) for answer in answers] == [[uid(1)]] * 3
-        assert world.upstream.billed["erp"] == 1
-
-    runs(sixty(), main)
+async def test_a_number_and_the_same_with_its_maker_in_one_request_are_paid_once(world: World) -> None:
+    forms = [matching(0, 3, mpn="N1", manufacturer="Maker"), matching(0, 3, mpn="n1"), matching(0, 3, mpn="N1")]
+    answers = await world.resolve(world.process(), ERP, forms)
+    assert [uids(answer) for answer in answers] == [[uid(1)]] * 3
+    assert world.upstream.billed["erp"] == 1
 
 
-def test_another_market_or_application_pays_for_its_own(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        for each in (ERP, client(country="DE"), client(client_id="shop"), client("another key")):
-            await world.resolve(process, each, BY_NUMBER[:1])
-        assert world.upstream.billed == {"erp": 2, "shop": 1}
-
-    runs(sixty(), main)
+async def test_another_market_or_application_pays_for_its_own(world: World) -> None:
+    process = world.process()
+    for each in (ERP, client(country="DE"), client(client_id="shop"), client("another key")):
+        await world.resolve(process, each, BY_NUMBER[:1])
+    assert world.upstream.billed == {"erp": 2, "shop": 1}
 
 
-def test_callers_at_the_same_time_share_one_operation(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        same = [world.resolve(process, ERP, BY_NUMBER[:1]) for _ in range(6)]
-        others = [world.resolve(process, ERP, [query]) for query in BY_NUMBER[1:20]]
-        answers = await asyncio.gather(*same, *others)
-        assert [each.source for (each,) in answers] == ["miss"] + 5 * ["shared"] + 19 * ["miss"]
-        assert len(world.upstream.operations) == 1
-        assert world.upstream.billed["erp"] == sum(each.parts for (each,) in answers) == 20
-
-    runs(sixty(), main)
+async def test_callers_at_the_same_time_share_one_operation(world: World) -> None:
+    process = world.process()
+    same = [world.resolve(process, ERP, BY_NUMBER[:1]) for _ in range(6)]
+    others = [world.resolve(process, ERP, [query]) for query in BY_NUMBER[1:20]]
+    answers = await asyncio.gather(*same, *others)
+    assert [each.source for (each,) in answers] == ["miss"] + 5 * ["shared"] + 19 * ["miss"]
+    assert len(world.upstream.operations) == 1
+    assert world.upstream.billed["erp"] == sum(each.parts for (each,) in answers) == 20
 
 
-def test_a_slow_upstream_is_asked_once_by_all_processes(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        world.upstream.seconds = 13.0
-        processes = [world.process(), world.process()] * 3
-        callers = [world.resolve(process, ERP, BY_NUMBER[:1]) for process in processes]
-        answers = await asyncio.gather(*callers)
-        assert [uids(each) for (each,) in answers] == [[uid(0)]] * 6
-        assert world.upstream.billed["erp"] == 1
-
-    runs(sixty(), main)
+async def test_a_slow_upstream_is_asked_once_by_all_processes(world: World) -> None:
+    world.upstream.seconds = 13.0
+    processes = [world.process(), world.process()] * 3
+    callers = [world.resolve(process, ERP, BY_NUMBER[:1]) for process in processes]
+    answers = await asyncio.gather(*callers)
+    assert [uids(each) for (each,) in answers] == [[uid(0)]] * 6
+    assert world.upstream.billed["erp"] == 1
 
 
-def test_processes_that_start_at_the_same_time_learn_of_one_operation_what_the_tier_lacks(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        erp = client(features=None)
-        callers = [world.resolve(process, erp, BY_NUMBER[:1]) for process in (world.process(), world.process())]
-        answers = await asyncio.gather(*callers)
-        assert [uids(each) for (each,) in answers] == [[uid(0)]] * 2
-        assert world.upstream.billed["erp"] == 1
-
-    upstream = sixty()
-    upstream.lacking = frozenset({"TECH_SPECS"})
-    runs(upstream, main)
+async def test_processes_that_start_at_the_same_time_learn_of_one_operation_what_the_tier_lacks(world: World) -> None:
+    world.upstream.lacking = frozenset({"TECH_SPECS"})
+    erp = client(features=None)
+    callers = [world.resolve(process, erp, BY_NUMBER[:1]) for process in (world.process(), world.process())]
+    answers = await asyncio.gather(*callers)
+    assert [uids(each) for (each,) in answers] == [[uid(0)]] * 2
+    assert world.upstream.billed["erp"] == 1
 
 
 def pages(*pairs: tuple[int, int]) -> list[Query]:
     return [search("supSearch", start, end, {"q": "LIST"}) for start, end in pairs]
 
 
-def test_a_page_costs_what_is_missing_of_its_list(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        for query, parts in zip(
-            pages((0, 10), (0, 5), (10, 20), (0, 20), (500, 510), (505, 515)), (10, 0, 10, 0, 10, 10), strict=True
-        ):
-            (answer,) = await world.resolve(process, ERP, [query])
-            shown = slice(query.start - answer.first, query.end - answer.first)
-            assert uids(answer)[shown] == [uid(n) for n in range(query.start, query.end)]
-            assert answer.parts == parts
-        assert world.upstream.billed["erp"] == 40
-
-    runs(Upstream({"LIST": [uid(n) for n in range(1_000)]}), main)
+async def test_a_page_costs_what_is_missing_of_its_list(world: World) -> None:
+    world.upstream.lists["LIST"] = [uid(n) for n in range(1_000)]
+    process = world.process()
+    for query, parts in zip(
+        pages((0, 10), (0, 5), (10, 20), (0, 20), (500, 510), (505, 515)), (10, 0, 10, 0, 10, 10), strict=True
+    ):
+        (answer,) = await world.resolve(process, ERP, [query])
+        shown = slice(query.start - answer.first, query.end - answer.first)
+        assert uids(answer)[shown] == [uid(n) for n in range(query.start, query.end)]
+        assert answer.parts == parts
+    assert world.upstream.billed["erp"] == 40
 
 
-def test_a_page_is_paid_once_whatever_is_fetched_of_its_list_later(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        for (query,), parts in zip(
-            map(pages, ((10, 13), (0, 10), (10, 13), (10, 20), (10, 20), (0, 20), (15, 20))),
-            (3, 10, 0, 7, 0, 10, 0),
-            strict=True,
-        ):
-            (answer,) = await world.resolve(process, ERP, [query])
-            assert answer.parts == parts
-            assert uids(answer)[query.start - answer.first :] == [uid(n) for n in range(query.start, query.end)]
-
-    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+async def test_a_page_is_paid_once_whatever_is_fetched_of_its_list_later(world: World) -> None:
+    process = world.process()
+    for (query,), parts in zip(
+        map(pages, ((10, 13), (0, 10), (10, 13), (10, 20), (10, 20), (0, 20), (15, 20))),
+        (3, 10, 0, 7, 0, 10, 0),
+        strict=True,
+    ):
+        (answer,) = await world.resolve(process, ERP, [query])
+        assert answer.parts == parts
+        assert uids(answer)[query.start - answer.first :] == [uid(n) for n in range(query.start, query.end)]
 
 
-def test_a_list_that_grew_or_moved_is_fetched_anew(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process, listed = world.process(), world.upstream.lists["LIST"]
-        await world.resolve(process, ERP, pages((0, 10)))
-        listed.insert(5, uid(99))
-        (answer,) = await world.resolve(process, ERP, pages((10, 20)))
+async def test_a_list_that_grew_or_moved_is_fetched_anew(world: World) -> None:
+    process, listed = world.process(), world.upstream.lists["LIST"]
+    await world.resolve(process, ERP, pages((0, 10)))
+    listed.insert(5, uid(99))
+    (answer,) = await world.resolve(process, ERP, pages((10, 20)))
+    assert uids(answer) == listed[:20]
+    listed.insert(0, listed.pop())
+    (answer,) = await world.resolve(process, ERP, pages((20, 30)))
+    assert uids(answer) == listed[:30]
+    assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20) + (10 + 30)
+
+
+async def test_processes_fetch_a_list_that_grew_anew_once(world: World) -> None:
+    processes, listed = [world.process(), world.process()], world.upstream.lists["LIST"]
+    await world.resolve(processes[0], ERP, pages((0, 10)))
+    listed.insert(5, uid(99))
+    callers = [world.resolve(process, ERP, pages((10, 20))) for process in processes]
+    for (answer,) in await asyncio.gather(*callers):
         assert uids(answer) == listed[:20]
-        listed.insert(0, listed.pop())
-        (answer,) = await world.resolve(process, ERP, pages((20, 30)))
-        assert uids(answer) == listed[:30]
-        assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20) + (10 + 30)
-
-    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+    assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20)
 
 
-def test_processes_fetch_a_list_that_grew_anew_once(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        processes, listed = [world.process(), world.process()], world.upstream.lists["LIST"]
-        await world.resolve(processes[0], ERP, pages((0, 10)))
-        listed.insert(5, uid(99))
-        callers = [world.resolve(process, ERP, pages((10, 20))) for process in processes]
-        for (answer,) in await asyncio.gather(*callers):
-            assert uids(answer) == listed[:20]
-        assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20)
-
-    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+async def test_a_list_that_lost_an_element_behind_its_beginning_is_fetched_anew(world: World) -> None:
+    process, listed = world.process(), world.upstream.lists["LIST"]
+    await world.resolve(process, ERP, pages((0, 10)))
+    listed.pop()
+    (answer,) = await world.resolve(process, ERP, pages((10, 20)))
+    assert answer.result is not None
+    assert (uids(answer), answer.result.hits) == (listed[:20], 39)
+    assert world.upstream.billed["erp"] == 10 + (10 + 20)
 
 
-def test_a_list_that_lost_an_element_behind_its_beginning_is_fetched_anew(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process, listed = world.process(), world.upstream.lists["LIST"]
-        await world.resolve(process, ERP, pages((0, 10)))
-        listed.pop()
-        (answer,) = await world.resolve(process, ERP, pages((10, 20)))
-        assert answer.result is not None
-        assert (uids(answer), answer.result.hits) == (listed[:20], 39)
-        assert world.upstream.billed["erp"] == 10 + (10 + 20)
-
-    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
+async def test_a_longer_beginning_waits_for_a_shorter_one_and_fetches_the_rest(world: World) -> None:
+    process = world.process()
+    callers = [world.resolve(process, ERP, [query]) for query in pages((0, 10), (0, 30), (0, 20))]
+    answers = [answer for (answer,) in await asyncio.gather(*callers)]
+    assert [len(uids(answer)) for answer in answers] == [10, 30, 30]
+    assert world.upstream.billed["erp"] == 30
 
 
-def test_a_longer_beginning_waits_for_a_shorter_one_and_fetches_the_rest(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        callers = [world.resolve(process, ERP, [query]) for query in pages((0, 10), (0, 30), (0, 20))]
-        answers = [answer for (answer,) in await asyncio.gather(*callers)]
-        assert [len(uids(answer)) for answer in answers] == [10, 30, 30]
-        assert world.upstream.billed["erp"] == 30
-
-    runs(Upstream({"LIST": [uid(n) for n in range(40)]}), main)
-
-
-def test_a_number_is_not_twice_in_an_operation(runs: Runs) -> None:
-    async def main(world: World) -> None:
-        process = world.process()
-        forms = [matching(0, 1, mpn="N1"), matching(0, 1, mpn_or_sku="N1")]
-        await asyncio.gather(*(world.resolve(process, ERP, [form]) for form in forms))
-        await world.resolve(process, client(country="DE"), forms)
-        assert [len(each["variables"]["queries"]) for each in world.upstream.operations] == [1, 1, 1, 1]
-
-    runs(sixty(), main)
+async def test_a_number_is_not_twice_in_an_operation(world: World) -> None:
+    process = world.process()
+    forms = [matching(0, 1, mpn="N1"), matching(0, 1, mpn_or_sku="N1")]
+    await asyncio.gather(*(world.resolve(process, ERP, [form]) for form in forms))
+    await world.resolve(process, client(country="DE"), forms)
+    assert [len(each["variables"]["queries"]) for each in world.upstream.operations] == [1, 1, 1, 1]

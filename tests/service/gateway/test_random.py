@@ -23,7 +23,6 @@ from service.gateway.world import (
     SECONDS,
     START,
     BrokenStore,
-    Runs,
     Sent,
     Upstream,
     World,
@@ -499,7 +498,7 @@ class Run:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_random_runs(runs: Runs, seed: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+async def test_random_runs(open_world: Any, seed: int, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     draw = random.Random(seed)
     address = str(tmp_path / "store.sqlite") if seed % 5 == 3 else ""
     if seed % 5 == 4:
@@ -509,4 +508,4 @@ def test_random_runs(runs: Runs, seed: int, request: pytest.FixtureRequest, tmp_
     upstream.nullable, upstream.bills_refused, upstream.has_path = (draw.random() < 0.5 for _ in range(3))
     upstream.complex_from = draw.choice((1_000, 3))
     start = draw.choice((START, MONTH_END - 1.0, MONTH_END - 600.0, MONTH_END - 2 * HOUR))
-    runs(upstream, lambda world: Run(world, draw, address).steps(), start, address)
+    await Run(await open_world(upstream, start, address), draw, address).steps()

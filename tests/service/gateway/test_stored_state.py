@@ -31,8 +31,9 @@ def state(store: SqliteStore) -> StoredState:
     return StoredState(store, Applications(APPLICATIONS), clock.ManualClock())
 
 
-async def rows(state: StoredState) -> dict[str, UsageRow]:
-    return {row.name: row for row in await state.usage()}
+async def whole(state: StoredState) -> UsageRow:
+    """Return the row of the first application, which precedes those of its keys."""
+    return (await state.usage())[0]
 
 
 async def test_usage_is_set_for_applications_of_both_periods_and_for_their_keys(state: StoredState) -> None:
@@ -40,13 +41,14 @@ async def test_usage_is_set_for_applications_of_both_periods_and_for_their_keys(
     assert (await state.set_usage("demo", 160)).used == 150
     await state.set_usage("demo/erp", 20)
     await state.set_usage("trial", 30)
-    assert {name: (row.period, row.used, row.remaining) for name, row in (await rows(state)).items()} == {
-        "demo": ("2023-11", 160, 40),
-        "demo/erp": ("2023-11", 20, 30),
-        "demo/2": ("2023-11", 0, None),
-        "trial": ("lifetime", 30, 70),
-        "trial/1": ("lifetime", 0, None),
-    }
+    assert [(row.name, row.period, row.used, row.remaining, row.percent) for row in await state.usage()] == [
+        ("demo", "2023-11", 160, 40, 80.0),
+        ("demo/erp", "2023-11", 20, 30, 40.0),
+        ("demo/2", "2023-11", 0, None, None),
+        ("trial", "lifetime", 30, 70, 30.0),
+        ("trial/1", "lifetime", 0, None, None),
+    ]
+    assert [row.resets_at for row in await state.usage()] == ["2023-12-01T00:00:00Z"] * 3 + [None] * 2
     with pytest.raises(LookupError):
         await state.set_usage("other", 1)
 
@@ -58,12 +60,12 @@ async def test_setting_usage_has_requests_sent_again(store: SqliteStore, state: 
     found = [(row.limit, row.part_limit, row.exhausted_until) for row in await state.usage()]
     assert found[:2] == [(100, 100, "2023-11-14T22:14:20Z"), (50, None, None)]
     await state.set_usage("demo", 40)
-    assert (await rows(state))["demo"].exhausted_until is None
+    assert (await whole(state)).exhausted_until is None
 
 
 async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(state: StoredState) -> None:
     async with state.booked("demo", 120) as book:
-        assert (await rows(state))["demo"].reserved == 120
+        assert (await whole(state)).reserved == 120
         with pytest.raises(errors.QuotaExhausted, match="demo has 80 of 200 parts left"):
             async with state.booked("demo", 81):
                 pass
@@ -71,5 +73,5 @@ async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(sta
     with pytest.raises(RuntimeError):
         async with state.booked("demo", 100):
             raise RuntimeError
-    row = (await rows(state))["demo"]
-    assert (row.used, row.uncertain, row.reserved) == (70, 105, 0)
+    row = await whole(state)
+    assert (row.used, row.uncertain, row.reserved, row.remaining, row.percent) == (70, 105, 0, 25, 87.5)

@@ -7,14 +7,11 @@ import math
 import random
 import selectors
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any, NamedTuple, Protocol
-from unittest import mock
+from typing import Any, NamedTuple
 
 import msgspec
-import redis.asyncio
 
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
@@ -26,8 +23,6 @@ from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, MappingContext
 from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Query
-from proxy.store.redis import RedisStore
-from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 from proxy.upstream import classify, http_post
 from proxy.upstream.identity import Credentials
@@ -39,7 +34,6 @@ HOUR = 3_600.0
 FIELDS = {"TECH_SPECS": "specs", "CAD_MODELS": "cad"}  # of features, which the upstream may refuse
 REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
-CACHE_BYTES = 50_000_000
 
 
 class LoopClock(selectors.DefaultSelector):
@@ -47,13 +41,13 @@ class LoopClock(selectors.DefaultSelector):
     run, and stands still while Redis works, whose reply is read when nothing else can run. So a run is the same every
     time."""
 
-    def __init__(self, start: float) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._start, self._passed = start, 0.0
+        self.start, self._passed = START, 0.0
         self.redis = asyncio.Lock()  # of the command that Redis carries out
 
     def now(self) -> float:
-        return self._start + self._passed
+        return self.start + self._passed
 
     def monotonic(self) -> float:
         return self._passed
@@ -65,6 +59,21 @@ class LoopClock(selectors.DefaultSelector):
             raise RuntimeError("everything waits, and nothing will happen")
         self._passed += max(0.0, timeout)
         return []
+
+
+class VirtualLoop(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self.clock = LoopClock()
+        super().__init__(self.clock)
+
+    def time(self) -> float:
+        return self.clock.monotonic()
+
+
+def virtual_clock() -> LoopClock:
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualLoop)
+    return loop.clock
 
 
 class Sent(NamedTuple):
@@ -109,7 +118,6 @@ class Upstream:
     sent: list[Sent] = dataclasses.field(default_factory=list)
     used: Counter[str] = dataclasses.field(default_factory=Counter)  # parts that were returned, by client id
     operations: list[dict[str, Any]] = dataclasses.field(default_factory=list)
-    clock: "LoopClock | None" = None
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
         """Send an operation as the client of the service does."""
@@ -123,7 +131,7 @@ class Upstream:
         client_id, scope = str(credentials.client_id), f"{credentials.client_id} {request['variables']['country']}"
         if is_returned or (failure[1] if failure else is_late or self.bills_refused):
             self.billed[client_id] += len(uids)
-            day = datetime.fromtimestamp(self.now(), UTC).date().isoformat()
+            day = datetime.fromtimestamp(virtual_clock().now(), UTC).date().isoformat()
             self.billed_in.update({(client_id, period): len(uids) for period in (day, day[:7], "lifetime")})
         now = asyncio.get_running_loop().time()
         for key, start, listed, _ in pages:
@@ -159,7 +167,7 @@ class Upstream:
             return {"data": None, "errors": errors_}, pages if self.has_path else []
         spoiled = [place for place, page in enumerate(pages) if (self.faulty | self.null).intersection(page.uids)]
         reported += [_error("no prices", name, place, "sellers") for place in spoiled]
-        shown = {"fields": fields, "at": self.now()}
+        shown = {"fields": fields, "at": virtual_clock().now()}
         parts = [[None if uid in self.null else self._part(uid, scope) | shown for uid in page.uids] for page in pages]
         data: Any = [{"hits": page.hits, "parts": each} for page, each in zip(pages, parts, strict=True)]
         if name == "supParts":
@@ -181,9 +189,6 @@ class Upstream:
 
     def _part(self, uid: str, scope: str) -> dict[str, Any]:
         return {"v3uid": uid, "id": f"id of {uid}", "manufacturer": {"name": "Maker"}, "slug": scope}
-
-    def now(self) -> float:
-        return self.clock.now() if self.clock else START
 
 
 _NUMBERS = ("mpn", "mpnOrSku", "q")
@@ -271,51 +276,6 @@ def client(
     return Client(application, charged)
 
 
-Main = Callable[[World], Coroutine[Any, Any, None]]
-
-
-class Runs(Protocol):
-    """Runs a test, from `start` on, with the store in a file, in the Redis at an address, or in memory ("")."""
-
-    def __call__(self, upstream: Upstream, main: Main, start: float = START, address: str = "") -> None: ...
-
-
 def uid(number: int) -> str:
     """Return the uid of a part."""
     return f"{number:016x}"
-
-
-def run(main: Main, projections: ProjectionCache, upstream: Upstream, start: float, address: str) -> None:
-    """Run a test in virtual time."""
-    clock = upstream.clock = LoopClock(start)
-
-    class Loop(asyncio.SelectorEventLoop):
-        time = staticmethod(clock.monotonic)
-
-    class Redis(redis.asyncio.Redis):
-        """Client whose commands are carried out in the order in which they are given, on whatever connections."""
-
-        async def execute_command(self, *args: Any, **options: Any) -> Any:
-            async with clock.redis:
-                return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
-
-    async def within() -> None:
-        opened: list[Store] = []
-
-        async def open_(worker: str) -> Store:
-            if address.startswith("unix:"):
-                opened.append(await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now))
-            elif address or not opened:
-                opened.append(await SqliteStore.open(Path(address) if address else None, clock, worker, CACHE_BYTES))
-            return opened[-1]
-
-        world = World(projections, upstream, clock, open_)
-        world.store = await open_("observer")
-        try:
-            await main(world)
-        finally:
-            for store in opened:
-                await store.aclose()
-
-    with mock.patch("redis.asyncio.Redis", Redis), asyncio.Runner(loop_factory=lambda: Loop(clock)) as runner:
-        runner.run(within())
