@@ -18,8 +18,7 @@ import msgspec
 import nexar_sandbox
 import proxy
 from bench.processes import target
-from proxy import app, config
-from proxy.cli import embedded
+from proxy import app, cli, config
 from proxy.config import loader
 from proxy.kit import shipped
 
@@ -42,7 +41,7 @@ async def _way() -> list[str]:
     slow = nexar_sandbox.SandboxSettings(faults=nexar_sandbox.parse_faults("latency ms=20"))
     async with contextlib.AsyncExitStack() as stack:
         store = config.StoreUrl(f"sqlite:{stack.enter_context(tempfile.TemporaryDirectory())}/state.sqlite")
-        connected, _ = await embedded.with_sandbox(settings, stack, slow)
+        connected, _ = await cli.with_sandbox(settings, stack, slow)
         listen = msgspec.structs.replace(connected.listen, port=0)
         served = msgspec.structs.replace(connected, store=store, listen=listen, admin=False)
         service = await stack.enter_async_context(app.serving(served))

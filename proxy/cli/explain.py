@@ -17,7 +17,7 @@ import msgspec
 import typer
 
 from proxy import config, errors
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.explain import Explained, Explainer, Verdict
 from proxy.gateway.core import Client
 from proxy.kit import counted
@@ -108,8 +108,8 @@ def explain(
         str | None,
         typer.Argument(metavar="INPUT", help="A file of requests: access log, HAR, JSON lines, URLs; or one URL."),
     ] = None,
-    config_file: option_fields.ConfigFile = None,
-    as_json: option_fields.AsJson = False,
+    config_file: commands.ConfigFile = None,
+    as_json: commands.AsJson = False,
     source: Annotated[
         str | None,
         typer.Option(metavar="OBJECT", help="Instead: print the compiled mapping of a v3 object, such as Part."),
@@ -121,7 +121,7 @@ def explain(
     """
     if (given is None) == (source is None):
         raise typer.BadParameter("give a file, a URL, or --source OBJECT", param_hint="INPUT")
-    explainer = Explainer(option_fields.configured(config_file))
+    explainer = Explainer(commands.configured(config_file))
     if given is None:
         if source not in explainer.mappings.rules:
             known = ", ".join(sorted(explainer.mappings.rules))
@@ -130,10 +130,10 @@ def explain(
         return
     if Path(given).is_file():
         in_file = asyncio.run(_explain_log(explainer, Path(given)))
-        shown.print_result(in_file, _lines_of_log(in_file), as_json)
+        commands.print_result(in_file, _lines_of_log(in_file), as_json)
         raise typer.Exit(int(any(each.refused for each in in_file.programs)))
     one = asyncio.run(_explain_url(explainer, given.strip("\"'<> ")))
-    shown.print_result(one, _lines(one), as_json)
+    commands.print_result(one, _lines(one), as_json)
     raise typer.Exit(int(one.verdict == "refused"))
 
 
@@ -205,7 +205,7 @@ def _program(explainer: Explainer, request: V3Request, apikey: str | None, redac
     return f"{name} {redaction.text(request.agent)}".removeprefix(f"{NO_KEY} ").strip()
 
 
-def _lines(explained: Explained) -> Iterator[shown.Line]:
+def _lines(explained: Explained) -> Iterator[commands.Line]:
     # Decoded: a JSON list of queries is unreadable otherwise.
     yield unquote(explained.request) or "(a path that v3 never had)"
     if explained.error:
@@ -226,7 +226,7 @@ def _lines(explained: Explained) -> Iterator[shown.Line]:
     yield from (f"empty: {each}" for each in explained.sourceless)
 
 
-def _lines_of_log(explained: ExplainedLog) -> Iterator[shown.Line]:
+def _lines_of_log(explained: ExplainedLog) -> Iterator[commands.Line]:
     programs = explained.programs
     works, loses, refused = (sum(getattr(each, name) for each in programs) for name in ("works", "loses", "refused"))
     yield (
@@ -238,9 +238,11 @@ def _lines_of_log(explained: ExplainedLog) -> Iterator[shown.Line]:
         {"name": "without v3bridge", "day": explained.day_without_proxy, "month": explained.month_without_proxy},
         {"name": "with v3bridge", "day": explained.day, "month": explained.month},
     ]
-    yield shown.table(costs, {"parts at most": "name", "a day": "day", "30 days": "month"})
-    yield shown.table(programs, {"program": "name"} | {name: name for name in ("works", "loses", "refused", "parts")})
+    yield commands.table(costs, {"parts at most": "name", "a day": "day", "30 days": "month"})
+    yield commands.table(
+        programs, {"program": "name"} | {name: name for name in ("works", "loses", "refused", "parts")}
+    )
     columns = {"requests": "requests", "program": "program", "reason": "reason", "for example": "place"}
     for verdict, todo in TODO.items():
         if kinds := [each for each in explained.kinds if each.verdict == verdict]:
-            yield shown.table(kinds, {todo: "endpoint", **columns})
+            yield commands.table(kinds, {todo: "endpoint", **columns})

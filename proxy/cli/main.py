@@ -1,30 +1,32 @@
 """Entry point of `v3bridge`: its commands, its help, and the output of configuration errors."""
 
 import importlib
+import json
 import os
 import sys
 import traceback
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer import core
 
-from proxy import __version__, errors, kit
+from proxy import __version__, cli, errors, kit
+from proxy.cli import commands
 from proxy.kit import shipped
 
 COMMANDS = {
-    "init": ("Start", "write a configuration for your Nexar account", "proxy.cli.init"),
-    "serve": ("", "start the proxy; without an account on the sandbox", "proxy.cli.serve"),
-    "doctor": ("", "check an installation, and say what to do; 0 parts", "proxy.cli.doctor"),
+    "init": ("Start", "write a configuration for your Nexar account", "proxy.cli.installation"),
+    "serve": ("", "start the proxy; without an account on the sandbox", "proxy.cli.main"),
+    "doctor": ("", "check an installation, and say what to do; 0 parts", "proxy.cli.installation"),
     "explain": ("Migrate", "which programs of a log work, and what it costs", "proxy.cli.explain"),
     "compare": ("", "replay requests on both services: may I switch?", "proxy.tools.compare.command"),
     "conform": ("", "test what is assumed about the Nexar services", "proxy.tools.conform.command"),
     "status": ("Operate", "the running service on one screen", "proxy.cli.operators"),
     "usage": ("", "parts used and left; who still calls", "proxy.cli.operators"),
-    "config": ("", "the settings, and where each comes from", "proxy.cli.config"),
+    "config": ("", "the settings, and where each comes from", "proxy.cli.installation"),
     "sheet": ("Spreadsheets", "fill a parts list with prices, stock and more", "proxy.tools.sheet.command"),
-    "sandbox": ("Try", "run the simulated Nexar services by themselves", "proxy.cli.serve"),
+    "sandbox": ("Try", "run the simulated Nexar services by themselves", "proxy.cli.main"),
 }
 """Commands, and groups of them, by name: what begins with it in the help, what people do with it, and the module, which
 is imported when the command is called, because all together take as long again as the call of one."""
@@ -36,6 +38,9 @@ NOT_RUN = {"compare": 3, "conform": 2, "sheet": 2}
 """Exit code of commands that could not run, whatever the reason, where 1 is a result; of compare, 2 is one, too."""
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
+
+OF_ANOTHER_PROGRAM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+SETTINGS = {"sandbox": {"context_settings": OF_ANOTHER_PROGRAM, "add_help_option": False}}
 
 
 class CommandGroup(core.TyperGroup):
@@ -95,6 +100,28 @@ def _root(context: typer.Context, version: bool = typer.Option(False, "--version
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(2)
+
+
+def serve(
+    config_file: commands.ConfigFile = None,
+    host: Annotated[str | None, typer.Option(help="Listen here instead of listen.host.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of listen.port; 0: a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, max=256, help="Processes, instead of listen.workers.")] = None,
+    admin_port: commands.AdminPort = None,
+) -> None:
+    """Start the proxy and print a curl line that works, and the address of the status for operators."""
+    given = (("host", host), ("port", port), ("workers", workers))
+    listen = {name: value for name, value in given if value is not None}
+    file = config_file and str(config_file)
+    options = json.dumps({"config_file": file, "listen": listen, "admin_port": admin_port})
+    os.execve(sys.executable, sys.orig_argv, {**os.environ, cli.SERVE: options})  # noqa: S606 - this very program
+
+
+def sandbox(context: typer.Context) -> None:
+    """Run nexar-sandbox, the simulated Nexar services, by itself; it takes the options of that program."""
+    from nexar_sandbox import command
+
+    command.main(context.args, context.command_path, "v3bridge")
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import typer
 
 from proxy import config, errors, sockets
 from proxy import log as logging
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.gateway.core import StoredState
 from proxy.kit import clock, counted, duration, printable
 from proxy.web import status as state_of_service
@@ -52,27 +52,27 @@ def _quota_state(row: Row) -> str:
     return "exhausted" if row["remaining"] == 0 else ""
 
 
-USAGE: dict[str, shown.Column] = {
+USAGE: dict[str, commands.Column] = {
     "parts of": _name,
     **{name: name for name in ("period", "used", "uncertain", "limit", "remaining")},
     "%": "percent",
     "resets": lambda row: (row["resets_at"] or "never")[:10],
     "state": _quota_state,
 }
-ENDPOINTS: dict[str, shown.Column] = {"endpoints": lambda row: ", ".join(row["endpoints"])}
+ENDPOINTS: dict[str, commands.Column] = {"endpoints": lambda row: ", ".join(row["endpoints"])}
 
 
 def status(
-    config_file: option_fields.ConfigFile = None,
-    admin_port: option_fields.AdminPort = None,
-    as_json: option_fields.AsJson = False,
+    config_file: commands.ConfigFile = None,
+    admin_port: commands.AdminPort = None,
+    as_json: commands.AsJson = False,
     check: Annotated[bool, typer.Option("--check", help="Only what needs an operator; exit code 1 then.")] = False,
 ) -> None:
     """Print the state of the service: ready or why not, parts used and left, upstream, who calls, failures.
 
     The exit code is 0, 1 if it is not ready, and 2 if no service responds.
     """
-    settings = option_fields.configured(config_file)
+    settings = commands.configured(config_file)
     admin = settings.admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
@@ -85,7 +85,7 @@ def status(
         lines = [printable(reason) for reason in reasons(found)]
         typer.echo("\n".join(lines) or "nothing needs an operator")
         raise typer.Exit(int(bool(lines)))
-    shown.print_result(found, _status_lines(url, found), as_json)
+    commands.print_result(found, _status_lines(url, found), as_json)
     raise typer.Exit(int(not found["ready"]))
 
 
@@ -131,23 +131,25 @@ def reasons(read: Row) -> Iterator[str]:
             yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
-def _status_lines(url: str, read: Row) -> Iterator[shown.Line]:
+def _status_lines(url: str, read: Row) -> Iterator[commands.Line]:
     state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
     yield f"{state}, operators' port {url}, version {read['version']}, up {running}"
-    yield from (shown.visible(reason, "red") for reason in reasons(read))
+    yield from (commands.visible(reason, "red") for reason in reasons(read))
     program = {"program": "user_agent", "last": "last_seen"}
     failed = {name: name for name in ("request", "route", "status", "error")}
-    yield shown.table(read["usage"], USAGE)
-    yield shown.table(read["clients"][:ROWS], {"last calls": _name} | ENDPOINTS | program)
-    yield shown.table(read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address"} | program)
-    yield shown.table(read["failures"][:ROWS], {"last failures": "at", **failed, "client": _name})
+    yield commands.table(read["usage"], USAGE)
+    yield commands.table(read["clients"][:ROWS], {"last calls": _name} | ENDPOINTS | program)
+    yield commands.table(
+        read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address"} | program
+    )
+    yield commands.table(read["failures"][:ROWS], {"last failures": "at", **failed, "client": _name})
 
 
 def usage(
     *,
     application: Annotated[str | None, typer.Argument(help="With --forget-results: only those of this one.")] = None,
-    config_file: option_fields.ConfigFile = None,
-    as_json: option_fields.AsJson = False,
+    config_file: commands.ConfigFile = None,
+    as_json: commands.AsJson = False,
     clients: Annotated[bool, typer.Option("--clients", help="Who called in 30 days, and what they lose.")] = False,
     set_: Annotated[
         str | None,
@@ -161,7 +163,7 @@ def usage(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before results are deleted.")] = False,
 ) -> None:
     """Print parts used and remaining by application, API key and day, or who still calls."""
-    settings = option_fields.configured(config_file)
+    settings = commands.configured(config_file)
     if [clients, set_ is not None, forget_results].count(True) > 1:
         raise typer.BadParameter("only one of --clients, --set and --forget-results")
     if application is not None and not forget_results:
@@ -179,7 +181,9 @@ def usage(
         typer.echo("[]" if as_json else why)
         return
     found = _with_state(settings, _clients if clients else _usage)
-    shown.print_result(found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json)
+    commands.print_result(
+        found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json
+    )
 
 
 def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
@@ -203,11 +207,11 @@ async def _usage(state: StoredState) -> Any:
     return [msgspec.to_builtins(row) | {"days": days.get(row.name, {})} for row in await state.usage()]
 
 
-def _usage_lines(rows: list[Row], store: str) -> Iterator[shown.Line]:
-    yield shown.table(rows, USAGE)
+def _usage_lines(rows: list[Row], store: str) -> Iterator[commands.Line]:
+    yield commands.table(rows, USAGE)
     days = sorted({day for row in rows for day in row["days"]})
     by_day = [{"account": _name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
-    yield shown.table(by_day, {"parts by day": "account"} | {day: day for day in days})
+    yield commands.table(by_day, {"parts by day": "account"} | {day: day for day in days})
     if not any(row["used"] or row["uncertain"] or row["reserved"] or row["exhausted_until"] for row in rows):
         yield f"Nothing was used in these periods, or the service has another store than {store}."
 
@@ -239,8 +243,8 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
         raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")
     whose = f"{application}, and others with its client id" if application else "all applications"
     parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
-    shown.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
-    if not shown.confirmed("Forget them?", yes=yes):
+    commands.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
+    if not commands.confirmed("Forget them?", yes=yes):
         raise typer.Exit(1)
     deleted = _with_state(settings, lambda state: state.forget_results(application))
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
@@ -259,9 +263,9 @@ async def _clients(state: StoredState) -> Any:
     return {"first_day": state.first_day().isoformat(), "clients": programs, "keys": keys}
 
 
-def _client_lines(found: Row) -> Iterator[shown.Line]:
-    last: dict[str, shown.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
-    yield shown.table(found["keys"], {"API key": _name, "parts": "parts", **last})
-    program: dict[str, shown.Column] = {f"clients since {found['first_day']}": _name, **ENDPOINTS}
+def _client_lines(found: Row) -> Iterator[commands.Line]:
+    last: dict[str, commands.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
+    yield commands.table(found["keys"], {"API key": _name, "parts": "parts", **last})
+    program: dict[str, commands.Column] = {f"clients since {found['first_day']}": _name, **ENDPOINTS}
     program |= {"user agent": "user_agent", **last, "unsupported uses": lambda row: ", ".join(row["unsupported"])}
-    yield shown.table(found["clients"], program)
+    yield commands.table(found["clients"], program)

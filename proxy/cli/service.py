@@ -16,8 +16,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from proxy import __version__, config, errors, kit, log, metrics, server, sockets, worker
-from proxy.cli import embedded
+from proxy import __version__, cli, config, errors, kit, log, metrics, server, sockets, worker
 from proxy.config import loader
 from proxy.kit import shipped
 
@@ -103,7 +102,7 @@ class Service:
     def _resolved(self, settings: config.Config) -> config.Config:
         """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
         if self._sandbox is not None:
-            settings = embedded.connected(settings, self._sandbox_url)
+            settings = cli.connected(settings, self._sandbox_url)
         is_shared = len(self._workers) > 1 or settings.listen.sheet
         if settings.store.reveal() == "memory:" and is_shared:
             settings = replace(settings, store=config.StoreUrl(f"sqlite:{self._folder / 'state.sqlite'}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import nexar_sandbox
 from proxy import config, doctor
-from proxy.cli.doctor import CHECKS
+from proxy.cli.installation import CHECKS
 from proxy.kit import clock
 
 # Above what a loaded machine needs, below what makes the faults that hold responses back slow tests.

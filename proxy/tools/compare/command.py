@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from proxy import errors
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 
 if TYPE_CHECKING:
@@ -41,16 +41,16 @@ def _compare(chosen: ComparisonOptions) -> None:
         raise typer.Exit(NOT_RUN)
     if chosen.record and not result.candidate:
         for reason in (*result.notes, *(f"{each.requests} × not recorded: {each.reason}" for each in result.failures)):
-            shown.say(reason)
+            commands.say(reason)
         if result.failures or not result.complete:
             raise typer.Exit(INCONCLUSIVE)
-        shown.say(f"recorded: {chosen.record}")
+        commands.say(f"recorded: {chosen.record}")
         raise typer.Exit(0)
     _write_reports(result, chosen)
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
-compare = option_fields.command(ComparisonOptions, _compare)
+compare = commands.command(ComparisonOptions, _compare)
 
 
 def _check(chosen: ComparisonOptions) -> None:
@@ -108,6 +108,6 @@ def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> Non
     if aside:
         sys.stdout.write(render_json(result))
     screen = Console(stderr=aside)
-    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=shown.FILE_WIDTH))
+    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=commands.FILE_WIDTH))
     if failed:
         raise errors.ConfigError("; ".join(failed))

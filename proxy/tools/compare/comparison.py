@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from proxy import config
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import clock, counted
 from proxy.mapping import loader as mapping
@@ -73,8 +73,8 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
             stack.callback(recorded.close)
         source = _source(chosen, clients, recorded)
         for_all: dict[SideName, config.Secret | None] = {
-            "baseline": option_fields.read_key(chosen.baseline_key, "--baseline-key"),
-            "candidate": option_fields.read_key(chosen.candidate_key, "--candidate-key"),
+            "baseline": commands.read_key(chosen.baseline_key, "--baseline-key"),
+            "candidate": commands.read_key(chosen.candidate_key, "--candidate-key"),
         }
 
         def key(client: str, side: SideName) -> str | None:
@@ -93,7 +93,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         free = opened.free or opened.candidate is None
         _show(source, chosen.budget, free=free)
         # Nothing that costs a part has been sent so far: declining costs nothing.
-        if not shown.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
+        if not commands.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
             return None
         today = datetime.fromtimestamp(started, UTC).date()
         standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
@@ -106,7 +106,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         limit = source.plan.parts if chosen.budget is None else chosen.budget
         tally, budget = result.Tally(), run.Budget(limit)
         running = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
-        with shown.progress_bar("comparing", len(source.plan.requests)) as update:
+        with commands.progress_bar("comparing", len(source.plan.requests)) as update:
             stop = event_loop.stop_on_signal()
             ended = await running.run(source.plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
     notes = (*source.notes, *ended.notes())
@@ -153,9 +153,9 @@ def _show(source: Source, budget: int | None, *, free: bool) -> None:
     limit = "no budget" if budget is None else f"budget {counted(budget, 'part')}"
     cost = "free of charge" if free else f"{counted(source.plan.parts, 'part')} at most; {limit}"
     plan = source.plan
-    shown.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
+    commands.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
     for note in source.notes:
-        shown.say(f"note: {note}")
+        commands.say(f"note: {note}")
 
 
 def _is_key_of(service: config.Config | None) -> IsKey | None:

@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from proxy import config
-from proxy.cli import embedded
+from proxy import cli, config
 from proxy.tools.compare.http_side import HttpSide, open_session
 from proxy.tools.compare.options import SANDBOX
 from proxy.traffic.recordings import Recording, SideResponse
@@ -61,8 +60,8 @@ async def open_sides(
 
                 # Its old service is without a rate limit, and the quota of the other practically unlimited.
                 unlimited = nexar_sandbox.LegacySettings(requests_per_second=None)
-                settings = dataclasses.replace(embedded.endless_sandbox(), legacy=unlimited)
-                candidate, upstream = await embedded.with_sandbox(candidate, stack, settings)
+                settings = dataclasses.replace(cli.endless_sandbox(), legacy=unlimited)
+                candidate, upstream = await cli.with_sandbox(candidate, stack, settings)
                 legacy = upstream.legacy_url
             url, own = await _serve(candidate, stack)
             # With one application, its key serves clients that have none; with several, a guess may bill another.

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proxy import config, errors
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import clock, counted, printable
 from proxy.tools import event_loop
@@ -67,7 +67,7 @@ def run(options: ConformOptions) -> None:
     raise typer.Exit(code)
 
 
-conform = option_fields.command(ConformOptions, run)
+conform = commands.command(ConformOptions, run)
 
 
 async def _result(options: ConformOptions) -> "RunResult":
@@ -121,11 +121,11 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
         book = None
         if booked:
             settings, name = booked
-            shown.say(f"application {name}, {with_cost}")
-            if not shown.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
+            commands.say(f"application {name}, {with_cost}")
+            if not commands.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
             book = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
-        with shown.progress_bar("testing", len(selection.probes)) as update:
+        with commands.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
         if book:
             book(result.returned, result.uncertain)

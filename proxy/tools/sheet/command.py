@@ -6,7 +6,7 @@ the file, or a declined cost: nothing is written; 3: nothing usable.
 
 import typer
 
-from proxy.cli import option_fields, shown
+from proxy.cli import commands
 from proxy.tools.sheet import columns
 from proxy.tools.sheet.options import FillOptions
 
@@ -20,7 +20,7 @@ def _fill(options: FillOptions) -> None:
     raise typer.Exit(run.run(options))
 
 
-sheet.command("fill")(option_fields.command(FillOptions, _fill))
+sheet.command("fill")(commands.command(FillOptions, _fill))
 
 
 @sheet.command("columns")
@@ -28,4 +28,4 @@ def _columns() -> None:
     """List the columns that `sheet fill --columns` can add."""
     options = {"quantity": "[@QUANTITY]", "currency": "[:CURRENCY]", "distributor": "[:DISTRIBUTOR]", "spec": ":NAME"}
     names = {name + "".join(options[each] for each in kind.options): kind for name, kind in columns.KINDS.items()}
-    shown.print_lines([shown.table([*names], {"column": str, "content": lambda name: names[name].explanation})])
+    commands.print_lines([commands.table([*names], {"column": str, "content": lambda name: names[name].explanation})])

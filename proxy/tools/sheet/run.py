@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
 
-from proxy import errors, log
-from proxy.cli import embedded, option_fields, shown
+from proxy import cli, errors, log
+from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import counted, shipped
 from proxy.kit.clock import SystemClock
@@ -60,7 +60,7 @@ async def _run(options: FillOptions) -> int:
         most = job.worst_case
         summary.say_cost(options, job, cost, most, free=free)
         # Nothing has been sent so far: declining costs nothing.
-        if not shown.confirm_cost(most, options.budget, yes=options.yes, free=free):
+        if not commands.confirm_cost(most, options.budget, yes=options.yes, free=free):
             return NOT_RUN
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
@@ -73,7 +73,7 @@ async def _run(options: FillOptions) -> int:
         figures["upstream requests"] = source.upstream_requests
         summary.show(options, job, figures, written, end.stopped)
         if isinstance(table, WorkbookFile) and table.formulas:
-            shown.say("note: the copy's other formulas show values when a spreadsheet program opens it")
+            commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
         return _exit_code(job.counts())
 
 
@@ -111,25 +111,25 @@ def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
     if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
         lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
         beside = ", so that the file is not filled in place" if options.in_place else ""
-        shown.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
+        commands.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
 
 
 async def _source(
     options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
 ) -> tuple[PartSource, ApplicationLogin | None, bool]:
     settings = loader.load(options.config or shipped.path("config.yaml"), os.environ)
-    key = option_fields.read_key(options.api_key, "--api-key")
+    key = commands.read_key(options.api_key, "--api-key")
     apikey: str | None = None if key is None else key.reveal()
     login: ApplicationLogin | None = None
     free = settings.upstream == "sandbox"
     if isinstance(job, FormulaJob) and apikey is None:
         if free:
-            shown.say("note: the workbook's login is not used: the sandbox has an application of its own")
+            commands.say("note: the workbook's login is not used: the sandbox has an application of its own")
         else:
             login = job.login(clock.now(), refresh=options.refresh_login)
     if free:
-        sandbox = embedded.endless_sandbox(ADD_IN_SAMPLE)
-        settings, _ = await embedded.with_sandbox(settings, stack, sandbox)
+        sandbox = cli.endless_sandbox(ADD_IN_SAMPLE)
+        settings, _ = await cli.with_sandbox(settings, stack, sandbox)
     opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
     return await stack.enter_async_context(opened), login, free
 
@@ -141,7 +141,7 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
     try:
         sellers, unknown = await source.unknown(job.distributors if isinstance(job, FormulaJob) else named, specs)
     except errors.BridgeError as error:
-        shown.say(f"note: names of distributors and specs could not be checked: {error.message}")
+        commands.say(f"note: names of distributors and specs could not be checked: {error.message}")
         return
     if isinstance(job, FormulaJob):
         summary.say_some("note", [f"{seller}: formulas that name no other have no value" for seller in sellers])
@@ -150,12 +150,12 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
 
 
 async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
-    with shown.progress_bar("filling", len(job.needed())) as update:
+    with commands.progress_bar("filling", len(job.needed())) as update:
 
         def tell(results: int) -> None:
             update(results, counted(source.parts_spent, "part"))
 
-        stop = event_loop.stop_on_signal(partial(shown.say, STOPPING))
+        stop = event_loop.stop_on_signal(partial(commands.say, STOPPING))
         return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
 
 
@@ -167,7 +167,7 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
         if not options.in_place or (isinstance(table, WorkbookFile) and (table.lost or table.formulas)):
             return copy
         if files.digest(path) != digest:
-            shown.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
+            commands.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
             return copy
         written["backup"] = files.back_up(path)
         return path

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proxy.cli import shown
+from proxy.cli import commands
 from proxy.kit import counted
 from proxy.tools.sheet import part_numbers
 from proxy.tools.sheet.fetching import FetchEnd, Job
@@ -18,7 +18,7 @@ SHOWN_MAX = 20  # lines of one kind of message
 
 def say_recognized(found: PartsList) -> None:
     """Say what was recognized of a list."""
-    shown.say(f"headings: row {found.header_row}")
+    commands.say(f"headings: row {found.header_row}")
     roles, places = found.columns.roles, found.columns.places
     names = [f"{column_name(at)} {text[: part_numbers.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
     counted_so = "designators are counted" if "designator" in places else "1 is taken"
@@ -26,12 +26,12 @@ def say_recognized(found: PartsList) -> None:
     for role in ROLES.values():
         used = [names[at] for at, name in sorted(roles.items()) if name == role]
         if used or role in without:
-            shown.say(f"  {role}: {', '.join(used) or f'no column, {without[role]}; --read {role}=NAME names one'}")
+            commands.say(f"  {role}: {', '.join(used) or f'no column, {without[role]}; --read {role}=NAME names one'}")
     unused = [text for at, text in enumerate(names) if at not in roles and found.headings[at]]
     if unused:
-        shown.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
+        commands.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
     if found.columns.from_values:
-        shown.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
+        commands.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
     say_some("left out", left_out(found))
     say_some("not understood", found.problems)
 
@@ -53,38 +53,38 @@ def outcome(job: Job) -> str:
 def say_some(label: str, messages: Sequence[str]) -> None:
     """Say the first messages of a kind."""
     for message in messages[:SHOWN_MAX]:
-        shown.say(f"{label}: {message}")
+        commands.say(f"{label}: {message}")
     if len(messages) > SHOWN_MAX:
-        shown.say(f"{label}: {len(messages) - SHOWN_MAX} more; --json lists all")
+        commands.say(f"{label}: {len(messages) - SHOWN_MAX} more; --json lists all")
 
 
 def say_cost(options: FillOptions, job: Job, cost: CostEstimate, most: int, *, free: bool) -> None:
     """Say what a run may cost, and what it will cost if each line has one part."""
     queries = counted(cost.queries, "distinct query", "distinct queries")
     cached = "the cache is ignored" if options.force_rerun_all else f"{cost.stored} in the cache"
-    shown.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
+    commands.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")
     limit = "" if options.budget is None else f"; budget {counted(options.budget, 'part')}"
     if cost.left is not None and cost.left < (most if options.budget is None else min(most, options.budget)):
         limit += f"; the quota has {counted(cost.left, 'part')} left"
     parts = f"{counted(cost.parts_if_one, 'part')} if each {job.unit} has one part, {most:,} at most{limit}"
     price = "free of charge" if free else parts
-    shown.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
+    commands.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
     if free:
-        shown.say("note: the embedded sandbox knows only its own parts; --config FILE fetches those of a service")
+        commands.say("note: the embedded sandbox knows only its own parts; --config FILE fetches those of a service")
 
 
 def say_end(options: FillOptions, end: FetchEnd, output: Path, *, is_kept: bool) -> None:
     """Say how to continue after an early end; without a store, results are in the filled file only."""
     if end.stopped is None:
         return
-    shown.say(f"stopped: {end.stopped}")
+    commands.say(f"stopped: {end.stopped}")
     if end.refused and not end.results and options.config is not None:
-        shown.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
+        commands.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
     elif is_kept:
         again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
-        shown.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
+        commands.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
     else:
-        shown.say(f"what was fetched is in {output} only")
+        commands.say(f"what was fetched is in {output} only")
 
 
 def show(
@@ -99,17 +99,17 @@ def show(
     if options.json:
         files = {name: str(path) for name, path in written.items()}
         keys = {name.replace(" ", "_"): number for name, number in figures.items()}
-        shown.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.counts().items()} | files | more)
+        commands.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.counts().items()} | files | more)
         return
     reasons = sorted(job.reasons.items(), key=lambda each: -each[1])
-    lines: list[shown.Line] = [f"{counted(job.lines, job.unit)}: {outcome(job)}"]
+    lines: list[commands.Line] = [f"{counted(job.lines, job.unit)}: {outcome(job)}"]
     lines += [f"  {number:,} × {reason}" for reason, number in reasons[:SHOWN_MAX]]
     if len(reasons) > SHOWN_MAX:
         lines.append(f"  {len(reasons) - SHOWN_MAX} more reasons; --json lists all")
     if isinstance(job, ListJob) and any(each.total for each in job.totals()):
-        columns: dict[str, shown.Column] = {"distributor": "distributor", "lines": "lines"}
-        lines += ["", shown.table(job.totals(), columns | {f"total {job.currency}": "total"}), ""]
+        columns: dict[str, commands.Column] = {"distributor": "distributor", "lines": "lines"}
+        lines += ["", commands.table(job.totals(), columns | {f"total {job.currency}": "total"}), ""]
     spent = counted(figures["parts spent"], "part"), counted(figures["upstream requests"], "upstream request")
     lines.append(f"{spent[0]} spent in {spent[1]}, {figures['from cache']:,} from the cache")
     lines += [f"{name}: {path}" for name, path in written.items()]
-    shown.print_lines(lines)
+    commands.print_lines(lines)

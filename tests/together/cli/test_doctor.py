@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.running_commands import Run
 
-from proxy.cli.doctor import CHECKS
+from proxy.cli.installation import CHECKS
 
 MISTAKES = """\
 listen: {port: 70000}

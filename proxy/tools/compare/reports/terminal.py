@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from proxy.cli import shown
+from proxy.cli import commands
 from proxy.kit import counted, duration, rfc3339
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, EndpointResult, RuleUse
 from proxy.tools.compare.reports import words
@@ -47,16 +47,16 @@ def _section(console: Console, title: str, parts: Iterable[RenderableType]) -> N
 
 
 def _rows(rows: Sequence[EndpointResult]) -> Table:
-    columns: dict[str, shown.Column] = {
+    columns: dict[str, commands.Column] = {
         **{"endpoint": "endpoint", "equivalent": "equivalent", "compared": "requests", "in source": "occurrences"},
         "not compared": "not_compared",
         "verdict": lambda row: Text(row.verdict, style=COLORS[row.verdict]),
     }
-    return shown.table(rows, columns)
+    return commands.table(rows, columns)
 
 
 def _rules(rules: Sequence[RuleUse]) -> Table:
-    columns: dict[str, shown.Column] = {
+    columns: dict[str, commands.Column] = {
         "rule": lambda rule: words.line(rule.name),
         "effect": lambda rule: Text(
             words.used(rule), style="red" if rule.expired else "" if rule.ignored else "yellow"
@@ -64,7 +64,7 @@ def _rules(rules: Sequence[RuleUse]) -> Table:
         "until": lambda rule: words.line(rule.expires or "–"),
         "reason": lambda rule: words.line(rule.reason),
     }
-    return shown.table(rules, columns)
+    return commands.table(rules, columns)
 
 
 def _failures(result: ComparisonResult) -> Iterator[Text]:
@@ -90,7 +90,7 @@ def _groups(result: ComparisonResult) -> Iterator[RenderableType]:
     yield from _more(len(counting) - GROUPS)
     if others:
         yield Text("These do not count:", style="dim")
-        columns: dict[str, shown.Column] = {
+        columns: dict[str, commands.Column] = {
             "endpoint": lambda group: words.line(group.endpoint),
             "path": lambda group: words.line(group.path),
             "difference": lambda group: words.KINDS[group.kind],
@@ -98,7 +98,7 @@ def _groups(result: ComparisonResult) -> Iterator[RenderableType]:
             "seen on": lambda group: words.seen_on(group, result),
             "why not": lambda group: words.effect(group).partition(": ")[2],
         }
-        yield shown.table(others[:GROUPS], columns)
+        yield commands.table(others[:GROUPS], columns)
         yield from _more(len(others) - GROUPS)
 
 

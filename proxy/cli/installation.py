@@ -1,27 +1,49 @@
-"""`v3bridge init`: asks for what a configuration needs, checks it, and writes it."""
+"""`v3bridge init` asks for what a configuration needs, writes it and checks it; `doctor` checks an installation, and
+says what to do; `config` prints the settings in effect, and where each comes from.
+"""
 
 import asyncio
 import json
 import os
 import secrets
+import sys
+from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 
-from proxy import config, errors
-from proxy.cli import doctor
+from proxy import cli, errors, log
+from proxy import config as settings
+from proxy.cli import commands
 from proxy.config import loader
+from proxy.doctor import Check, Subject, configuration, disk, listening, run, store, upstream
 from proxy.gateway.core import Gateway
-from proxy.kit import clock
+from proxy.kit import clock, located_yaml, printable, shipped
+from proxy.kit.located_yaml import Trail
 from proxy.planning import queries
 
 APPLICATION = "our"
 REFERENCES = ("env:", "file:")
 NUMBER = "SN74S74N"  # of the first request, too, which is free then
 QUESTION = "Fetch one part with all fields, to learn which features the plan has? It costs 1 part."
+DEFAULT = "default"  # the source of a setting that the file does not have
+CHECKS = {
+    "configuration": Check("", configuration),
+    "dns": Check("configuration", upstream.dns),
+    "tls": Check("dns", upstream.tls),
+    "token": Check("tls", upstream.token, each=True),
+    "scope": Check("token", upstream.scope, each=True),
+    "plan": Check("scope", upstream.plan, each=True),
+    "schema": Check("scope", upstream.schema, each=True),
+    "order": Check("scope", upstream.order, each=True),
+    "store": Check("configuration", store),
+    "clock": Check("tls", upstream.clock),
+    "ports": Check("configuration", listening),
+    "disk": Check("configuration", disk),
+}
 
 
 def init(
@@ -55,7 +77,10 @@ def init(
         raise typer.BadParameter(why, param_hint="--client-secret")
     client_id = client_id or _asked("Client id of your application (portal.nexar.com)", "--client-id", yes)
     secret = client_secret or _asked("Client secret (not shown; or env:NAME, file:PATH)", "--client-secret", yes)
-    tier = plan or (None if yes else _asked_plan())
+    tier, tiers = plan or "", ", ".join(settings.PLANS)
+    while not (yes or tier in settings.PLANS):
+        typer.echo(f"{tier!r} is none of {tiers}\n" if tier else "", nl=False)
+        tier = typer.prompt(f"Plan ({tiers})", default="evaluation").strip().lower()
     if not (apikey or yes):
         apikey = typer.prompt("API key that your programs send (empty: make one)", default="", show_default=False)
     apikey = (apikey or "").strip() or secrets.token_urlsafe(24)
@@ -72,7 +97,7 @@ def init(
         f"    apikeys: [{json.dumps(apikey)}]",
     ]
     _write(output, "\n".join(lines), secret_file, "" if secret.startswith(REFERENCES) else secret)
-    code = asyncio.run(doctor.examine(output))
+    code = asyncio.run(examine(output))
     if code == 0 and (yes or typer.confirm(f"\n{QUESTION}", default=True)):
         asyncio.run(_learn_features(output))
     query = f'[{{"mpn":"{NUMBER}","limit":1}}]'
@@ -126,8 +151,92 @@ def _asked(text: str, option: str, yes: bool) -> str:
     return str(typer.prompt(text, hide_input="secret" in option)).strip()
 
 
-def _asked_plan() -> str:
-    names = ", ".join(config.PLANS)
-    while (answer := typer.prompt(f"Plan ({names})", default="evaluation").strip().lower()) not in config.PLANS:
-        typer.echo(f"{answer!r} is none of {names}")
-    return str(answer)
+def doctor(
+    config_file: commands.ConfigFile = None,
+    only: Annotated[
+        str, typer.Option(metavar="NAME", help="Run this check, such as schema, and those that it needs.")
+    ] = "",
+    as_json: commands.AsJson = False,
+) -> None:
+    """Check configuration, network, credentials, plan and machine, and say what to do. Costs 0 parts."""
+    if only and only not in CHECKS:
+        raise typer.BadParameter(f"{only!r} is none of {', '.join(CHECKS)}", param_hint="--only")
+    raise typer.Exit(asyncio.run(examine(config_file or shipped.path("config.yaml"), only, as_json=as_json)))
+
+
+async def examine(file: Path, only: str = "", *, as_json: bool = False) -> int:
+    """Check an installation, and print each result when it is there. Return the exit code: 0 where nothing has failed
+    (a warning is no failure), 2 for a wrong configuration, else 1."""
+    log.configure("error", "console", sys.stderr)  # what is worth a warning is a result
+    results = []
+    async with AsyncExitStack() as resources:
+        async for result in run(Subject(file, clock.SystemClock(), cli.with_sandbox, resources), CHECKS, only):
+            results.append(result)
+            advice = f"\n{'':14}→ {result.advice}" if result.advice else ""
+            if not as_json:
+                typer.echo(printable(f"{result.name:14}{result.outcome:8}{result.text}{advice}"))
+    failed = [result.outcome in ("failed", "skipped") for result in results]
+    code = 2 if failed[0] else int(any(failed))
+    if as_json:
+        commands.print_json({"ok": not code, "checks": results})
+    return code
+
+
+def config(
+    config_file: commands.ConfigFile = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also print the settings at their defaults.")] = False,
+    as_json: commands.AsJson = False,
+) -> None:
+    """Print the settings of a configuration and where each comes from; with --all every setting."""
+    file = config_file or shipped.path("config.yaml")
+    loaded, located = loader.load(file, os.environ, upstream=False), located_yaml.load(file)
+    listed = [
+        {"name": ".".join(map(str, name)), "value": _shown(value), "source": source}
+        for name, at, value in _settings(loaded, (), ())
+        if (source := _source(located, at)) != DEFAULT or everything
+    ]
+    table = commands.table(listed, {"setting": "name", "value": "value", "from": "source"})
+    commands.print_result(listed, [table], as_json)
+
+
+def _settings(value: Any, name: Trail, at: Trail) -> Iterator[tuple[Trail, Trail, Any]]:
+    """Yield the name, the place in the file and the value of each setting."""
+    inner: list[tuple[Any, Any, Any]]
+    if isinstance(value, settings.Settings):
+        inner = [(field, field, getattr(value, field)) for field in value.__struct_fields__]
+    elif isinstance(value, dict):
+        inner = [(key, key, each) for key, each in value.items()]
+    elif isinstance(value, tuple) and value and isinstance(value[0], settings.ApiKeySettings):
+        inner = [(key.name or index + 1, index, key) for index, key in enumerate(value)]
+    else:
+        yield name, at, value
+        return
+    for label, step, each in inner:
+        yield from _settings(each, (*name, label), (*at, step))
+
+
+def _source(located: located_yaml.LocatedYaml, at: Trail) -> str:
+    """Return `config.yaml:12`, with `env:NAME` or `file:PATH` where the value is read from there."""
+    raw = located.data
+    for step in at:
+        if isinstance(raw, str) and step == "key":  # an API key that is no block
+            break
+        if isinstance(raw, dict) and step in settings.PLANS.get(str(raw.get("plan")), {}) and step not in raw:
+            at = (*at[:-1], "plan")
+            break
+        if not (step in raw if isinstance(raw, dict) else isinstance(raw, list)):
+            return DEFAULT
+        raw = raw[step]
+    line = located.place(at).rpartition(":")[0]
+    return f"{raw}, {line}" if isinstance(raw, str) and raw.startswith(("env:", "file:")) else line
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text: as the file would have it."""
+    if isinstance(value, settings.StoreUrl):
+        return value.shown
+    if isinstance(value, settings.Secret | settings.ClientId):
+        return "hidden"
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)

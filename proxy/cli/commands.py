@@ -1,13 +1,18 @@
-"""What commands print and ask: results on standard output, without formatting where it is no terminal; what they do,
-cost and ask on standard error.
+"""What commands have in common: options, and what they print and ask.
+
+The options of some are the fields of a dataclass: name, type, default and help text are declared once. Results go to
+standard output, without formatting where it is no terminal; what commands do, cost and ask to standard error.
 """
 
+import inspect
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 import msgspec
 import typer
@@ -17,12 +22,56 @@ from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
-from proxy.kit import counted, printable
+from proxy import config
+from proxy.config import loader, secret
+from proxy.kit import counted, printable, shipped
+
+T = TypeVar("T")
+ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
+AdminPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65535, envvar="V3BRIDGE_ADMIN_PORT", help="Replaces admin.port; also V3BRIDGE_ADMIN_PORT."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 FILE_WIDTH = 160  # columns of a table that goes to a file or a pipe
 
 Column = str | Callable[[Any], Any]
 Line = str | Text | Table
+
+
+def configured(file: Path | None) -> config.Config:
+    """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
+    return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
+
+
+def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
+    """Make a typer command of `run`, whose parameters are the fields of the dataclass `options`. One without a default
+    is required."""
+
+    def invoke(**given: Any) -> None:
+        run(options(**given))
+
+    # typer reads a command's signature, type hints and docstring.
+    invoke.__doc__ = run.__doc__
+    invoke.__annotations__ = get_type_hints(options, include_extras=True)
+    invoke.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
+    return invoke
+
+
+def read_key(text: str | None, option: str) -> config.Secret | None:
+    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
+    if text is None:
+        return None
+    # Other users of a machine can list the arguments of a process.
+    if not text.startswith(("env:", "file:")):
+        raise typer.BadParameter(
+            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
+        )
+    try:
+        return config.Secret(secret.resolve(text, Path(), os.environ))
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 def print_result(result: Any, lines: Iterable[Line], as_json: bool) -> None:
