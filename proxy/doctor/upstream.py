@@ -18,7 +18,7 @@ import yarl
 from proxy import config, errors, model
 from proxy.doctor import Problem, Subject
 from proxy.kit import counted, duration
-from proxy.planning import documents, fetches, projection_cache, queries
+from proxy.planning import documents, queries
 from proxy.planning.documents import Document, PartialData
 
 TOLERANCE = 60.0  # seconds that clocks may differ
@@ -159,11 +159,11 @@ async def plan(subject: Subject, name: str) -> str:
 
 async def schema(subject: Subject, name: str) -> str:
     """Have the upstream validate the documents by which parts are fetched, for parts that nobody has."""
-    projections = projection_cache.ProjectionCache(subject.gateway.mappings)
-    whole = fetches.Documents(projections.whole(projections.features).selection)
+    projections = documents.ProjectionCache(subject.gateway.mappings)
+    whole = queries.Documents(projections.whole(projections.features).selection)
     sought = [queries.matching(0, 1, mpn=NOBODYS), queries.part("0" * 16)]
     sought += [queries.search(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
-    operations = [whole.operation([fetches.Fetch(query, None)], **MARKET) for query in sought]
+    operations = [whole.operation([query.fetch()], **MARKET) for query in sought]
     found = [await _sent(subject, name, operation) for operation in operations]
     if refused := dict.fromkeys(each.message for each in found if isinstance(each, errors.QueryRefused)):
         advice = "correct upstream.site, if the field has its name; else update v3bridge, or report this text"

@@ -12,10 +12,9 @@ from proxy import config, errors, model
 from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped
 from proxy.mapping import loader, rules
-from proxy.planning import fetches, lucene, match, queries, search
-from proxy.planning.documents import ATTRIBUTES, LISTS
+from proxy.planning import lucene, match, queries, search
+from proxy.planning.documents import ATTRIBUTES, LISTS, ProjectionCache
 from proxy.planning.listing import ListSearchResult
-from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Page, Query
 from proxy.redaction import HIDDEN, Redaction
 from proxy.traffic.v3_request import V3Request, parse_target, redact_request
@@ -110,7 +109,7 @@ class Explainer:
             return msgspec.structs.replace(explained, status=error.status, error=error.message), []
         application = client.application
         whole = self.projections.whole(self.projections.features & application.allowed_features)
-        operations = [*_operations(asked.queries, fetches.Documents(whole.selection), application.context)]
+        operations = [*_operations(asked.queries, queries.Documents(whole.selection), application.context)]
         # Most numbers have one maker; a search fills its page.
         ranges = {(each.key, each.end): (each.end - each.start, bool(each.numbers)) for each in asked.queries}
         likely = sum(min(1, number) if is_number else number for number, is_number in ranges.values())
@@ -192,11 +191,11 @@ class _AnyName(dict[str, tuple[str, ...]]):
         return (f"<id of {name}>",)
 
 
-def _operations(asked: list[Query], documents: fetches.Documents, market: model.MappingContext) -> Iterator[Operation]:
+def _operations(asked: list[Query], documents: queries.Documents, market: model.MappingContext) -> Iterator[Operation]:
     """Yield the operations of queries as if nothing were stored; equal ones are sent once."""
     own = [query.as_list_of_its_own() if query.start else query for query in asked]
     for group in queries.grouped({(each.key, each.end): each for each in own}.values(), model.PARTS_MAX):
-        sent = documents.operation([fetches.Fetch(query, None) for query in group], market.country, market.currency)
+        sent = documents.operation([query.fetch() for query in group], market.country, market.currency)
         payload = msgspec.json.decode(sent.payload)
         yield Operation(sent.name, payload["query"], payload["variables"], sent.parts_max)
 

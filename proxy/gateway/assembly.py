@@ -28,8 +28,7 @@ from proxy.kit import shipped, tasks
 from proxy.kit.clock import Clock
 from proxy.mapping import loader
 from proxy.metrics import Metrics
-from proxy.planning.documents import Document
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.documents import Document, ProjectionCache
 from proxy.store import open as opening
 from proxy.upstream import connections
 from proxy.upstream.identity import Credentials

@@ -18,8 +18,8 @@ import structlog
 from proxy import errors, model
 from proxy.gateway.applications import Application
 from proxy.kit.clock import Clock
-from proxy.planning.fetches import Documents
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.documents import ProjectionCache
+from proxy.planning.queries import Documents
 from proxy.store.store import Store
 
 TIER = "tier "  # how the keys of what is kept begin; the application follows

@@ -11,8 +11,7 @@ from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.features import Selected
 from proxy.gateway.results import Answer
-from proxy.planning.fetches import Fetch
-from proxy.planning.queries import Query
+from proxy.planning.queries import Fetch, Query
 from proxy.store.protocol import Begin
 
 NO_FEATURES: frozenset[str] = frozenset()
@@ -56,7 +55,7 @@ class Flight:
     outcome: asyncio.Future[Answer | Again] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.fetch = Fetch(self.query, None)
+        self.fetch = self.query.fetch()
         self.outcome = asyncio.get_running_loop().create_future()
 
     @property

@@ -19,9 +19,8 @@ from proxy.gateway.applications import Application
 from proxy.kit.clock import Clock
 from proxy.kit.tasks import SingleFlight
 from proxy.model import EncodedOperation
-from proxy.planning.documents import PartialData
+from proxy.planning.documents import ListDefinition, PartialData
 from proxy.planning.listing import FRESH_SECONDS, Listing
-from proxy.planning.projection_cache import ListDefinition
 from proxy.upstream.identity import Credentials
 from proxy.upstream.sending import Send
 

@@ -19,7 +19,6 @@ from proxy.gateway.flights import Again, Flight, wait_for
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
-from proxy.planning.fetches import Fetch
 from proxy.store.protocol import Begin, Busy, Found, Outcome, Refused, Reserved
 
 TURNS_MAX = 8  # under load every turn may bring more
@@ -146,10 +145,10 @@ class Gathering:
     def _add(self, flight: Flight, reserved: Reserved) -> None:
         """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is sent."""
         query, application = flight.query, flight.client.application
-        flight.fetch, tier = Fetch(query, reserved.stored), self._features.tier(application)
+        flight.fetch, tier = query.fetch(reserved.stored), self._features.tier(application)
         flight.selected = tier.fetched(flight.without, self._clock.now())
         key = None
-        if not query.is_sent_alone:
+        if query.operation is not None:
             market = application.context.country, application.context.currency
             key = application.account, *market, flight.selected.bits, query.operation, flight.apart
         batch = self._open.get(key)

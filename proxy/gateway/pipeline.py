@@ -22,9 +22,8 @@ from proxy.gateway.gathering import Batch, Gathering
 from proxy.gateway.lookups import Lookups
 from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
-from proxy.planning import fetches
-from proxy.planning.fetches import Fetched
-from proxy.planning.queries import Query, Received
+from proxy.planning import queries
+from proxy.planning.queries import Fetched, Query, Received
 from proxy.store import protocol
 from proxy.upstream.classify import SERVICE
 from proxy.upstream.sending import Send
@@ -138,7 +137,7 @@ class Pipeline:
             seconds = min(flight.until for flight in flights) - self._clock.monotonic()
             try:
                 data = await self._send_once(operation, application.credentials, seconds)
-                fetched = passed_on.read(data) if passed_on else fetches.read(wanted, data)
+                fetched = passed_on.read(data) if passed_on else queries.read(wanted, data)
             except errors.BridgeError as error:
                 fetched = error
         if isinstance(fetched, errors.BridgeError):

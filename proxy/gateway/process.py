@@ -13,7 +13,7 @@ from proxy.kit import counted
 from proxy.kit.clock import Clock, SlidingWindow, Window
 from proxy.mapping import loader
 from proxy.metrics import Metrics
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.documents import ProjectionCache
 from proxy.store.store import Store
 from proxy.upstream.sending import CircuitBreaker
 

@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple
 
 from proxy import errors, model
 from proxy.kit.clock import Clock
-from proxy.planning.fetches import Fetched
-from proxy.planning.queries import Query, Received
+from proxy.planning.queries import Fetched, Query, Received
 from proxy.store import protocol
 from proxy.store.protocol import Result
 

@@ -19,12 +19,12 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
-from proxy.planning import fetches, lucene, match, queries, search
-from proxy.planning.documents import PartialData
+from proxy.planning import documents, lucene, match, queries, search
+from proxy.planning.documents import PartialData, ProjectionCache
 from proxy.planning.listing import Listing, ListSearchResult
 from proxy.planning.match import SingleQuery
-from proxy.planning.projection_cache import ProjectionCache
 from proxy.planning.queries import Element, Page, Query
+from proxy.store.protocol import Hit
 
 SLICE_BYTES = 500_000  # of JSON that is decoded or translated before other tasks run; some milliseconds of work
 SELLERS_SECONDS = 2.0  # for which a response with sources waits for the list of sellers, once a day
@@ -68,7 +68,7 @@ class V3Objects:
         exact_only = parameters.exact_only
         # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
         uses_skus = exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
-        needs = (*match.NUMBERS, *((match.SKUS,) if uses_skus else ()))
+        needs = (*documents.NUMBERS, *((documents.SKUS,) if uses_skus else ()))
         planned = match.of_request(parameters, self.single_query)
         answers = await self._resolve(request, [asked for _, asked in planned])
         compiled, context = await self._compiled(request, needs)
@@ -240,7 +240,7 @@ class _Reader:
             try:
                 elements.append(Element(self._compiled.decode(body), body, hit))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-                self._leave_out(body, error)
+                self._leave_out(hit, error)
         return Page(elements, result.hits)
 
     async def mapped(self, elements: Iterable[Element]) -> list[tuple[Element, msgspec.Raw]]:
@@ -254,7 +254,7 @@ class _Reader:
                 item = msgspec.json.encode(self._compiled.map(element.part, self.context))
                 mapped.append((element, msgspec.Raw(item)))
             except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
-                self._leave_out(element.body, error)
+                self._leave_out(element.hit, error)
         return mapped
 
     def require_any(self, found: Any) -> None:
@@ -266,8 +266,8 @@ class _Reader:
         self._size = 0
         await asyncio.sleep(0)
 
-    def _leave_out(self, body: bytes, error: Exception) -> None:
-        text = f"the upstream sent part {fetches.identity(body).v3uid} in a form that cannot be read: {error}"
+    def _leave_out(self, hit: Hit, error: Exception) -> None:
+        text = f"the upstream sent part {hit.uid} in a form that cannot be read: {error}"
         log.warning("part left out", reason=text)
         self.unreadable.append(text)
 

@@ -1,19 +1,32 @@
 """GraphQL operations as values: a fixed document, and variables that carry all text from the client. And the documents:
 root fields with a selection of part fields, aggregations over the hits of a search, and the types that responses are
-decoded into, except parts (contract graphql.md §1.2).
+decoded into, except parts (contract graphql.md §1.2); those with parts, and mapping functions, by projection.
 
 Documents hold names from mapping files only (decision 2). Whether errors leave anything of the data is decided here,
 because it depends on which fields of a document are nullable.
 """
 
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 
 from proxy import model
+from proxy.mapping import compiler, loader
+from proxy.mapping.specs import SpecNames
+from proxy.mapping.tables import Tables
+from proxy.model import MappingContext, Projection
+from proxy.planning import facets
+from proxy.planning.listing import Listing
 
+# Clients choose projections, so the number must have a bound; a real program uses a handful.
+PROJECTIONS_MAX = 512  # that are compiled
+SHOWN_MAX = 128  # with what is chosen below the fields of the object
+PART = "Part"
+NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
+SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 # Lists that the upstream returns whole, by the v3 objects in them; that of all its specs has none.
 LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCategories"}
 ATTRIBUTES = "Attribute"
@@ -27,7 +40,6 @@ SEARCH_ARGUMENTS = (
     f"q: $q, {MARKET_ARGUMENTS}, start: $start, limit: $limit, filters: $filters, "
     "sort: $sort, sortDir: $sortDir, inStockOnly: $inStockOnly"
 )
-SIZE = "$size: Int!"
 NULL = b"null"
 
 
@@ -71,43 +83,6 @@ class Document:
 
 
 # gc=False: decoded records have no reference cycles, and the collector need not visit them.
-class NamedRecord(msgspec.Struct, gc=False):
-    """Company or category."""
-
-    id: str
-    name: str
-
-
-class Bucket(msgspec.Struct, gc=False):
-    """Hits of one value of an aggregation, which is a company, a category, a flag, or a value of a spec."""
-
-    company: NamedRecord | None = None
-    category: NamedRecord | None = None
-    isInStock: bool | None = None  # noqa: N815 - the service's name
-    displayValue: str = ""  # noqa: N815 - the service's name
-    floatValue: float | None = None  # noqa: N815 - the service's name
-    count: int | None = None
-
-
-class SpecAttribute(msgspec.Struct, gc=False):
-    """SupAttribute: the attribute that a spec is a value of."""
-
-    name: str
-    shortname: str
-
-
-class SpecAgg(msgspec.Struct, gc=False):
-    """SupSpecAgg: counts and statistics of one spec; without its buckets a description."""
-
-    attribute: SpecAttribute
-    valueType: str  # noqa: N815 - the service's name
-    unitsName: str | None = None  # noqa: N815 - the service's name
-    unitsSymbol: str | None = None  # noqa: N815 - the service's name
-    buckets: list[Bucket] = []
-    siMin: str | None = None  # noqa: N815 - the service's name
-    siMax: str | None = None  # noqa: N815 - the service's name
-
-
 class MatchCount(msgspec.Struct, gc=False):
     """SupPartMatch without parts."""
 
@@ -131,37 +106,6 @@ class FoundPart(msgspec.Struct, gc=False):
     description: str | None = None
 
 
-class Aggregation(NamedTuple):
-    """Aggregation field of SupPartResultSet: its GraphQL text, the variables that it declares, and the type of its
-    items."""
-
-    text: str
-    variables: tuple[str, ...] = (SIZE,)
-    record: type = Bucket
-
-
-AGGREGATIONS = {
-    "manufacturerAgg": Aggregation("manufacturerAgg(size: $size) { company { id name } count }"),
-    "distributorAgg": Aggregation("distributorAgg(size: $size) { company { id name } count }"),
-    "categoryAgg": Aggregation("categoryAgg(size: $size) { category { id name } count }"),
-    "inStockAgg": Aggregation("inStockAgg { isInStock count }", ()),
-    "specAggs": Aggregation(
-        "specAggs(attributeNames: $attributes, attributeSelection: $selection, size: $size)"
-        " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
-        " siMin siMax unitsName unitsSymbol }",
-        (SIZE, "$attributes: [String!]!", "$selection: SupSpecAggsSelection!"),
-        SpecAgg,
-    ),
-    # An alias of specAggs: the descriptions of filtered specs without their counts.
-    "specKinds": Aggregation(
-        "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
-        " { attribute { name shortname } valueType unitsName unitsSymbol }",
-        ("$filtered: [String!]!",),
-        SpecAgg,
-    ),
-}
-
-
 def multi_match(selection: str = "") -> Document:
     """Return the document of supMultiMatch, with parts or only their number. Options, such as filters, apply to all of
     its queries."""
@@ -173,7 +117,7 @@ def multi_match(selection: str = "") -> Document:
 
 def count(counted: frozenset[str]) -> Document:
     """Return the document of supSearch that selects only hits and the aggregations named."""
-    chosen = {name: AGGREGATIONS[name] for name in sorted(counted)}
+    chosen = {name: facets.AGGREGATIONS[name] for name in sorted(counted)}
     declared = dict.fromkeys(name for each in chosen.values() for name in each.variables)
     fields = [(name, types.GenericAlias(list, (each.record,))) for name, each in chosen.items()]
     return _search("supSearch", declared, " ".join(["hits", *(each.text for each in chosen.values())]), fields)
@@ -217,3 +161,110 @@ def _document(
     declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
     text = f"query {name}{declared} {{ {name}{passed} {{ {below} }} }}"
     return Document(name, text, msgspec.defstruct("Data", [(name, record)], gc=False), is_lost)
+
+
+class ListDefinition(NamedTuple):
+    """Document that fetches one list, and the function that builds it from the response's data; the list of specs
+    becomes tables."""
+
+    document: Document
+    build: Callable[[Any], Listing | Tables]
+
+
+class ProjectionCache:
+    """Documents and mappings by projection, compiled on first use. `part` is the mapping of a part in a projection,
+    with further paths that it reads; `count` the document of a search that selects only hits and some aggregations.
+
+    Parts are fetched `whole`: with all fields that any projection shows, and those of `ObjectRules.fetched`, because
+    parts are billed, not fields (contract graphql.md §6).
+    """
+
+    def __init__(self, mappings: loader.Mappings) -> None:
+        self.mappings = mappings
+        self.tables = mappings.tables
+        self._included = frozenset[str]().union(*mappings.hidden.values())
+        self._views = {PART: mappings, **mappings.views}
+        rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
+        self.features = frozenset({rule.feature for rule in rules if rule.feature})
+        # Per object, not as decorators, which would share one cache between mappings.
+        self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
+        self.part, self.count = lru_cache(SHOWN_MAX)(self.shown), lru_cache(PROJECTIONS_MAX)(count)
+
+    def check(self, features: Iterable[str]) -> None:
+        """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the
+        file and line of a mistake."""
+        everything = Projection(self._included, features=frozenset(features))
+        self.whole(everything.features)
+        for view, mappings in self.mappings.views.items():
+            compiler.compile_object(mappings, view, Projection(mappings.hidden[view], features=everything.features))
+        for name in LISTS:
+            compiler.compile_object(self.mappings, name, everything)
+
+    def gated(self) -> dict[str, frozenset[str]]:
+        """Return the fields that each feature adds to a part."""
+        ungated = self.whole(frozenset()).fields
+        return {feature: self.whole(frozenset({feature})).fields - ungated for feature in self.features}
+
+    def features_named(self, names: Set[str]) -> frozenset[str]:
+        """Return the features that are among some names, or whose fields are: those that the others are below."""
+        return frozenset(
+            {
+                feature
+                for feature, fields in self.gated().items()
+                for field in fields
+                if field.rpartition(".")[0] not in fields
+                and not names.isdisjoint((feature, field.rpartition(".")[2].partition("(")[0]))
+            }
+        )
+
+    def list_definitions(self) -> dict[str, ListDefinition]:
+        """Return the definitions of the lists of brands, sellers, categories and attributes."""
+        lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
+        names = self.tables.specs.names
+
+        def build(data: Any) -> Tables:
+            return msgspec.structs.replace(self.tables, specs=SpecNames(names, data.supAttributes))
+
+        document = listing("supAttributes", "name shortname", facets.SpecAttribute)
+        return lists | {ATTRIBUTES: ListDefinition(document, build)}
+
+    def shown(
+        self, projection: Projection, needs: tuple[str, ...] = (), name: str | None = None
+    ) -> compiler.CompiledObject:
+        """Return the mapping of a part, or of the brand, seller or category that `name` says; `needs` are paths that it
+        reads beside those of the projection. What is shown and hidden below its fields needs no other function."""
+        shown, hidden = projection.show, projection.hide
+        fields = Projection(
+            projection.include,
+            frozenset(path[:1] for path in shown),
+            frozenset(path for path in hidden if len(path) == 1),
+            features=projection.features,
+        )
+        name = name or projection.view
+        compiled = self._compiled(self._views.get(name, self.mappings), name, fields, needs)
+        has_more = projection.slices or any(len(path) > 1 for path in shown | hidden)
+        return compiled.shown_in(projection) if has_more else compiled
+
+    def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
+        """Return the mapping of all that is fetched of a part with these features."""
+        fetched = self.mappings.rules[PART].fetched
+        gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
+        needs = (SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
+        return self.shown(Projection(self._included, features=features), needs)
+
+    def number_needs(self) -> tuple[str, ...]:
+        """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
+        read = {field.path for field in self.mappings.tables.search.values() if field.path}
+        return tuple(sorted({"mpn", "shortDescription", *read}))
+
+    def _list_definition(self, name: str, root: str) -> ListDefinition:
+        needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
+        everything = Projection(include=self.mappings.hidden[name])
+        whole = compiler.compile_object(self.mappings, name, everything, needs)
+        # A list is the same for all clients: its fields depend on no country and no currency.
+        nowhere, uids = MappingContext("", ""), self.tables.uids[name]
+
+        def build(data: Any) -> Listing:
+            return Listing(getattr(data, root), lambda record: msgspec.to_builtins(whole.map(record, nowhere)), uids)
+
+        return ListDefinition(listing(root, whole.selection, whole.record), build)

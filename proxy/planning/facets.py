@@ -8,12 +8,84 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
+
 from proxy.mapping.tables import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField, SearchRequest
 from proxy.planning import search_filters
 
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
+_SIZE = "$size: Int!"
+
+
+# gc=False: decoded records have no reference cycles, and the collector need not visit them.
+class NamedRecord(msgspec.Struct, gc=False):
+    """Company or category."""
+
+    id: str
+    name: str
+
+
+class Bucket(msgspec.Struct, gc=False):
+    """Hits of one value of an aggregation, which is a company, a category, a flag, or a value of a spec."""
+
+    company: NamedRecord | None = None
+    category: NamedRecord | None = None
+    isInStock: bool | None = None  # noqa: N815 - the service's name
+    displayValue: str = ""  # noqa: N815 - the service's name
+    floatValue: float | None = None  # noqa: N815 - the service's name
+    count: int | None = None
+
+
+class SpecAttribute(msgspec.Struct, gc=False):
+    """SupAttribute: the attribute that a spec is a value of."""
+
+    name: str
+    shortname: str
+
+
+class SpecAgg(msgspec.Struct, gc=False):
+    """SupSpecAgg: counts and statistics of one spec; without its buckets a description."""
+
+    attribute: SpecAttribute
+    valueType: str  # noqa: N815 - the service's name
+    unitsName: str | None = None  # noqa: N815 - the service's name
+    unitsSymbol: str | None = None  # noqa: N815 - the service's name
+    buckets: list[Bucket] = []
+    siMin: str | None = None  # noqa: N815 - the service's name
+    siMax: str | None = None  # noqa: N815 - the service's name
+
+
+class Aggregation(NamedTuple):
+    """Aggregation field of SupPartResultSet: its GraphQL text, the variables that it declares, and the type of its
+    items."""
+
+    text: str
+    variables: tuple[str, ...] = (_SIZE,)
+    record: type = Bucket
+
+
+AGGREGATIONS = {
+    "manufacturerAgg": Aggregation("manufacturerAgg(size: $size) { company { id name } count }"),
+    "distributorAgg": Aggregation("distributorAgg(size: $size) { company { id name } count }"),
+    "categoryAgg": Aggregation("categoryAgg(size: $size) { category { id name } count }"),
+    "inStockAgg": Aggregation("inStockAgg { isInStock count }", ()),
+    "specAggs": Aggregation(
+        "specAggs(attributeNames: $attributes, attributeSelection: $selection, size: $size)"
+        " { attribute { name shortname } valueType buckets { displayValue floatValue count }"
+        " siMin siMax unitsName unitsSymbol }",
+        (_SIZE, "$attributes: [String!]!", "$selection: SupSpecAggsSelection!"),
+        SpecAgg,
+    ),
+    # An alias of specAggs: the descriptions of filtered specs without their counts.
+    "specKinds": Aggregation(
+        "specKinds: specAggs(attributeNames: $filtered, attributeSelection: EXPLICIT, size: 1)"
+        " { attribute { name shortname } valueType unitsName unitsSymbol }",
+        ("$filtered: [String!]!",),
+        SpecAgg,
+    ),
+}
 
 
 class SupportedRequest(NamedTuple):

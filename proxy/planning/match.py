@@ -33,10 +33,8 @@ from proxy.planning.queries import Element, Page, Query
 
 CANDIDATES = 20  # parts to request if upstream does not rank matches first; matches are filtered from them
 LITERALS_MIN = 3  # characters beside wildcards: contract v3-rest.md §4
-NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
 MPN_FIELD = "mpn"
 MPNS_MAX = 20  # of one search, as queries of one match: each is looked for among at least 5 candidates
-SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 MatchTest = Callable[[Any, str | None], bool]

@@ -1,7 +1,9 @@
-"""Queries of the core: beginnings of lists of the upstream, by the key under which a list is stored. Pure.
+"""Queries of the core: beginnings of lists of the upstream, by the key under which a list is stored; what is to be
+fetched of some as one GraphQL operation, and its data as what was fetched of each. Pure.
 
 Dialects make queries of what their clients send, and read results by them. Two queries with the same key need the same
-list, whatever dialect, projection or page they come from.
+list, whatever dialect, projection or page they come from. Parts are fetched whole: with one selection for each set of
+features, and stored as the upstream sent them.
 """
 
 import hashlib
@@ -12,17 +14,64 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from proxy import model
+from proxy import errors, model
+from proxy.planning import documents
+from proxy.planning.documents import Document, PartialData
 from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]
 Root = Literal["supMultiMatch", "supParts", "document"] | SearchRoot
 
+REASON_MAX = 500  # characters of the upstream's messages that are passed on
+HITS_MAX = 2**31 - 1  # GraphQL's Int; the store takes no number of any size
+
 _UID = re.compile(r"[0-9a-f]{16}")
 _UPPER = str.maketrans(string.ascii_lowercase, string.ascii_uppercase)
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _NUMBERS = ("mpn", "mpnOrSku", "sku")
-_NO_GROUP: tuple[list["Query"], int, frozenset[str]] = [], 0, frozenset()
+
+
+class Fetch(NamedTuple):
+    """Elements to be fetched of a query's list: `limit` from `start` on, behind the beginning that is `stored`."""
+
+    query: "Query"
+    stored: Result | None
+    start: int
+    limit: int
+
+
+class Fetched(NamedTuple):
+    """What the upstream returned for a Fetch: parts as it sent them, and all hits; `error` is that of the query.
+
+    `reported` are the errors of a response with data that are about it; `returned` counts the parts, `lost` the
+    elements that may have been billed and are not there. `maker` is that of the first part.
+    """
+
+    hits: int
+    items: tuple[Hit, ...] = ()
+    bodies: tuple[bytes, ...] = ()
+    part_ids: tuple[str | None, ...] = ()
+    error: str | None = None
+    reported: Sequence[model.GraphQLError] = ()
+    returned: int = 0
+    lost: int = 0
+    maker: str | None = None
+
+
+class _Maker(msgspec.Struct):
+    name: str
+
+
+class _Identity(msgspec.Struct):
+    """What a part is stored by."""
+
+    v3uid: str
+    id: str | None = None
+    manufacturer: _Maker | None = None
+
+
+_identify = msgspec.json.Decoder(_Identity).decode
+_UNKNOWN = _Identity("")
 
 
 class Received(NamedTuple):
@@ -47,8 +96,9 @@ class PassedOn(NamedTuple):
 class Query(NamedTuple):
     """Elements `start` to `end` of a list. The list is that of a root field and its arguments, which `criteria` are.
 
-    `general` is the key of the same query without its maker. `first` is the element that the stored list begins with.
-    What is `passed_on` is fetched as it stands instead.
+    `operation` is what all queries of an operation have in common, the root field and its options; None: no other can
+    be in it. `numbers` are those that it asks for. `general` is the key of the same query without its maker. `first` is
+    the element that the stored list begins with. What is `passed_on` is fetched as it stands instead.
     """
 
     root: Root
@@ -56,6 +106,8 @@ class Query(NamedTuple):
     key: str
     start: int
     end: int
+    operation: str | None = None
+    numbers: frozenset[str] = frozenset()
     general: str | None = None
     first: int = 0
     passed_on: PassedOn | None = None
@@ -69,20 +121,10 @@ class Query(NamedTuple):
             return Want(self.key, self.end - self.first)
         return Want(self.key, 1, part=self.criteria["id"])
 
-    @property
-    def numbers(self) -> frozenset[str]:
-        return frozenset(str(self.criteria[name]) for name in _NUMBERS if name in self.criteria)
-
-    @property
-    def is_sent_alone(self) -> bool:
-        """Whether its operation can have no other query."""
-        return self.passed_on is not None or self.root in ("supSearch", "supSearchMpn")
-
-    @property
-    def operation(self) -> str:
-        """What all queries of an operation have in common: the root field, and its options."""
-        options = self.criteria.get("options")
-        return f"{self.root} {_encode(options).decode()}" if options else self.root
+    def fetch(self, stored: Result | None = None) -> Fetch:
+        """Return what is to be fetched of the list behind the beginning that is `stored`."""
+        start = self.first + (stored.asked if stored else 0)
+        return Fetch(self, stored, start, self.end - start)
 
     def key_with_maker(self, name: str) -> str | None:
         """Return the key of the query for the same number of a maker; None for one that is not for a number alone."""
@@ -172,19 +214,106 @@ def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
     groups: list[list[Query]] = []
     latest: dict[str, tuple[list[Query], int, frozenset[str]]] = {}
     for query in queries:
-        operation, parts, numbers = query.operation, query.end - query.first, query.numbers
-        group, parts_before, numbers_before = latest.get(operation) or _NO_GROUP
+        parts = query.end - query.first
+        group, parts_before, numbers_before = latest.get(query.operation or "", ([], 0, frozenset[str]()))
         is_full = max(parts_before + parts, len(group) + 1) > parts_max
-        if query.is_sent_alone or is_full or not group or not numbers.isdisjoint(numbers_before):
+        if is_full or not group or not query.numbers.isdisjoint(numbers_before):
             group, parts_before, numbers_before = [], 0, frozenset()
             groups.append(group)
         group.append(query)
-        latest[operation] = group, parts_before + parts, numbers_before | numbers
+        if query.operation is not None:
+            latest[query.operation] = group, parts_before + parts, numbers_before | query.numbers
     return groups
+
+
+class Documents:
+    """Documents that fetch whole parts with one selection."""
+
+    def __init__(self, selection: str) -> None:
+        self._documents: dict[str, Document] = {
+            "supMultiMatch": documents.multi_match(selection),
+            "supParts": documents.parts(selection),
+            "supSearch": documents.search("supSearch", selection),
+            "supSearchMpn": documents.search("supSearchMpn", selection),
+        }
+
+    def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> model.EncodedOperation:
+        """Return the operation for fetches of one root field and its options; a search comes alone."""
+        root, market = fetches[0].query.root, {"country": country, "currency": currency}
+        pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]
+        variables: dict[str, Any]
+        if root == "supMultiMatch":
+            options = [page.pop("options", None) for page in pages]
+            variables = {"queries": pages, **market, **({"options": options[0]} if options[0] else {})}
+        elif root == "supParts":
+            variables = {"ids": [each.query.criteria["id"] for each in fetches], **market}
+        else:
+            variables = {**pages[0], **market}
+        return self._documents[root].operation(variables, sum(each.limit for each in fetches))
+
+
+def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
+    """Read the data of a response. Raises UpstreamUnreadable if it is not about all fetches."""
+    data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
+    root = fetches[0].query.root
+    found = getattr(data, root)
+    if root == "supMultiMatch":
+        read_ = [_read(each.hits, each.parts, error=each.error) for each in found]
+    elif root == "supParts":
+        read_ = []
+        for place, part in enumerate(found):
+            reasons = dict.fromkeys(each.message for each in reported if _place(each, root) == place)
+            if bytes(part) != documents.NULL:
+                read_.append(_read(1, [part]))
+            elif reasons:
+                read_.append(Fetched(0, error="; ".join(reasons)[:REASON_MAX], lost=1))
+            else:  # the id is unknown
+                read_.append(Fetched(0))
+    else:
+        results = found.results or []
+        read_ = [_read(found.hits, [each.part for each in results], results)]
+    if len(read_) != len(fetches):
+        raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
+    if not reported:
+        return read_
+    # Errors at the path of a fetch are about it, those at none about all, and all are about the only one.
+    places = [(error, None if len(read_) == 1 else _place(error, root)) for error in reported]
+    return [
+        each._replace(reported=tuple(error for error, at in places if at in (place, None)))
+        for place, each in enumerate(read_)
+    ]
+
+
+def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: str | None = None) -> Fetched:
+    """Return what was fetched of a list; "" is the uid of a part that cannot be read."""
+    bodies, known = tuple(map(bytes, parts)), []
+    for body in bodies:
+        try:
+            known.append(_identify(body))
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            known.append(_UNKNOWN)
+    if results:
+        shown = zip(known, results, strict=True)
+        items = tuple(Hit(part.v3uid, each.akaMpn, each.description) for part, each in shown)
+    else:
+        items = tuple(Hit(part.v3uid) for part in known)
+    first = known[0].manufacturer if known else None
+    maker, ids = first.name if first else None, tuple(part.id for part in known)
+    total, lost = min(max(hits, 0), HITS_MAX), bodies.count(documents.NULL)
+    return Fetched(total, items, bodies, ids, error, (), len(bodies) - lost, lost, maker)
 
 
 def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
     given = {name: value for name, value in criteria.items() if value is not None and (value != "" or name == "q")}
     # A digest: a client may have put its API key into what it searches for.
-    digest = hashlib.blake2b(_encode(given), digest_size=16).hexdigest()
-    return Query(root, given, f"{root} {digest}", start, end)
+    key = f"{root} {hashlib.blake2b(_encode(given), digest_size=16).hexdigest()}"
+    options = given.get("options")
+    operation = None if root in ("supSearch", "supSearchMpn") else f"{root} {_encode(options)!r}" if options else root
+    return Query(root, given, key, start, end, operation, frozenset(given[name] for name in _NUMBERS if name in given))
+
+
+def _place(error: model.GraphQLError, root: str) -> int | None:
+    path = error.path
+    if isinstance(path, list) and len(path) > 1 and path[0] == root and isinstance(path[1], int):
+        return path[1]
+    return None

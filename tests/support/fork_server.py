@@ -25,7 +25,7 @@ import threading
 from typing import Any
 
 IMPORTED = (
-    *("proxy.cli.main", "aiohttp.web", "proxy.planning.projection_cache"),
+    *("proxy.cli.main", "aiohttp.web", "proxy.planning.documents"),
     *("proxy.graphql.documents", "proxy.upstream.connections"),
     *(
         "nexar_sandbox.command",

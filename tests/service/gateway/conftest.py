@@ -11,7 +11,7 @@ from service.gateway.world import START, Upstream, VirtualLoop, World, virtual_c
 
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.documents import ProjectionCache
 from proxy.store.redis import RedisStore
 from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store

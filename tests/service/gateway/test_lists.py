@@ -15,8 +15,7 @@ from proxy.gateway.applications import Application
 from proxy.kit import clock as clocks
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.planning import projection_cache
-from proxy.planning.documents import PartialData
+from proxy.planning.documents import PartialData, ProjectionCache
 from proxy.planning.listing import Listing
 from proxy.upstream import identity
 
@@ -25,9 +24,7 @@ WHOLE = 30.0  # seconds that a caller has
 ODD = "Odd"  # name of a maker whose id is none
 WHO = identity.Credentials("demo", config.ClientId("id"), config.Secret("secret"))
 APPLICATION = Application(WHO, model.MappingContext("US", "USD"))
-LIST_DEFINITIONS = projection_cache.ProjectionCache(
-    loader.load(shipped.path("mappings"), "octopart")
-).list_definitions()
+LIST_DEFINITIONS = ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).list_definitions()
 
 FREEZE = gc.freeze  # before all tests replace it
 

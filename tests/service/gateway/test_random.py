@@ -38,8 +38,7 @@ from proxy.gateway.quota import EXHAUSTED
 from proxy.gateway.results import Answer
 from proxy.model import GraphQLError
 from proxy.planning.documents import PartialData
-from proxy.planning.fetches import Documents, Fetch
-from proxy.planning.queries import PassedOn, Query, Received, document, matching, part, search
+from proxy.planning.queries import Documents, PassedOn, Query, Received, document, matching, part, search
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 from proxy.store.store import Store
 
@@ -75,7 +74,7 @@ def draw_query(draw: random.Random) -> Query:
 def draw_document(draw: random.Random, caller: Client) -> Query:
     """Return the query of an operation that is passed on: a search with a selection of its own."""
     number, context = draw.choice([*LISTS]), caller.application.context
-    fetch = Fetch(search("supSearch", 0, 5, {"q": number}), None)
+    fetch = search("supSearch", 0, 5, {"q": number}).fetch()
     operation = DOCUMENTS.operation([fetch], context.country, context.currency)
     return document(f"of {number}", PassedOn(operation, receive, is_private=number == "N0"))
 

@@ -21,7 +21,7 @@ from proxy.gateway.process import ProcessState
 from proxy.gateway.results import Answer
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, MappingContext
-from proxy.planning.projection_cache import ProjectionCache
+from proxy.planning.documents import ProjectionCache
 from proxy.planning.queries import Query
 from proxy.store.store import Store
 from proxy.upstream import classify, http_post

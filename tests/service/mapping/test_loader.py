@@ -12,7 +12,7 @@ from support import cases
 from proxy import config, errors, model
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader
-from proxy.planning import documents, fetches, match, projection_cache, queries
+from proxy.planning import documents, facets, match, queries
 
 HEAD = "Part:\n  reads: SupPart\n  source: here\n  fields:\n    mpn: mpn\n"
 OFFER = "Offer:\n  reads: SupOffer\n  source: here\n  fields:\n    sku: sku\n"
@@ -114,12 +114,12 @@ def shipped_schema() -> graphql.GraphQLSchema:
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
 
-def texts(projections: projection_cache.ProjectionCache) -> list[str]:
+def texts(projections: documents.ProjectionCache) -> list[str]:
     """The documents for whole parts with all and without features, for counts, and for lists."""
-    whole = [fetches.Documents(projections.whole(features).selection) for features in (frozenset[str](), EVERYTHING)]
+    whole = [queries.Documents(projections.whole(features).selection) for features in (frozenset[str](), EVERYTHING)]
     asked = [queries.matching(0, 1, mpn="A"), queries.part("1"), *(queries.search(root, 0, 1, {}) for root in SEARCHES)]
-    fetched = [each.operation([fetches.Fetch(query, None)], "US", "USD") for each in whole for query in asked]
-    counts = [projections.count(names) for names in (frozenset[str](), frozenset(documents.AGGREGATIONS))]
+    fetched = [each.operation([query.fetch()], "US", "USD") for each in whole for query in asked]
+    counts = [projections.count(names) for names in (frozenset[str](), frozenset(facets.AGGREGATIONS))]
     counted = match.count(model.PartsMatchQuery(mpn="A"), model.MappingContext("US", "USD"))
     return [
         *(msgspec.json.decode(each.payload)["query"] for each in [*fetched, counted]),
@@ -130,7 +130,7 @@ def texts(projections: projection_cache.ProjectionCache) -> list[str]:
 def test_every_document_is_valid_against_the_complete_schema(
     mappings: loader.Mappings, complete_schema: graphql.GraphQLSchema
 ) -> None:
-    every = texts(projection_cache.ProjectionCache(mappings))
+    every = texts(documents.ProjectionCache(mappings))
     assert len(set(every)) == 15
     faults = {text: graphql.validate(complete_schema, graphql.parse(text)) for text in every}
     assert {text: found for text, found in faults.items() if found} == {}
@@ -141,7 +141,7 @@ def test_validation_finds_an_invalid_document(complete_schema: graphql.GraphQLSc
 
 
 def test_plan_without_features_selects_none_of_their_fields(mappings: loader.Mappings) -> None:
-    selection = projection_cache.ProjectionCache(mappings).whole(frozenset()).selection
+    selection = documents.ProjectionCache(mappings).whole(frozenset()).selection
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")
     assert [name for name in gated if f" {name} " in selection.replace("{", " ")] == []
 

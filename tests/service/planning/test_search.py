@@ -14,11 +14,11 @@ from proxy import errors
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
-from proxy.planning import documents, facets, lucene, match, projection_cache, search, search_filters
+from proxy.planning import documents, facets, lucene, match, search, search_filters
 
 MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
-PROJECTIONS = projection_cache.ProjectionCache(MAPPINGS)
+PROJECTIONS = documents.ProjectionCache(MAPPINGS)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"
 LOST = "specs.test_text_attribute.value"  # a key of v3's, and of no attribute
@@ -119,13 +119,11 @@ def field(name: str, **more: Any) -> FacetField:
     return FacetField(name, include=True, **more)
 
 
-def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> documents.SpecAgg:
+def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -> facets.SpecAgg:
     kind = "number" if any(number is not None for _, number, _ in buckets) else "text"
-    return documents.SpecAgg(
-        attribute=documents.SpecAttribute(shortname.title(), shortname),
-        buckets=[
-            documents.Bucket(displayValue=shown, floatValue=number, count=count) for shown, number, count in buckets
-        ],
+    return facets.SpecAgg(
+        attribute=facets.SpecAttribute(shortname.title(), shortname),
+        buckets=[facets.Bucket(displayValue=shown, floatValue=number, count=count) for shown, number, count in buckets],
         **{"valueType": kind, **more},
     )
 
