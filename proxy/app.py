@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import structlog
 
-from proxy import config, errors, redaction, sockets, v4
+from proxy import config, errors, redaction, v4
 from proxy import metrics as metering
 from proxy.explain import shown_target
 from proxy.gateway import assembly as gateways
@@ -18,7 +18,7 @@ from proxy.graphql import documents
 from proxy.graphql.service import GraphQLService
 from proxy.kit import clock as clocks
 from proxy.kit import tasks
-from proxy.web import authentication, graphql, middleware, operators, routing, server, v3_routes
+from proxy.web import authentication, graphql, messages, middleware, operators, ports, v3_routes
 from proxy.web.connections import Limits
 
 RETIREMENT_SECONDS = 0.05  # between two looks whether a replaced application still has requests
@@ -27,7 +27,7 @@ MEASURE_SECONDS = 1.0  # between two measurements of the process
 OPERATORS_LIMITS = Limits(connections=64, drain_seconds=0, stop_seconds=1.0)
 
 # Adds a page to the routes of clients.
-Mount = Callable[[routing.Routes, authentication.Authenticator, gateways.Gateway], None]
+Mount = Callable[[messages.Routes, authentication.Authenticator, gateways.Gateway], None]
 
 log = structlog.get_logger()
 
@@ -38,7 +38,7 @@ class App(NamedTuple):
     gateway: gateways.Gateway
     authenticator: authentication.Authenticator
     requests: middleware.RequestMiddleware
-    operators: routing.Handler
+    operators: messages.Handler
     resources: AsyncExitStack
 
 
@@ -52,7 +52,7 @@ class Service:
     """What outlives a configuration, and the App of the present one. `operators_url` is empty without their port."""
 
     app: App
-    _listener: server.Listener
+    _listener: ports.Listener
 
     def __init__(self, core: ProcessState, mounts: Sequence[Mount]) -> None:
         self.url = self.operators_url = ""
@@ -71,12 +71,12 @@ class Service:
             self._api_keys |= gateway.applications.clients.keys()
             authenticator = authentication.Authenticator(gateway, self.seen, previous and previous.authenticator)
             site = gateway.upstream.site
-            paths, schema = routing.Routes(), documents.schema(site)
+            paths, schema = messages.Routes(), documents.schema(site)
             v3_routes.V3Routes(gateway, authenticator).add_to(paths)
             served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
             v4_reader = v4.V4DocumentReader(v4.schema(site))
             served.add_to(paths, documents.DocumentReader(schema), v4_reader)
-            paths.add("/healthz", operators.health, *routing.READ)
+            paths.add("/healthz", operators.health, *messages.READ)
             for mount in self._mounts:
                 mount(paths, authenticator, gateway)
             requests = middleware.RequestMiddleware(paths, gateway, self._ids, self.seen)
@@ -84,15 +84,15 @@ class Service:
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
 
-    async def listen(self, stack: AsyncExitStack, opened: sockets.WorkerSockets) -> None:
+    async def listen(self, stack: AsyncExitStack, opened: ports.WorkerSockets) -> None:
         """Accept connections until `stack` is closed."""
         limits = _limits(self.app.gateway.settings)
         # Handlers are those of the App at the time of a request.
-        public = server.listening(lambda request: self.app.requests.handle(request), opened.public, limits)
+        public = ports.listening(lambda request: self.app.requests.handle(request), opened.public, limits)
         self._listener = await stack.enter_async_context(public)
         self.url = self._listener.url
         if opened.operators:
-            watching = server.listening(lambda request: self.app.operators(request), opened.operators, OPERATORS_LIMITS)
+            watching = ports.listening(lambda request: self.app.operators(request), opened.operators, OPERATORS_LIMITS)
             self.operators_url = (await stack.enter_async_context(watching)).url
 
     async def swap(self, settings: config.Config) -> None:
@@ -122,7 +122,7 @@ async def _retire(replaced: App) -> None:
 @asynccontextmanager
 async def serving(
     settings: config.Config,
-    opened: sockets.WorkerSockets | None = None,
+    opened: ports.WorkerSockets | None = None,
     *,
     clock: clocks.Clock | None = None,
     name: str = "",
@@ -133,9 +133,9 @@ async def serving(
     this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
     has to end; `mounts` add pages to its routes. Raises ConfigError."""
     clock = clock or clocks.SystemClock()
-    opened = opened or sockets.WorkerSockets(
-        *sockets.open_port(settings.listen.host, settings.listen.port),
-        *(sockets.open_port(admin.host, admin.port, for_operators=True) if (admin := settings.admin) else ()),
+    opened = opened or ports.WorkerSockets(
+        *ports.open_port(settings.listen.host, settings.listen.port),
+        *(ports.open_port(admin.host, admin.port, for_operators=True) if (admin := settings.admin) else ()),
     )
     async with AsyncExitStack() as stack:
         for each in (*opened.public, *opened.operators):

@@ -19,8 +19,9 @@ from multiprocessing import Pipe
 
 import structlog
 
-from proxy import app, config, errors, metrics, sockets
+from proxy import app, config, errors, metrics
 from proxy import log as logging
+from proxy.web import ports
 
 STEADY_SECONDS = 10.0  # a child that ran so long is replaced without back-off
 BACKOFF_FIRST, BACKOFF_MAX = 0.5, 30.0  # seconds before a child that ended early is replaced
@@ -39,7 +40,7 @@ class Child:
     """
 
     number: int
-    opened: sockets.WorkerSockets
+    opened: ports.WorkerSockets
     main: Callable[["Child", config.Config], None]
     mounts: Sequence[app.Mount] = ()
     retry_in: float = 0.0

@@ -15,12 +15,12 @@ import msgspec
 import structlog
 import typer
 
-from proxy import config, errors, sockets
+from proxy import config, errors
 from proxy import log as logging
 from proxy.cli import commands
 from proxy.gateway.core import StoredState
 from proxy.kit import clock, counted, duration, printable
-from proxy.web import status as state_of_service
+from proxy.web import operators, ports
 
 T = TypeVar("T")
 Row = dict[str, Any]
@@ -76,10 +76,10 @@ def status(
     admin = settings.admin
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
-    url = f"http://{sockets.shown(admin.host, admin.port if admin_port is None else admin_port)}"
+    url = f"http://{ports.shown(admin.host, admin.port if admin_port is None else admin_port)}"
     found = _read(url, admin.token.reveal() if admin.token else "")
-    if config_file is not None and (other := state_of_service.another(found, settings)):
-        own = f"the service of {config_file} needs an operators' port of its own: {sockets.OPERATORS_OPTIONS}"
+    if config_file is not None and (other := operators.another(found, settings)):
+        own = f"the service of {config_file} needs an operators' port of its own: {ports.OPERATORS_OPTIONS}"
         raise errors.ConfigError(f"{other}, responds at {url}/status; {own}")
     if check:
         lines = [printable(reason) for reason in reasons(found)]
@@ -252,7 +252,7 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
 
 async def _clients(state: StoredState) -> Any:
     """Return the programs that called, the most requests first, with what they lost, and the API keys."""
-    programs = sorted(state_of_service.clients(await state.clients()), key=lambda each: -each["requests"])
+    programs = sorted(operators.clients(await state.clients()), key=lambda each: -each["requests"])
     keys = []
     for row in await state.usage():
         if row.key is not None:

@@ -16,9 +16,10 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from proxy import __version__, cli, config, errors, kit, log, metrics, server, sockets, worker
+from proxy import __version__, cli, config, errors, kit, log, metrics, server, worker
 from proxy.config import loader
 from proxy.kit import shipped
+from proxy.web import ports
 
 SANDBOX_HOST = "127.0.0.1"
 SHEET_PAGE = "proxy.tools.sheet.page"  # of `listen.sheet`; nothing else of the service names a tool
@@ -43,12 +44,12 @@ class Service:
     def __init__(self, folder: Path, config_file: str | None, listen: dict[str, Any], admin_port: int | None) -> None:
         self._folder, self._config_file, self._listen, self._admin_port = folder, config_file, listen, admin_port
         self._file = Path(config_file).absolute() if config_file else shipped.path("config.yaml")
-        self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), sockets.take(os.environ)
+        self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), ports.take(os.environ)
         if self._passed:
-            self._listen |= zip(("host", "port"), sockets.address(self._passed[0]), strict=True)
+            self._listen |= zip(("host", "port"), ports.address(self._passed[0]), strict=True)
         self._settings = self._read()
         log.configure(self._settings.log.level, self._settings.log.format, log.Output(sys.stderr))
-        self._sandbox: sockets.WorkerSockets | None = None
+        self._sandbox: ports.WorkerSockets | None = None
         self._sandbox_url = ""
         self._workers = self._open()
         self._url = _url(self._settings.listen.host, self._workers[0].public)
@@ -74,7 +75,7 @@ class Service:
             admin = replace(admin, port=self._admin_port)
         return replace(settings, listen=replace(settings.listen, **self._listen), admin=admin)
 
-    def _open(self) -> list[sockets.WorkerSockets]:
+    def _open(self) -> list[ports.WorkerSockets]:
         """Open the ports, except that of the service manager, and return those of each worker. Raises ConfigError if
         the address is in use, or both ports are one."""
         listen, admin = self._settings.listen, self._settings.admin
@@ -83,21 +84,21 @@ class Service:
             raise errors.ConfigError(f"upstream: sandbox is not installed; {kit.install_line('sandbox')}")
         if admin and admin.port and admin.port == listen.port:
             raise errors.ConfigError(
-                f"port {admin.port} is that of the service: choose another with {sockets.OPERATORS_OPTIONS}"
+                f"port {admin.port} is that of the service: choose another with {ports.OPERATORS_OPTIONS}"
             )
         workers = listen.workers
-        public = [self._passed] * workers if self._passed else sockets.open_port(listen.host, listen.port, workers)
-        operators: list[sockets.Sockets] = [()] * workers
+        public = [self._passed] * workers if self._passed else ports.open_port(listen.host, listen.port, workers)
+        operators: list[ports.Sockets] = [()] * workers
         if admin:
             try:
-                operators = sockets.open_port(admin.host, admin.port, workers, for_operators=True)
+                operators = ports.open_port(admin.host, admin.port, workers, for_operators=True)
             except errors.ConfigError as error:  # the service runs without it
                 logger.warning("admin port unavailable", reason=error.message)
                 self._settings = replace(self._settings, admin=False)
         if has_sandbox:
-            self._sandbox = sockets.WorkerSockets(*sockets.open_port(SANDBOX_HOST, 0))
+            self._sandbox = ports.WorkerSockets(*ports.open_port(SANDBOX_HOST, 0))
             self._sandbox_url = _url(SANDBOX_HOST, self._sandbox.public)
-        return [sockets.WorkerSockets(*each) for each in zip(public, operators, strict=True)]
+        return [ports.WorkerSockets(*each) for each in zip(public, operators, strict=True)]
 
     def _resolved(self, settings: config.Config) -> config.Config:
         """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
@@ -113,11 +114,11 @@ class Service:
         if state == "started":
             self._report_start()
         elif state == "reloading":
-            sockets.notify(self._manager, "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+            ports.notify(self._manager, "RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
         elif state == "stopping":
-            sockets.notify(self._manager, "STOPPING=1", "STATUS=finishing requests")
+            ports.notify(self._manager, "STOPPING=1", "STATUS=finishing requests")
         else:
-            sockets.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
+            ports.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
             self._metrics.reloads.inc(state)
         if state in ("started", "reloaded", "failed"):
             self._metrics.last_reload_successful.set(float(state != "failed"))
@@ -141,7 +142,7 @@ class Service:
             lines.append(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
         print("\n".join(lines), flush=True)  # noqa: T201 - for who starts it
         for each in self._passed:
-            logger.info("socket inherited", address=sockets.shown(*sockets.address(each)))
+            logger.info("socket inherited", address=ports.shown(*ports.address(each)))
         logger.info(
             "service started",
             version=__version__,
@@ -152,7 +153,7 @@ class Service:
             upstream=upstream if upstream == "sandbox" else config.without_credentials(upstream.graphql_url),
             store="memory:" if self._sandbox else settings.store.shown,
         )
-        if not sockets.notify(self._manager, "READY=1", f"STATUS=serving at {url}"):
+        if not ports.notify(self._manager, "READY=1", f"STATUS=serving at {url}"):
             logger.warning("service manager unreachable")
 
 
@@ -173,5 +174,5 @@ def _run_sandbox(child: worker.Child, _: config.Config) -> None:
             child.pipe_of_child.recv()
 
 
-def _url(host: str, opened: sockets.Sockets) -> str:
-    return f"http://{sockets.shown(host, sockets.address(opened[0])[1])}"
+def _url(host: str, opened: ports.Sockets) -> str:
+    return f"http://{ports.shown(host, ports.address(opened[0])[1])}"

@@ -14,12 +14,12 @@ from typing import Literal, NamedTuple, get_args
 import aiohttp
 import msgspec
 
-from proxy import config, errors, sockets
+from proxy import config, errors
 from proxy.config import loader
 from proxy.gateway.core import Gateway
 from proxy.kit import clock as clocks
 from proxy.kit import counted
-from proxy.web import status
+from proxy.web import operators, ports
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
 SECONDS = aiohttp.ClientTimeout(5.0)  # that a service may take to give its state
@@ -168,7 +168,7 @@ async def listening(subject: Subject, _: str) -> str:
         await _check_operators(subject, settings.admin)
     for block, (host, port) in places.items():
         try:
-            sockets.check(host, port)
+            ports.check(host, port)
         except OSError as error:
             text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
@@ -179,15 +179,15 @@ async def listening(subject: Subject, _: str) -> str:
 async def _check_operators(subject: Subject, admin: config.AdminSettings) -> None:
     """Warn if another v3bridge is on the operators' port."""
     headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
-    url = f"http://{sockets.shown(admin.host, admin.port)}/status"
+    url = f"http://{ports.shown(admin.host, admin.port)}/status"
     with suppress(aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
         # In a session of its own: `upstream.proxy` must not see the token.
         async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
             other = "a v3bridge with another admin.token, perhaps another one"
             if "v3bridge" not in response.headers.get("WWW-Authenticate", ""):
-                other = status.another(await response.json(), subject.settings)
+                other = operators.another(await response.json(), subject.settings)
         if other:
-            advice = f"give one of them another: {sockets.OPERATORS_OPTIONS}"
+            advice = f"give one of them another: {ports.OPERATORS_OPTIONS}"
             raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
 
 

@@ -14,7 +14,7 @@ from aiohttp import hdrs
 from proxy import config, errors
 from proxy.gateway.core import Client, Gateway, SeenRequests
 from proxy.kit.clock import SlidingWindow, Window
-from proxy.web.routing import ClientAddress, Request
+from proxy.web.messages import ClientAddress, Request
 
 WINDOW_SECONDS = 60.0  # of the limit
 ADDRESSES_MAX = 4_096  # whose wrong keys are counted; the least recently used is forgotten

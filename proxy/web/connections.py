@@ -1,5 +1,5 @@
 """Limits of client connections: their number, the time for a request head, and the speed of reading a response.
-aiohttp itself limits only how long a connection is idle. Bodies have their limits in `routing.py`."""
+aiohttp itself limits only how long a connection is idle. Bodies have their limits in `messages.py`."""
 
 import asyncio
 from typing import NamedTuple, cast

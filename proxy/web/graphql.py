@@ -21,10 +21,9 @@ from proxy.log import REDACTION
 from proxy.model import GRAPHQL_PATHS
 from proxy.redaction import Redaction
 from proxy.v3.encoding import EncodedBody, compress
-from proxy.web import responses, routing
+from proxy.web import messages
 from proxy.web.authentication import Authenticator
-from proxy.web.responses import with_retry
-from proxy.web.routing import Request
+from proxy.web.messages import Request, with_retry
 
 PATH, V4_PATH = GRAPHQL_PATHS
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
@@ -60,9 +59,9 @@ class GraphQLRoutes:
     def __init__(self, service: GraphQLService, gateway: Gateway, authenticator: Authenticator) -> None:
         self._service, self._gateway, self._authenticator = service, gateway, authenticator
         self._tokens, self._clock = gateway.access_tokens, gateway.clock
-        self._bodies = routing.RequestBodies()
+        self._bodies = messages.RequestBodies()
 
-    def add_to(self, routes: routing.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
+    def add_to(self, routes: messages.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
         """Register the paths, each with what reads its documents."""
         for path, reader in ((PATH, documents), (V4_PATH, v4_documents)):
             routes.add(path, partial(self._respond, reader), hdrs.METH_POST, hdrs.METH_GET)
@@ -94,7 +93,7 @@ class GraphQLRoutes:
             status = 200 if JSON in request.headers.get(hdrs.ACCEPT, "") else 400
             body = msgspec.json.encode({"errors": [each.formatted for each in error.errors]})
             return _response(request, body, status)
-        request.added |= responses.usage_headers(self._gateway, client, metadata)
+        request.added |= messages.usage_headers(self._gateway, client, metadata)
         request.failure = response.failure
         status = response.status
         return with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
@@ -108,7 +107,7 @@ class GraphQLRoutes:
             text = text[len(BEARER) :].strip()
         else:
             query = request.query
-            text = request.headers.get(responses.TOKEN) or query.get("token") or query.get("apikey") or ""
+            text = request.headers.get(messages.TOKEN) or query.get("token") or query.get("apikey") or ""
         if not text:
             raise errors.MissingKey(MISSING)
         client = await self._tokens.client(text) if text.count(".") == 2 else None
@@ -209,5 +208,5 @@ def _token_error(error: errors.BridgeError, _: Request) -> web.Response:
 
 def _response(request: Request, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
-    encoded = compress(EncodedBody(body, {"Content-Type": kind}), responses.accepts_gzip(request))
+    encoded = compress(EncodedBody(body, {"Content-Type": kind}), messages.accepts_gzip(request))
     return web.Response(body=encoded.body, status=status, headers=encoded.headers)

@@ -4,8 +4,11 @@ A client always gets JSON with a message. What it must not see is logged, by typ
 """
 
 import asyncio
+import functools
+import ipaddress
 import re
 import secrets
+from collections.abc import Iterable
 from itertools import count
 
 import structlog
@@ -18,14 +21,17 @@ from proxy.gateway.core import Gateway, SeenRequests
 from proxy.log import REDACTION, REQUEST_ID
 from proxy.model import FailureDetail
 from proxy.v3 import endpoints
-from proxy.web import operators, responses, routing
-from proxy.web.routing import Request
+from proxy.web import messages, operators
+from proxy.web.messages import ClientAddress, Request
 
 log = structlog.get_logger()
 
 PLAIN = "this port speaks plain HTTP: send http:// URLs to it, or put a TLS server in front (docs/run.md)"
 AUTHORITY = re.compile(r"[a-z0-9.-]{1,253}:\d{1,5}", re.IGNORECASE)  # of a CONNECT: RFC 9110 §9.3.6
 
+X_FORWARDED_FOR = istr("X-Forwarded-For")
+HOPS_MAX, FORWARDED_MAX = 32, 2_000  # entries of the header that are parsed, and characters, from its right end
+RESOLVED_MAX = 1_000  # addresses that are remembered
 X_REQUEST_ID = istr("X-Request-Id")  # no case folding at every look-up
 
 # Characters of an id that are percent-encoded although they need not be: only these can hide an id in a target.
@@ -55,13 +61,59 @@ class RequestIds:
         return f"{self._process}{next(self._numbers):08x}"
 
 
+class ClientAddressResolver:
+    """Resolves the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
+
+    Each proxy appends the address of its own client to the header, so the right end comes from trusted proxies, and the
+    left end can be forged. The client is the rightmost address that is not a trusted proxy.
+    """
+
+    def __init__(self, trusted: Iterable[str] = ()) -> None:
+        self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
+        self._resolve = functools.lru_cache(RESOLVED_MAX)(self._resolved)
+
+    def from_request(self, request: web.BaseRequest) -> ClientAddress:
+        forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
+        return self._resolve(request.remote or "", forwarded[-FORWARDED_MAX:])
+
+    def _resolved(self, remote: str, forwarded: str) -> ClientAddress:
+        client = _parsed(remote)
+        if client is None:
+            return ClientAddress("unknown", "unknown")  # such as of a Unix socket
+        entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
+        while entries and any(client in network for network in self._trusted):
+            before = _parsed(entries.pop())
+            if before is None:  # trusted proxies write addresses only
+                break
+            client = before
+        # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
+        group = client if client.version == 4 else ipaddress.ip_network((client, 64), strict=False)
+        return ClientAddress(str(client), str(group))
+
+
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Parse `192.0.2.1` or `2001:db8::1`, with or without a port. An IPv4-mapped IPv6 address becomes IPv4."""
+    # A zone index, as in fe80::1%eth0, names an interface of this machine.
+    text = text.strip().partition("%")[0]
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
+
+
 class RequestMiddleware:
     """Handles every request of a configuration by its routes."""
 
-    def __init__(self, routes: routing.Routes, gateway: Gateway, ids: RequestIds, seen: SeenRequests) -> None:
+    def __init__(self, routes: messages.Routes, gateway: Gateway, ids: RequestIds, seen: SeenRequests) -> None:
         self._routes, self._ids, self._seen = routes, ids, seen
         self._metrics, self._clock = gateway.metrics, gateway.clock
-        self._addresses = routing.ClientAddressResolver(gateway.settings.listen.trusted_proxies)
+        self._addresses = ClientAddressResolver(gateway.settings.listen.trusted_proxies)
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: Request) -> web.StreamResponse:
@@ -77,7 +129,7 @@ class RequestMiddleware:
                 _client_error(request.failure)
         except Exception as error:
             request.failure = _client_error(error)
-            response = (request.render or responses.error_response)(request.failure, request)
+            response = (request.render or messages.error_response)(request.failure, request)
         finally:
             self.in_flight -= 1
         response.headers.update(request.added)
@@ -132,7 +184,7 @@ async def _unserved(request: Request) -> web.StreamResponse:
         raise errors.MethodNotAllowed("CONNECT is refused: this is not a proxy for https; " + PLAIN)
     if request.path in operators.PATHS:
         raise errors.NotFound(operators.MOVED)
-    if request.path != "/" or request.method not in routing.READ or not operators.wants_page(request):
+    if request.path != "/" or request.method not in messages.READ or not operators.wants_page(request):
         raise errors.NotFound(endpoints.no_such_path(request.path))
     from proxy.web.pages import HOME  # with Jinja2: most workers show no page
 

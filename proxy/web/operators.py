@@ -1,21 +1,32 @@
 """The operators' port: `/status`, the state of the service, beside liveness, readiness and metrics.
 
-`/healthz`, `/readyz` and `/metrics` need no token and show no API key; the public port has `/healthz`.
+`/healthz`, `/readyz` and `/metrics` need no token and show no API key; the public port has `/healthz`. The state says:
+is the service ready, and why not; parts used and left; who calls; failures. It is read from the store, so that any
+worker and machine shows the same. Only the checks of readiness, the circuit breaker and the process are those of the
+worker that responds.
 """
 
 import asyncio
 import hmac
+import os
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import BasicAuth, hdrs, web
 
+import proxy
 from proxy import config, errors
 from proxy.config import secret
-from proxy.gateway.core import Gateway
-from proxy.web import routing
-from proxy.web.status import read
+from proxy.explain import Explainer
+from proxy.gateway.core import Gateway, StoredState
+from proxy.kit import rfc3339
+from proxy.model import Seen
+from proxy.traffic.v3_request import V3Request, parse_target
+from proxy.web import messages
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
 NO_PATH = "there is no such path on the operators' port"
@@ -24,12 +35,17 @@ MOVED = "/readyz and /metrics are on the operators' port, admin.port"
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 # A browser asks for a name and a password: the token is the password.
 CHALLENGE = 'Bearer, Basic realm="v3bridge for operators", charset="UTF-8"'
+CLIENTS_MAX = 50  # that called last
+DAYS = 31  # of usage: all of a month
+RATE_DAYS = 7  # whose mean is the present rate, today among them
+FAR_DAYS = 3_650  # nobody plans for longer
+Row = dict[str, Any]
 
 
-def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
+def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
     """Return the handler of the operators' port."""
 
-    async def status(request: routing.Request) -> web.Response:
+    async def status(request: messages.Request) -> web.Response:
         _authenticate(request, admin)
         found = await read(gateway, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
@@ -41,20 +57,20 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 
-    async def readiness(_: routing.Request) -> web.Response:
+    async def readiness(_: messages.Request) -> web.Response:
         if reasons := await gateway.readiness.failures():
             return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
         return web.json_response({"status": "ready"})
 
-    async def metrics(_: routing.Request) -> web.Response:
+    async def metrics(_: messages.Request) -> web.Response:
         return web.Response(body=gateway.metrics.text(), headers=METRICS_FORMAT)
 
-    routes = routing.Routes()
+    routes = messages.Routes()
     handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
     for path, handler in handlers.items():
-        routes.add(path, handler, *routing.READ)
+        routes.add(path, handler, *messages.READ)
 
-    async def handle(request: routing.Request) -> web.StreamResponse:
+    async def handle(request: messages.Request) -> web.StreamResponse:
         try:
             return await (routes.find(request) or _unserved)(request)
         except errors.BridgeError as error:
@@ -64,11 +80,11 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> routing.Handler:
     return handle
 
 
-async def health(_: routing.Request) -> web.Response:
+async def health(_: messages.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _authenticate(request: routing.Request, admin: config.AdminSettings) -> None:
+def _authenticate(request: messages.Request, admin: config.AdminSettings) -> None:
     """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
     set."""
     if admin.token is not None:
@@ -88,7 +104,7 @@ def _authenticate(request: routing.Request, admin: config.AdminSettings) -> None
             raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
 
 
-def _sent_token(request: routing.Request) -> bytes:
+def _sent_token(request: messages.Request) -> bytes:
     """Return the token of a Bearer header, or the password of a Basic one (RFC 7617); nothing of any other."""
     kind, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
     if kind.lower() == "bearer":
@@ -98,14 +114,14 @@ def _sent_token(request: routing.Request) -> bytes:
     return b""
 
 
-async def _unserved(request: routing.Request) -> web.Response:
+async def _unserved(request: messages.Request) -> web.Response:
     """Lead a browser at `/` to the page. Raises NotFound for any other path."""
     if request.path != "/" or not wants_page(request):
         raise errors.NotFound(NO_PATH)
     return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
 
 
-def wants_page(request: routing.Request) -> bool:
+def wants_page(request: messages.Request) -> bool:
     """Return whether a request is one of a browser: it names HTML before JSON."""
     accepted = request.headers.get(hdrs.ACCEPT, "").lower()
     page, data = accepted.find("text/html"), accepted.find("application/json")
@@ -114,3 +130,128 @@ def wants_page(request: routing.Request) -> bool:
 
 class Unauthorized(errors.ClientError, status=401):
     """Without the token of operators."""
+
+
+async def read(gateway: Gateway, explained: str = "") -> Row:
+    """Return the state of the service; the last failure whose request id is `explained` has its explanation.
+    `store_failure` says why nothing is known from the store. Times are RFC 3339 in UTC."""
+    now, reasons, store_failure = gateway.clock.now(), await gateway.readiness.failures(), None
+    stored: Row = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
+    try:
+        stored = {
+            "tokens": await _tokens(gateway),
+            "usage": await _usage(gateway.state, now),
+            "clients": clients(await gateway.state.clients())[:CLIENTS_MAX],
+            "unknown_keys": [*map(_unknown_key, await gateway.state.unknown_keys())],
+            "failures": [*map(_failure, await gateway.state.failures())],
+        }
+    except errors.StoreUnavailable as error:
+        store_failure = error.message
+    for failure in stored["failures"]:
+        if failure["request"] == explained:
+            failure["explanation"] = await _explanation(gateway, failure)
+            break
+    return stored | {
+        "ready": not reasons,
+        "reasons": reasons,
+        "version": proxy.__version__,
+        "at": rfc3339(now),
+        "pid": os.getpid(),
+        "uptime_seconds": round(now - gateway.process.started, 1),
+        "upstream": urlsplit(gateway.upstream.graphql_url).netloc,
+        "breakers": {"graphql": gateway.breaker.state},
+        "store": gateway.settings.store.shown,
+        "store_failure": store_failure,
+    }
+
+
+def another(found: Row, settings: config.Config) -> str:
+    """Return which other v3bridge a state is of, as words for a message; "" if it may be of the service of these
+    settings, which has one of its applications, and its upstream."""
+    names = sorted({row["application"] for row in found["tokens"]})
+    ours = settings.upstream if settings.upstream == "sandbox" else urlsplit(settings.upstream.graphql_url).netloc
+    hosts = {ours, found["upstream"]}
+    is_elsewhere = len(hosts) > 1 and not all(
+        each == "sandbox" or secret.is_loopback(urlsplit(f"//{each}").hostname or "") for each in hosts
+    )
+    if not is_elsewhere and (not names or not settings.applications.keys().isdisjoint(names)):
+        return ""
+    return f"another v3bridge, with the applications {', '.join(names)} and the upstream {found['upstream']}"
+
+
+async def _tokens(gateway: Gateway) -> list[Row]:
+    """Return until when the access token of each application is valid, null without one, and why the last request for
+    one failed."""
+    rows = []
+    for name, application in gateway.applications.by_name.items():
+        expires, refusal = await gateway.tokens.stored(application.credentials)
+        rows.append({"application": name, "expires_at": expires and rfc3339(expires), "refusal": refusal})
+    return rows
+
+
+async def _usage(state: StoredState, now: float) -> list[Row]:
+    """Return the usage of each application and API key with its parts by day, the present rate, and the day (UTC) on
+    which the rest ends at that rate, null where nothing is limited, or used, or the rest lasts to the reset."""
+    by_day = await state.parts_by_day(DAYS)
+    rows = []
+    for row in await state.usage():
+        days = by_day.get(row.name, {})
+        rate = parts_a_day(days, now)
+        ends_on = None
+        if row.remaining is not None and rate and row.remaining / rate <= FAR_DAYS:
+            end = rfc3339(now + row.remaining / rate * 86_400)
+            ends_on = end[:10] if row.resets_at is None or end < row.resets_at else None
+        rows.append(msgspec.to_builtins(row) | {"days": days, "parts_a_day": round(rate, 1), "ends_on": ends_on})
+    return rows
+
+
+def parts_a_day(days: Mapping[str, int], now: float) -> float:
+    """Return the mean of the last days, from the first one with usage on, and of a day at least."""
+    today = datetime.fromtimestamp(now, UTC).date()
+    first = (today - timedelta(RATE_DAYS - 1)).isoformat()
+    recent = {date.fromisoformat(day): parts for day, parts in days.items() if day >= first and parts}
+    if not recent:
+        return 0.0
+    passed = (today - min(recent)).days + now % 86_400 / 86_400
+    return sum(recent.values()) / max(1.0, passed)
+
+
+def clients(seen: Iterable[Seen]) -> list[Row]:
+    """Return the programs that called, the last one first: endpoints, and what they lost. Names are empty without a
+    valid API key."""
+    found: dict[tuple[str, ...], Row] = {}
+    for each in seen:
+        names = {"application": each.application, "key": each.key, "user_agent": each.user_agent}
+        first: Row = {"endpoints": [], "unsupported": [], "requests": 0, "last_seen": rfc3339(each.last)}
+        client = found.setdefault((*names.values(),), names | first)
+        client["requests"] += each.requests
+        uses = each.detail.split(", ") if each.detail else []
+        for name, values in (("endpoints", [each.endpoint]), ("unsupported", uses)):
+            client[name] += [value for value in values if value not in client[name]]
+    return [*found.values()]
+
+
+def _unknown_key(seen: Seen) -> Row:
+    """Return an API key that no application has, by the first hex digits of its SHA-256."""
+    names = {"fingerprint": seen.key[: secret.FINGERPRINT], "address": seen.endpoint, "user_agent": seen.user_agent}
+    return names | {"last_seen": rfc3339(seen.last), "requests": seen.requests}
+
+
+def _failure(seen: Seen) -> Row:
+    detail: Row = msgspec.json.decode(seen.detail)
+    names = {"at": rfc3339(seen.last), "route": seen.endpoint, "application": seen.application, "key": seen.key}
+    return detail | names
+
+
+async def _explanation(gateway: Gateway, failure: Row) -> Row:
+    """Return what `v3bridge explain` says of a failed request; nothing where its target was not kept, or its key is
+    gone."""
+    names = failure["application"], failure["key"]
+    clients = gateway.applications.clients.values()
+    client = next((each for each in clients if (each.application.name, each.key) == names), None)
+    if not failure["target"] or client is None:
+        return {}
+    path, query, _ = parse_target(failure["target"])
+    explainer = Explainer(gateway.settings, gateway.projections)
+    explained, _ = await explainer.explain(V3Request(path, query), client, None, failure["method"])
+    return msgspec.to_builtins(explained)  # type: ignore[no-any-return]

@@ -15,9 +15,9 @@ from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
 from proxy.v3.parameters import Parameters
-from proxy.web import responses, routing
+from proxy.web import messages
 from proxy.web.authentication import Authenticator
-from proxy.web.routing import Request
+from proxy.web.messages import Request
 
 log = structlog.get_logger()
 
@@ -47,20 +47,20 @@ class V3Routes:
         self._cache = cachetools.LRUCache(CACHE_BYTES if gateway.settings.cache.bytes else 0, _memory_of)
         gateway.on_forgotten = self._cache.clear
 
-    def add_to(self, routes: routing.Routes) -> None:
+    def add_to(self, routes: messages.Routes) -> None:
         """Register every path under both prefixes, and that of the wrapper."""
         gateway, match = self._gateway, v4.MATCH
         execute = V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute
         served = [(f"{prefix}{each.path}", each, execute) for each in ENDPOINTS for prefix in PREFIXES]
         actions = v4.WrapperActions(gateway.objects, gateway.mappings.views[match.object], gateway.clock)
         for path, endpoint, action in (*served, (f"{v4.PREFIX}{match.path}", match, actions.execute)):
-            routes.add(path, partial(self._handle, endpoint, action), *routing.READ)
+            routes.add(path, partial(self._handle, endpoint, action), *messages.READ)
             routes.add(path, _options, hdrs.METH_OPTIONS)
 
     async def _handle(self, endpoint: Endpoint, execute: Execute, request: Request) -> web.StreamResponse:
         """Respond from the cache, or execute a request. The API key of v4's wrapper may be in a header."""
-        gzip = responses.accepts_gzip(request)
-        key = request.raw_path, request.headers.get(responses.TOKEN), gzip
+        gzip = messages.accepts_gzip(request)
+        key = request.raw_path, request.headers.get(messages.TOKEN), gzip
         try:
             found = self._cache[key]
         except KeyError:
@@ -77,15 +77,15 @@ class V3Routes:
         if X_V3_UNSUPPORTED in found.body.headers:
             log.warning("parameters ignored", parameters=found.body.headers[X_V3_UNSUPPORTED])
         if metadata.source is not None:
-            request.added |= responses.usage_headers(self._gateway, found.client, metadata)
-        return responses.response(request, found.body)
+            request.added |= messages.usage_headers(self._gateway, found.client, metadata)
+        return messages.response(request, found.body)
 
     async def _executed(self, endpoint: Endpoint, execute: Execute, request: Request, gzip: bool) -> EncodedResponse:
         request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
         parameters = Parameters(request.raw_path)
         apikey = parameters.text("apikey") or ""
         if endpoint is v4.MATCH:
-            apikey = request.headers.get(responses.TOKEN) or parameters.text("token") or apikey
+            apikey = request.headers.get(messages.TOKEN) or parameters.text("token") or apikey
             if not apikey:
                 raise errors.MissingKey(TOKEN_MISSING)
         client = self._authenticator.client(request, apikey)
@@ -100,7 +100,7 @@ class V3Routes:
             if isinstance(error, errors.BadRequest) and error.refused:
                 metadata.unsupported += (f"{error.refused} (refused)",)
             if metadata.cost or isinstance(error, errors.QuotaExhausted):  # parts were used, or there are none left
-                request.added |= responses.usage_headers(self._gateway, client, metadata, error)
+                request.added |= messages.usage_headers(self._gateway, client, metadata, error)
             raise
         return EncodedResponse(body, client, request.raw_path, metadata)
 
@@ -110,4 +110,4 @@ def _memory_of(response: EncodedResponse) -> int:
 
 
 async def _options(_: Request) -> web.StreamResponse:
-    return web.Response(status=204, headers={hdrs.ALLOW: responses.ALLOWED})
+    return web.Response(status=204, headers={hdrs.ALLOW: messages.ALLOWED})

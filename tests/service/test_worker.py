@@ -2,7 +2,8 @@
 
 from contextlib import ExitStack
 
-from proxy import sockets, worker
+from proxy import worker
+from proxy.web import ports
 
 
 def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves() -> None:
@@ -13,7 +14,7 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
             stack.enter_context(child.pipe_of_child)
             return child
 
-        children = [entered(worker.Child(1, sockets.WorkerSockets(()), worker.run))]
+        children = [entered(worker.Child(1, ports.WorkerSockets(()), worker.run))]
         for _ in range(9):
             children.append(entered(children[-1].successor()))
         delays = [child.retry_in for child in children]
@@ -25,7 +26,7 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
 
 
 def test_reports_are_read_one_by_one() -> None:
-    child = worker.Child(1, sockets.WorkerSockets(()), worker.run)
+    child = worker.Child(1, ports.WorkerSockets(()), worker.run)
     with child.pipe, child.pipe_of_child:
         for report in ("", "upstream: is missing"):
             child.pipe_of_child.send(report)

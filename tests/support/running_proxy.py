@@ -8,8 +8,9 @@ from urllib.parse import quote
 import aiohttp
 import yarl
 
-from proxy import app, config, sockets
+from proxy import app, config
 from proxy.kit import clock
+from proxy.web import ports
 
 KEY = "EXAMPLE_KEY"
 PATIENT = 60.0  # seconds, for a busy machine
@@ -83,7 +84,7 @@ async def serving(
     settings: config.Config, time: clock.Clock | None = None
 ) -> AsyncIterator[tuple[app.Service, ProxyClient]]:
     """Serve while the block runs; also gives the service, for tests that need more of it than requests."""
-    ports = [sockets.open_port("127.0.0.1", 0)[0] for _ in range(2 if settings.admin else 1)]
-    opened = sockets.WorkerSockets(*ports)
-    async with app.serving(settings, opened, clock=time) as service, aiohttp.ClientSession() as session:
+    opened = [ports.open_port("127.0.0.1", 0)[0] for _ in range(2 if settings.admin else 1)]
+    sockets = ports.WorkerSockets(*opened)
+    async with app.serving(settings, sockets, clock=time) as service, aiohttp.ClientSession() as session:
         yield service, ProxyClient(service.url, service.operators_url, session)

@@ -24,7 +24,7 @@ import proxy
 from proxy import config, errors, metrics
 from proxy.gateway.core import Gateway
 from proxy.tools.sheet.columns import KINDS
-from proxy.web import pages, routing
+from proxy.web import messages, pages
 from proxy.web.authentication import Authenticator
 
 PATH = "/sheet"
@@ -50,10 +50,10 @@ class Asked(msgspec.Struct, frozen=True):
 Task = tuple[config.Config, str, Asked, bytes]  # of a process, with the API key and the file
 
 
-def mount(routes: routing.Routes, authenticator: Authenticator, gateway: Gateway) -> None:
+def mount(routes: messages.Routes, authenticator: Authenticator, gateway: Gateway) -> None:
     """Serve the page."""
     page = SheetPage(authenticator, gateway)
-    routes.add(PATH, page.show, *routing.READ)
+    routes.add(PATH, page.show, *messages.READ)
     routes.add(PATH, page.run, hdrs.METH_POST)
 
 
@@ -63,7 +63,7 @@ class SheetPage:
     def __init__(self, authenticator: Authenticator, gateway: Gateway) -> None:
         self._authenticator = authenticator
         self._gateway = gateway
-        self._bodies = routing.RequestBodies()
+        self._bodies = messages.RequestBodies()
         self._places = asyncio.Semaphore(RUNS_MAX)
         template = pages.Template(FOLDER / "sheet.html.j2", (FOLDER / "sheet.js").read_text(encoding="utf-8"))
         self._page, self._policy = template.render(kinds=KINDS, file_bytes=FILE_BYTES), template.policy
@@ -72,7 +72,7 @@ class SheetPage:
         headers = {hdrs.CONTENT_SECURITY_POLICY: self._policy, hdrs.CACHE_CONTROL: "no-cache"}
         return web.Response(text=self._page, content_type="text/html", headers=headers)
 
-    async def run(self, request: routing.Request) -> web.StreamResponse:
+    async def run(self, request: messages.Request) -> web.StreamResponse:
         """Read or fill the file in the body. Its API key is the header `token`, percent-encoded."""
         apikey, query = unquote(request.headers.get("token", "")), request.rel_url.query
         self._authenticator.admit(request, self._authenticator.client(request, apikey))

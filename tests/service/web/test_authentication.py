@@ -11,10 +11,10 @@ from proxy.gateway.core import Applications
 from proxy.gateway.recording import SeenRequests
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
-from proxy.web import authentication, routing
+from proxy.web import authentication, middleware
 
 KEY = "the-right-key"
-ADDRESSES = routing.ClientAddressResolver(["127.0.0.1"])
+ADDRESSES = middleware.ClientAddressResolver(["127.0.0.1"])
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from aiohttp import web
 from support import running_server
 
 from proxy.v3.encoding import EncodedBody
-from proxy.web import responses, routing
+from proxy.web import messages
 from proxy.web.connections import Limits
 
 REQUEST = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -23,7 +23,7 @@ async def nothing(_: web.BaseRequest) -> web.Response:
 
 @contextlib.asynccontextmanager
 async def serving(
-    drain_seconds: float, handler: routing.Handler = nothing
+    drain_seconds: float, handler: messages.Handler = nothing
 ) -> AsyncIterator[tuple[contextlib.AsyncExitStack, int]]:
     """Yield the server, which closing the stack shuts down, and its port."""
     async with asyncio.timeout(20), contextlib.AsyncExitStack() as stack:
@@ -83,15 +83,15 @@ async def test_idle_connection_is_closed_when_its_time_is_over() -> None:
         writer.close()
 
 
-async def plain(request: routing.Request) -> web.StreamResponse:
-    return responses.response(request, EncodedBody(b"the body", HEADERS))
+async def plain(request: messages.Request) -> web.StreamResponse:
+    return messages.response(request, EncodedBody(b"the body", HEADERS))
 
 
 async def by_aiohttp(_: web.BaseRequest) -> web.StreamResponse:
     return web.Response(body=b"the body", headers=HEADERS)
 
 
-async def received(handler: routing.Handler, request: bytes) -> list[set[bytes]]:
+async def received(handler: messages.Handler, request: bytes) -> list[set[bytes]]:
     """Return the lines of the responses to a request that is sent twice at once, unless it is the last one; without
     those of the moment."""
     times = 1 if b"close" in request else 2

@@ -1,25 +1,28 @@
-"""Requests with what becomes known of them on their way, such as the address of the client; their bodies; routes of a
-port."""
+"""HTTP messages. Requests with what becomes known of them on their way, their bodies, and routes of a port; responses:
+a fast one with status 200, usage headers, and v3's errors (contract v3-rest.md §5, §6).
+"""
 
 import asyncio
 import functools
-import ipaddress
+import math
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from typing import NamedTuple
+import time
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
+from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
-from proxy import errors
-from proxy.gateway.core import Client, ResponseMetadata
+from proxy import errors, v4
+from proxy.gateway.core import Client, Gateway, ResponseMetadata
+from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
+from proxy.v3.parameters import Parameters
 
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)
 LAST = "/{uid}"  # of a route that serves any last segment
-X_FORWARDED_FOR = istr("X-Forwarded-For")
-HOPS_MAX, FORWARDED_MAX = 32, 2_000  # entries of the header that are parsed, and characters, from its right end
-RESOLVED_MAX = 1_000  # addresses that are remembered
 
 BODY_BYTES = 1_048_576  # of a body, decompressed
 FORM_BYTES, FORM_FIELDS = 16_384, 20
@@ -29,6 +32,11 @@ RETRY_SECONDS = 1
 CONTINUE = "100-continue"  # a client that waits until its body is wanted
 # Compared and not parsed, and decoded as nothing else: some codecs that a sender can name take minutes.
 _FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-?8"?)? *', re.IGNORECASE)
+ALLOWED = "GET, HEAD, OPTIONS"
+AGE = istr("Age")
+X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
+X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
+ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
 
 
 class ClientAddress(NamedTuple):
@@ -37,52 +45,6 @@ class ClientAddress(NamedTuple):
 
     address: str
     group: str
-
-
-class ClientAddressResolver:
-    """Resolves the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
-
-    Each proxy appends the address of its own client to the header, so the right end comes from trusted proxies, and the
-    left end can be forged. The client is the rightmost address that is not a trusted proxy.
-    """
-
-    def __init__(self, trusted: Iterable[str] = ()) -> None:
-        self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
-        self._resolve = functools.lru_cache(RESOLVED_MAX)(self._resolved)
-
-    def from_request(self, request: web.BaseRequest) -> ClientAddress:
-        forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
-        return self._resolve(request.remote or "", forwarded[-FORWARDED_MAX:])
-
-    def _resolved(self, remote: str, forwarded: str) -> ClientAddress:
-        client = _parsed(remote)
-        if client is None:
-            return ClientAddress("unknown", "unknown")  # such as of a Unix socket
-        entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
-        while entries and any(client in network for network in self._trusted):
-            before = _parsed(entries.pop())
-            if before is None:  # trusted proxies write addresses only
-                break
-            client = before
-        # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
-        group = client if client.version == 4 else ipaddress.ip_network((client, 64), strict=False)
-        return ClientAddress(str(client), str(group))
-
-
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Parse `192.0.2.1` or `2001:db8::1`, with or without a port. An IPv4-mapped IPv6 address becomes IPv4."""
-    # A zone index, as in fe80::1%eth0, names an interface of this machine.
-    text = text.strip().partition("%")[0]
-    if text.startswith("["):
-        text = text[1:].partition("]")[0]
-    elif text.count(":") == 1:
-        text = text.partition(":")[0]
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
 
 
 class Request(web.BaseRequest):
@@ -182,3 +144,94 @@ class Routes:
         if handler is None:
             raise errors.MethodNotAllowed.of(request.method)
         return handler
+
+
+class PlainResponse(web.StreamResponse):
+    """Response with status 200 to a GET in HTTP/1.1, written in a third of the time of aiohttp's. Names and values of
+    headers have no text of clients, and no line breaks."""
+
+    # Plain values instead of properties.
+    status: Any = 200
+    keep_alive: Any = True
+    headers: Any = None
+
+    def __init__(self, body: EncodedBody) -> None:  # not aiohttp's, which takes a fourth of the time
+        self.headers, self._content = dict(body.headers), body.body
+
+    def force_close(self) -> None:
+        self.keep_alive = False
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        self.keep_alive = self.keep_alive and request.keep_alive
+        self._request = request
+
+    async def write_eof(self, data: bytes = b"") -> None:  # noqa: ARG002 - of aiohttp
+        fields = "".join([f"{name}: {value}\r\n" for name, value in self.headers.items()])
+        closing = "" if self.keep_alive else "Connection: close\r\n"
+        size, date = len(self._content), _date(int(time.time()))
+        last = f"Content-Length: {size}\r\nDate: {date}\r\nServer: {SERVER_SOFTWARE}\r\n{closing}\r\n"
+        head = f"HTTP/1.1 200 OK\r\n{fields}{last}"
+        await self._request.writer.write_eof(head.encode() + self._content)
+
+
+@functools.lru_cache(maxsize=1)
+def _date(seconds: int) -> str:
+    return formatdate(seconds, usegmt=True)
+
+
+def response(request: Request, body: EncodedBody) -> web.StreamResponse:
+    """Return a response with status 200."""
+    if request.method == hdrs.METH_GET and request.version == HttpVersion11:
+        return PlainResponse(body)
+    return web.Response(body=body.body, headers=body.headers)
+
+
+def usage_headers(
+    gateway: Gateway, client: Client, metadata: ResponseMetadata, error: errors.BridgeError | None = None
+) -> dict[str, str]:
+    """Return the request's cache status and cost, the age of its oldest result, and the client's quota, in parts and
+    seconds to its reset."""
+    status, headers = gateway.quota_status(client), dict[str, str]()
+    if metadata.source is not None:
+        headers[X_CACHE] = metadata.source
+    if error is None and metadata.stored < math.inf:
+        headers[AGE] = str(int(gateway.clock.monotonic() - metadata.stored))
+    headers[X_COST] = str(metadata.cost)
+    headers[X_USED] = str(status.used)
+    if status.limit is not None:
+        headers[X_LIMIT] = str(status.limit)
+    # Where the plan has no parts the end of the period brings none.
+    is_never_reset = isinstance(error, errors.QuotaExhausted) and error.retry_after is None
+    if status.reset is not None and not is_never_reset:
+        headers[X_RESET] = str(status.reset)
+    return headers
+
+
+def error_response(error: errors.BridgeError, request: Request) -> web.Response:
+    """Return an error as v3's. suppress_status_codes makes it a 200, because JSONP pages cannot read errors."""
+    try:
+        response_format = ResponseFormat.of(Parameters(request.raw_path))
+    except errors.BridgeError:
+        # The format itself may be the mistake, such as an invalid callback.
+        response_format = ResponseFormat()
+    status = 200 if response_format.suppress_status_codes else error.status
+    rendered_error = error_body(error, response_format, has_class=not request.path.startswith(v4.PREFIX))
+    body = encode_body(rendered_error, response_format, accepts_gzip(request))
+    rendered = web.Response(body=body.body, status=status, headers=body.headers)
+    if error.status == 405:
+        rendered.headers[hdrs.ALLOW] = ALLOWED
+    return with_retry(rendered, error)
+
+
+def with_retry(response: web.Response, error: errors.BridgeError | None) -> web.Response:
+    """Add when to try again."""
+    if error is not None and error.retry_after is not None:
+        response.headers[hdrs.RETRY_AFTER] = str(error.retry_after)
+    return response
+
+
+def accepts_gzip(request: Request) -> bool:
+    """Return whether Accept-Encoding names gzip with a quality above 0 (RFC 9110 §12.5.3)."""
+    accepted = request.headers.get(ACCEPT_ENCODING, "").lower()
+    # The substring first: most clients name gzip without a quality.
+    return "gzip" in accepted and re.search(r"gzip\s*;\s*q=0(\.0*)?\s*(,|$)", accepted) is None

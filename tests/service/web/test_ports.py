@@ -9,26 +9,27 @@ from pathlib import Path
 
 import pytest
 
-from proxy import errors, sockets
+from proxy import errors
+from proxy.web import ports
 
 FIRST = 210  # a descriptor that the test process does not use
 
-Take = Callable[..., sockets.Sockets]
+Take = Callable[..., ports.Sockets]
 
 
 @pytest.fixture
 def take(monkeypatch: pytest.MonkeyPatch) -> Iterator[Take]:
     """Takes sockets as if a manager had passed them."""
-    monkeypatch.setattr(sockets, "FIRST_DESCRIPTOR", FIRST)
+    monkeypatch.setattr(ports, "FIRST_DESCRIPTOR", FIRST)
     with ExitStack() as stack:
 
-        def taken(*opened: socket.socket) -> sockets.Sockets:
+        def taken(*opened: socket.socket) -> ports.Sockets:
             for number, each in enumerate(opened):
                 stack.enter_context(each)
                 os.dup2(each.fileno(), FIRST + number)
                 stack.callback(close, FIRST + number)
             environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": str(len(opened))}
-            passed = sockets.take(environ)
+            passed = ports.take(environ)
             for each in passed:
                 stack.callback(each.detach)
             return passed
@@ -49,7 +50,7 @@ def listening(host: str = "127.0.0.1", family: int = socket.AF_INET) -> socket.s
 def test_public_port_may_have_a_socket_for_each_address(take: Take) -> None:
     taken = take(listening(), listening("::1", socket.AF_INET6))
     assert [each.fileno() for each in taken] == [FIRST, FIRST + 1]
-    assert [sockets.address(each)[0] for each in taken] == ["127.0.0.1", "::1"]
+    assert [ports.address(each)[0] for each in taken] == ["127.0.0.1", "::1"]
 
 
 def _unix() -> socket.socket:
@@ -71,12 +72,12 @@ def test_socket_of_another_kind_is_an_error(take: Take, open_socket: Callable[[]
 
 
 def test_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sockets, "FIRST_DESCRIPTOR", FIRST)
+    monkeypatch.setattr(ports, "FIRST_DESCRIPTOR", FIRST)
     with (tmp_path / "file").open("w") as file:
         os.dup2(file.fileno(), FIRST)
     try:
         with pytest.raises(errors.ConfigError, match="file descriptor 210 "):
-            sockets.take({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
+            ports.take({"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"})
     finally:
         os.close(FIRST)
 
@@ -84,13 +85,13 @@ def test_descriptor_that_is_no_socket_is_an_error(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 def test_each_worker_has_sockets_of_its_own_on_the_port(host: str) -> None:
     with ExitStack() as stack:
-        workers = sockets.open_port(host, 0, 3)
+        workers = ports.open_port(host, 0, 3)
         for each in (each for opened in workers for each in opened):
             stack.enter_context(each)
-        assert len({sockets.address(opened[0])[1] for opened in workers}) == 1
+        assert len({ports.address(opened[0])[1] for opened in workers}) == 1
         assert len({opened[0].fileno() for opened in workers}) == 3
         with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-            stranger.bind(("127.0.0.1", sockets.address(workers[0][0])[1]))
+            stranger.bind(("127.0.0.1", ports.address(workers[0][0])[1]))
 
 
 def test_port_in_use_is_refused_even_if_its_owner_shares_it() -> None:
@@ -100,7 +101,7 @@ def test_port_in_use_is_refused_even_if_its_owner_shares_it() -> None:
         other.listen()
         port = other.getsockname()[1]
         with pytest.raises(errors.ConfigError, match=f"127.0.0.1:{port}: Address"):
-            sockets.open_port("127.0.0.1", port, 2)
+            ports.open_port("127.0.0.1", port, 2)
 
 
 def test_unknown_host_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,14 +111,14 @@ def test_unknown_host_is_a_config_error(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     words = r"cannot listen on no\.such\.host:8080: Name or service not known"
     with pytest.raises(errors.ConfigError, match=words):
-        sockets.open_port("no.such.host", 8080, 2)
+        ports.open_port("no.such.host", 8080, 2)
 
 
 def test_sockets_are_not_inherited_by_children_nor_are_their_variables(take: Take) -> None:
     (opened,) = take(listening())
     assert not os.get_inheritable(opened.fileno())
     environ = {"LISTEN_PID": "1", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin", "LISTEN_PIDFDID": "7", "HOME": "/"}
-    assert sockets.take(environ) == ()  # those of another process
+    assert ports.take(environ) == ()  # those of another process
     assert environ == {"HOME": "/"}
 
 
@@ -127,12 +128,12 @@ def test_reports_are_one_datagram_each_and_wait_for_no_manager_that_hangs(abstra
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(address.replace("@", "\0"))
         waiting = 0
-        while sockets.notify(address, "READY=1", "STATUS=serving"):  # until the manager's queue is full
+        while ports.notify(address, "READY=1", "STATUS=serving"):  # until the manager's queue is full
             waiting += 1
         assert [manager.recv(1000) for _ in range(waiting)] == [b"READY=1\nSTATUS=serving"] * waiting
-        assert sockets.notify(address, "STOPPING=1")  # it responds again
+        assert ports.notify(address, "STOPPING=1")  # it responds again
 
 
 @pytest.mark.parametrize("address, is_taken", [("", True), ("vsock:2:1", True), ("/no/such/manager", False)])
 def test_without_a_manager_nothing_is_sent(address: str, is_taken: bool) -> None:
-    assert sockets.notify(address, "READY=1") is is_taken
+    assert ports.notify(address, "READY=1") is is_taken
