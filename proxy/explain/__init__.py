@@ -23,7 +23,6 @@ from proxy.v3.actions import AuthenticatedRequest, V3Actions, parse_projection
 from proxy.v3.endpoints import Endpoint
 from proxy.v3.parameters import Parameters, bare
 
-OPEN = match.FilteredMatches([], 0, certain=False)  # a page that leaves open how many parts match
 FOUND = msgspec.Raw(b"{}")
 Verdict = Literal["works", "loses", "refused"]
 NEXAR_LACKS = "the Nexar API cannot do this; the response names it in X-V3-Unsupported"
@@ -141,9 +140,9 @@ class _AskedObjects:
         self.mistakes: list[str] = []
 
     async def match_parts(self, _: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
-        for query, asked in match.of_request(parameters, self._explainer.single_query):
-            self.queries.append(asked)
-            if match.needs_count(query, asked, OPEN):
+        for plan in match.plans(parameters, self._explainer.single_query):
+            self.queries.append(plan.asked)
+            if plan.is_counted:
                 self.free.append("supMultiMatch")
         self.mistakes += [query.error for query in parameters.queries if query.error is not None]
         return [Rendered((), 0, query.error) for query in parameters.queries]

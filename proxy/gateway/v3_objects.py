@@ -65,31 +65,28 @@ class V3Objects:
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
         """Return v3 parts, total hits and an error for each query of parts/match (contract v3-rest.md §4)."""
-        exact_only = parameters.exact_only
         # Only then are SKUs compared here; otherwise the upstream matches them, and the projection may leave them out.
-        uses_skus = exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
+        uses_skus = parameters.exact_only and any(query.mpn_or_sku or query.sku for query in parameters.queries)
         needs = (*documents.NUMBERS, *((documents.SKUS,) if uses_skus else ()))
-        planned = match.of_request(parameters, self.single_query)
-        answers = await self._resolve(request, [asked for _, asked in planned])
+        planned = match.plans(parameters, self.single_query)
+        answers = await self._resolve(request, [plan.asked for plan in planned])
         compiled, context = await self._compiled(request, needs)
         rendered = []
-        for (query, asked), answer in zip(planned, answers, strict=True):
+        for plan, answer in zip(planned, answers, strict=True):
             if answer.error is not None:  # a refusal by the upstream is the query's own
                 failure = None if isinstance(answer.error, errors.QueryRefused) else answer.error
                 rendered.append(Rendered((), 0, answer.error.message, failure))
                 continue
             reader = _Reader(compiled, context)
-            page = await reader.page(asked, answer)
-            matches = match.shown(query, exact_only, page.hits, page.elements)
-            hits = matches.hits
-            if match.needs_count(query, asked, matches):
-                hits = await self._count(request, query, hits)
+            page = await reader.page(plan.asked, answer)
+            matches = plan.shown(page.hits, page.elements)
+            hits = matches.hits if matches.certain else await self._count(request, plan, matches.hits)
             if answer.source == "miss":
                 unmatched = len(page.elements) - len(matches.elements)
                 self.metrics.parts_unmatched.inc(request.client.application.name, by=unmatched)
             items = [item for _, item in await reader.mapped(matches.elements)]
             # `hits` is never less than what the client has been shown, whatever the count says.
-            shown = query.start + len(matches.elements) if matches.elements else 0
+            shown = plan.query.start + len(matches.elements) if matches.elements else 0
             rendered.append(Rendered(items, max(hits, shown), "; ".join(reader.unreadable) or None))
         failures = [each.failure for each in rendered if each.failure is not None]
         if failures and len(failures) == len(rendered):
@@ -178,10 +175,10 @@ class V3Objects:
             self.metrics.queries.inc(answer.source if answer.error is None else "miss")
         return answers
 
-    async def _count(self, request: GatewayRequest, query: model.PartsMatchQuery, at_most: int) -> int:
+    async def _count(self, request: GatewayRequest, plan: match.MatchPlan, at_most: int) -> int:
         """Return how many parts match a query; as many as there may be if that cannot be counted."""
         try:
-            data = await self._execute(request, match.count(query, request.context))
+            data = await self._execute(request, plan.count_operation(request.context))
         except errors.BridgeError:
             return at_most
         [counted] = data.supMultiMatch

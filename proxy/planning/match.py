@@ -44,65 +44,85 @@ _COUNT = documents.multi_match()
 
 
 class FilteredMatches(NamedTuple):
-    """Matches of one query. `certain`: `hits` is exact, not an upper bound."""
+    """Matches of one query. `certain`: `hits` is exact, or nothing counts the matches; else it is an upper bound."""
 
     elements: Sequence[Element]
     hits: int
     certain: bool
 
 
-def of_request(request: PartsMatchRequest, single_query: SingleQuery) -> list[tuple[PartsMatchQuery, Query]]:
-    """Return the valid queries of a request, each with that of the core. `single_query` is where a number goes that is
-    asked for alone: not with exact_only, for which supMultiMatch returns, and bills, fewer candidates."""
+class MatchPlan(NamedTuple):
+    """Execution plan of one query: what is `asked` of the core, and the test that a part of its result must pass; None
+    if all pass. `is_page`: the upstream returns any page of the matches, else they are filtered from candidates.
+    `is_counted`: a page may leave open how many there are."""
+
+    query: PartsMatchQuery
+    asked: Query
+    test: MatchTest | None
+    is_page: bool
+    is_counted: bool
+
+    def shown(self, hits: int, elements: Sequence[Element]) -> FilteredMatches:
+        """Return what v3 shows of the elements that were asked for, of so many hits."""
+        first, test = self.query.start, self.test
+        matches = elements if test is None else [each for each in elements if test(each.part, each.hit.aka_mpn)]
+        if not self.is_page:  # among candidates: there may be more
+            return FilteredMatches(matches[first : first + self.query.limit], len(matches), certain=True)
+        if test is None:
+            return FilteredMatches(matches, hits, certain=True)
+        end = first + len(matches)
+        # The page holds a part that does not match: behind it there are no further matches.
+        is_last = len(matches) < len(elements)
+        certain = bool(matches) or first == 0 if is_last else end >= hits and (bool(matches) or not hits)
+        return FilteredMatches(matches, end if is_last else hits, certain or not self.is_counted)
+
+    def count_operation(self, market: MappingContext) -> EncodedOperation:
+        """Return the operation that counts the parts that match, without parts."""
+        counted = {"mpn": queries.fold(self.query.mpn or ""), "start": self.query.start, "limit": 0}
+        return _COUNT.operation({"queries": [counted], "country": market.country, "currency": market.currency}, 0)
+
+
+def plans(request: PartsMatchRequest, single_query: SingleQuery) -> list[MatchPlan]:
+    """Plan the valid queries of a request. `single_query` is where a number goes that is asked for alone: not with
+    exact_only, for which supMultiMatch returns, and bills, fewer candidates."""
     valid = [query for query in request.queries if query.error is None]
     is_single = len(valid) == 1 and not request.exact_only and single_query == "supSearchMpn"
-    return [(query, of_match(query, request.exact_only, is_single=is_single)) for query in valid]
+    return [plan(query, request.exact_only, is_single=is_single) for query in valid]
 
 
-def of_match(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = False) -> Query:
-    """Return the query of the core for one of parts/match. `is_single`: by supSearchMpn if it has but a number."""
-    number = query.mpn or query.mpn_or_sku or ""
-    # Matches are filtered from candidates where they may not come first, whichever page is asked for.
-    is_page = _is_ranged(query, exact_only)
-    start = query.start if is_page else 0
-    end = query.start + query.limit if is_page else max(CANDIDATES, query.start + query.limit)
+def plan(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = False) -> MatchPlan:
+    """Plan one query of parts/match. `is_single`: by supSearchMpn if it has but a number."""
+    number, q = query.mpn or query.mpn_or_sku or "", query.q
+    # A `q` narrows the matches of an MPN, unless it is the number itself.
+    beside = q if q and query.mpn and normalize(q) not in ("", normalize(query.mpn)) else ""
+    # Matches may not come first in the upstream's result: where punctuation counts, which it ignores, beside a `q`, and
+    # if a pattern has a wildcard elsewhere than at its end. A query without a number has nothing to compare.
+    is_page = not (number or query.sku) or not (exact_only or beside or ANY in number.rstrip(ANY))
+    # Matches are filtered from candidates then, whichever page is asked for.
+    start, end = query.start if is_page else 0, query.start + query.limit
+    end = end if is_page else max(CANDIDATES, end)
     is_single = is_single and bool(query.mpn) and not (query.sku or query.brand or query.seller or query.mpn_or_sku)
-    beside = _text_beside(query)
-    if beside or (query.q and not (number or query.sku)) or ANY in number or is_single:
+    is_counted = False
+    if beside or (q and not (number or query.sku)) or ANY in number or is_single:
         # The upstream accepts names in its id filters (contract graphql.md §2.4).
         named = {"manufacturer_id": query.brand, "distributor_id": query.seller}
         filters = {name: [value] for name, value in named.items() if value}
-        q = f"{beside} {number}" if beside else literal(number) if ANY in number else number or query.q
+        text = f"{beside} {number}" if beside else literal(number) if ANY in number else number or q
         root: queries.SearchRoot = "supSearchMpn" if number and not beside else "supSearch"
-        return queries.search(root, start, end, {"q": q, "filters": filters or None})
-    return _matching(query, start, end)
-
-
-def shown(query: PartsMatchQuery, exact_only: bool, hits: int, elements: Sequence[Element]) -> FilteredMatches:
-    """Return what v3 shows of the elements that a query has asked for, of so many hits."""
-    keep, first = _test(query, exact_only), query.start
-    matches = elements if keep is None else [each for each in elements if keep(each.part, each.hit.aka_mpn)]
-    if not _is_ranged(query, exact_only):  # among candidates: there may be more
-        return FilteredMatches(matches[first : first + query.limit], len(matches), certain=True)
-    if keep is None:
-        return FilteredMatches(matches, hits, certain=True)
-    # The page holds a part that does not match: behind it there are no further matches.
-    if len(matches) < len(elements):
-        return FilteredMatches(matches, first + len(matches), certain=bool(matches) or first == 0)
-    return FilteredMatches(matches, hits, certain=first + len(matches) >= hits and (bool(matches) or not hits))
-
-
-def needs_count(query: PartsMatchQuery, asked: Query, matches: FilteredMatches) -> bool:
-    """Return whether the page leaves open how many parts match: a search has partial matches among its hits, too. No
-    operation counts the matches of a pattern."""
-    number = query.mpn or query.mpn_or_sku or ""
-    return asked.root == "supSearchMpn" and ANY not in number and not matches.certain
-
-
-def count(query: PartsMatchQuery, market: MappingContext) -> EncodedOperation:
-    """Return the operation that counts the parts that match, without parts."""
-    counted = _matching(query, query.start, query.start).criteria | {"start": query.start, "limit": 0}
-    return _COUNT.operation({"queries": [counted], "country": market.country, "currency": market.currency}, 0)
+        asked = queries.search(root, start, end, {"q": text, "filters": filters or None})
+        # A search has partial matches among its hits, too. No operation counts the matches of a pattern.
+        is_counted = root == "supSearchMpn" and ANY not in number
+    else:
+        asked = queries.matching(
+            start,
+            end,
+            mpn=query.mpn,
+            mpn_or_sku=query.mpn_or_sku,
+            sku=query.sku,
+            manufacturer=query.brand,
+            seller=query.seller,
+        )
+    return MatchPlan(query, asked, _test(query, exact_only), is_page, is_counted)
 
 
 def normalize(number: str) -> str:
@@ -113,35 +133,6 @@ def normalize(number: str) -> str:
 def literal(pattern: str) -> str:
     """Return the longest piece of a number with wildcards: the search text of a partial search."""
     return max(pattern.split(ANY), key=lambda piece: len(normalize(piece)))
-
-
-def _text_beside(query: PartsMatchQuery) -> str:
-    """Return the `q` that narrows the matches of an MPN; "" where it is absent, or the number itself."""
-    if not (query.q and query.mpn) or normalize(query.q) in ("", normalize(query.mpn)):
-        return ""
-    return query.q
-
-
-def _is_ranged(query: PartsMatchQuery, exact_only: bool) -> bool:
-    """Return whether the upstream returns any page of a query's matches: not where they may not come first in its
-    result: where punctuation counts, which it ignores, beside a `q`, and if a pattern has a wildcard elsewhere than at
-    its end. A query without a number has nothing to compare."""
-    number = query.mpn or query.mpn_or_sku or ""
-    if not (number or query.sku):
-        return True
-    return not exact_only and ANY not in number.rstrip(ANY) and not _text_beside(query)
-
-
-def _matching(query: PartsMatchQuery, start: int, end: int) -> Query:
-    return queries.matching(
-        start,
-        end,
-        mpn=query.mpn,
-        mpn_or_sku=query.mpn_or_sku,
-        sku=query.sku,
-        manufacturer=query.brand,
-        seller=query.seller,
-    )
 
 
 def _test(query: PartsMatchQuery, exact_only: bool) -> MatchTest | None:

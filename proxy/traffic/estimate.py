@@ -37,4 +37,4 @@ def _search_parts(parameters: Parameters) -> int:
 
 def _match_parts(parameters: Parameters) -> int:
     request = parts_match.parse(parameters).request
-    return sum(asked.end - asked.start for _, asked in match.of_request(request, "supMultiMatch"))
+    return sum(plan.asked.end - plan.asked.start for plan in match.plans(request, "supMultiMatch"))

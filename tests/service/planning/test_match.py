@@ -12,7 +12,6 @@ from support import cases
 from proxy import model
 from proxy.model import PartsMatchQuery
 from proxy.planning import match, queries
-from proxy.planning.match import of_match
 from proxy.planning.queries import Element, Query, fold
 from proxy.store.protocol import Hit
 
@@ -21,7 +20,7 @@ MPN = {"mpn": "A100"}
 
 def planned(*queries: dict[str, Any], single: match.SingleQuery = "supSearchMpn") -> list[Query]:
     request = model.PartsMatchRequest(tuple(model.PartsMatchQuery(**query) for query in queries))
-    return [asked for _, asked in match.of_request(request, single)]
+    return [plan.asked for plan in match.plans(request, single)]
 
 
 @cases.parametrize("queries, single, roots")
@@ -70,10 +69,10 @@ def test_query_has_all_fields_that_v3_sent(
 def test_hits_beyond_a_page_are_counted_without_cost(
     query: dict[str, Any], hits: int, mpns: list[str], is_counted: bool
 ) -> None:
-    (asked,), v3 = planned(query), model.PartsMatchQuery(**query)
+    plan = match.plan(model.PartsMatchQuery(**query), False, is_single=True)
     elements = [Element(part(mpn), mpn.encode(), Hit(mpn)) for mpn in mpns]
-    assert match.needs_count(v3, asked, match.shown(v3, False, hits, elements)) is is_counted
-    counting = match.count(v3, model.MappingContext("DE", "EUR"))
+    assert plan.shown(hits, elements).certain is not is_counted
+    counting = plan.count_operation(model.MappingContext("DE", "EUR"))
     assert (counting.parts_max, counting.name) == (0, "supMultiMatch")
     assert [each["limit"] for each in msgspec.json.decode(counting.payload)["variables"]["queries"]] == [0]
 
@@ -85,7 +84,7 @@ def part(mpn: str, *skus: str) -> Any:
 
 def keeps(query: dict[str, Any], exact_only: bool, candidate: Any, aka: str | None = None) -> bool:
     elements = [Element(candidate, b"", Hit("", aka))]
-    return bool(match.shown(model.PartsMatchQuery(**query), exact_only, 1, elements).elements)
+    return bool(match.plan(model.PartsMatchQuery(**query), exact_only).shown(1, elements).elements)
 
 
 @cases.parametrize("asked, mpn, aka, loose, exact")
@@ -139,10 +138,10 @@ def test_requests_with_the_same_list_have_the_same_key() -> None:
         {"mpn": "BAV99", "brand": "NXP"},
     ]
     others += [{"mpn": "BAV9*"}, {"q": "BAV99"}, {"mpn": "BAV99", "seller": "Mouser"}]
-    assert {of_match(each, exact_only).key for each in same for exact_only in (False, True)} == {
-        of_match(first, False).key
+    assert {match.plan(each, exact_only).asked.key for each in same for exact_only in (False, True)} == {
+        match.plan(first, False).asked.key
     }
-    assert len({of_match(PartsMatchQuery(**each), False).key for each in [{"mpn": "BAV99"}, *others]}) == 8
+    assert len({match.plan(PartsMatchQuery(**each), False).asked.key for each in [{"mpn": "BAV99"}, *others]}) == 8
 
 
 uids = st.text("0123456789abcdef", min_size=16, max_size=16)
