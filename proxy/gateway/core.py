@@ -5,9 +5,9 @@ What lies behind it may change as a whole. Only the assembly of the process impo
 
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
+from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.quota import StoredState, UsageRow
 from proxy.gateway.recording import SeenRequests
-from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.upstream.connections import open_session
 

@@ -1,20 +1,133 @@
 """Flights: equal queries under way in this process are one. A flight ends with the answer of all that wait for it, or
 with what is no answer for others: the next that waits begins the query then.
+
+And answers: what was fetched of a list, put together with its beginning that is stored; and what the headers and the
+log line of a response say of its answers.
 """
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from math import inf
+from typing import Literal, NamedTuple
 
-from proxy import errors
+from proxy import errors, model
 from proxy.gateway.applications import Client
-from proxy.gateway.features import Selected
-from proxy.gateway.results import Answer
-from proxy.planning.queries import Fetch, Query
-from proxy.store.protocol import Begin
+from proxy.gateway.features import Selected, Tier
+from proxy.kit.clock import Clock
+from proxy.planning.queries import Fetch, Fetched, Query, Received
+from proxy.store import protocol
+from proxy.store.protocol import Begin, Result
 
 NO_FEATURES: frozenset[str] = frozenset()
+
+Source = Literal["hit", "shared", "miss", "stale"]
+
+
+class Answer(NamedTuple):
+    """What is known of a query: its result, which begins with the element `first` of its list, or why there is none.
+
+    `features` are those that its parts were fetched with. `parts` are what it has cost, used or uncertain.
+    `is_partial`: the upstream reported errors beside it; `reported` are those of an operation that was passed on.
+    """
+
+    result: Result | None
+    error: errors.BridgeError | None = None
+    source: Source = "hit"
+    first: int = 0
+    features: frozenset[str] = frozenset()
+    parts: int = 0
+    is_partial: bool = False
+    reported: Sequence[model.GraphQLError] = ()
+
+    @classmethod
+    def passed_on(cls, query: Query, received: Received, parts: int = 0) -> "Answer":
+        """Return the answer to a query that was passed on, and has cost so many parts."""
+        result = Result(query.key, 1, 1, (), (), (), received.value)
+        return cls(result, None, "miss", parts=parts, is_partial=bool(received.reported), reported=received.reported)
+
+
+class Joined(NamedTuple):
+    """Answer to a query, and the results to be stored: none of a partial answer. No answer: the list has grown or moved
+    since its beginning was stored, and is to be fetched anew as a whole."""
+
+    answer: Answer | None
+    results: tuple[Result, ...] = ()
+
+
+def joined(
+    query: Query, stored: Result | None, fetched: Fetched, features: frozenset[str], *, is_partial: bool
+) -> Joined:
+    """Put together what was fetched behind a stored beginning, or without one."""
+    parts = fetched.returned + fetched.lost
+    if fetched.error is not None:
+        return Joined(Answer(None, errors.QueryRefused(fetched.error), "miss", query.first, features, parts))
+    result = Result(query.key, query.end - query.first, fetched.hits, fetched.items, fetched.bodies, fetched.part_ids)
+    if stored is not None:
+        if stored.hits != fetched.hits or not {hit.uid for hit in stored.items}.isdisjoint(
+            hit.uid for hit in fetched.items
+        ):
+            return Joined(None)
+        result = result._replace(
+            items=stored.items + result.items,
+            bodies=stored.bodies + result.bodies,
+            part_ids=stored.part_ids + result.part_ids,
+            fetched=stored.fetched,
+        )
+    is_partial = is_partial or any(not hit.uid for hit in result.items)
+    stored_as: tuple[Result, ...] = () if is_partial else (result,)
+    if stored_as and fetched.maker and result.hits == 1 == len(result.items):
+        # The result of a number with one hit answers the number with its maker, too.
+        key = query.key_with_maker(fetched.maker)
+        stored_as += () if key is None else (result._replace(key=key),)
+    return Joined(Answer(result, None, "miss", query.first, features, parts, is_partial), stored_as)
+
+
+# Of several sources the one that says most about age and cost is reported.
+_RANK = {"hit": 0, "shared": 1, "miss": 2, "stale": 3}
+
+
+@dataclass(slots=True, eq=False)
+class ResponseMetadata:
+    """Metadata of one response: made when the request arrives, filled in from the answers to its queries. Times are in
+    the clock's monotonic seconds."""
+
+    since: float  # when the request's time began
+    sourceless: tuple[str, ...] = ()  # fields without source that the request names
+    unknown: tuple[str, ...] = ()  # ignored parameters that v3 never had
+    unsupported: tuple[str, ...] = ()  # all parameters that the response ignores
+    lacking: frozenset[str] = frozenset()  # features that the request asks for, and parts were fetched without
+    cost: int = 0  # parts used or uncertain
+    results: int = 0  # of which a stale one is counted as what it replaces
+    source: str | None = None  # hit, shared, miss or stale: the last of these of all results; None without any
+    stored: float = inf  # when the oldest result was fetched
+    until: float = inf  # until when the response may be reused
+
+    def add(self, answers: Iterable[Answer], clock: Clock, asked: frozenset[str] = frozenset()) -> None:
+        """Note where answers come from, and how long they are fresh. `asked` are features that the request asks for."""
+        ahead = clock.monotonic() - clock.now()
+        for answer in answers:
+            source = answer.source if answer.error is None else "miss"
+            self.cost += answer.parts
+            self.results += source != "stale"
+            if self.source is None or _RANK[source] > _RANK[self.source]:
+                self.source = source
+            if answer.result is None or answer.is_partial:
+                self.until = 0.0  # another attempt may have a better result
+            if answer.result is not None:
+                fetched = answer.result.fetched + ahead if answer.result.fetched else clock.monotonic()
+                seconds = protocol.FRESH_SECONDS if answer.result.items else protocol.EMPTY_SECONDS
+                self.stored, self.until = min(self.stored, fetched), min(self.until, fetched + seconds)
+                self.lacking |= asked - answer.features
+
+    def ignore(self, names: tuple[str, ...]) -> None:
+        """Note the parameters that the response ignores."""
+        self.unsupported = (*self.unknown, *names)
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """Parameters and fields that the request names and the service does not support."""
+        return (*self.unsupported, *self.sourceless) if self.unsupported or self.sourceless else ()
 
 
 class Again(NamedTuple):
@@ -42,21 +155,18 @@ class Flight:
     client: Client
     request: object
     anew: bool
+    outcome: asyncio.Future[Answer | Again]
+    tier: Tier
+    fetch: Fetch
+    wanted: Selected
+    selected: Selected
     apart: object | None = None
     without: frozenset[str] = NO_FEATURES
     is_guess: bool = False
     spent: int = 0
-    wanted: Selected = field(init=False)
-    begun: float = field(init=False)
-    until: float = field(init=False)
+    begun: float = 0.0
+    until: float = 0.0
     begin: Begin | None = None
-    fetch: Fetch = field(init=False)
-    selected: Selected = field(init=False)
-    outcome: asyncio.Future[Answer | Again] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.fetch = self.query.fetch()
-        self.outcome = asyncio.get_running_loop().create_future()
 
     @property
     def parts(self) -> int:
@@ -85,27 +195,20 @@ class Flight:
         return outcome._replace(source="shared" if outcome.source == "miss" else outcome.source, parts=0)
 
 
-class Flights:
+class Flights(dict[tuple[str, str], Flight]):
     """Flights of this process. One stays until its result is committed, so that a repeat finds it here until then."""
 
-    def __init__(self) -> None:
-        self._flights: dict[tuple[str, str], Flight] = {}
-
-    def under_way(self, key: tuple[str, str]) -> Flight | None:
-        """Return the flight with a key that has not ended."""
-        flight = self._flights.get(key)
-        return flight if flight is not None and not flight.outcome.done() else None
-
     def find(self, key: tuple[str, str], query: Query) -> Flight | None:
-        """Return the flight to wait for; one that has ended only if it answers the query."""
-        flight = self._flights.get(key)
+        """Return the flight that a query is to wait for: one that has ended only if it answers the query. A number with
+        its maker waits for the same number alone, whose result may be its own."""
+        general = self.get((key[0], query.general)) if query.general else None
+        if general is not None and not general.outcome.done():
+            return general
+        flight = self.get(key)
         if flight is None or not flight.outcome.done():
             return flight
         outcome = flight.outcome.result()
         return None if isinstance(outcome, Again) or not _is_answer(outcome, query) else flight
-
-    def add(self, flight: Flight) -> None:
-        self._flights[flight.key] = flight
 
     def end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
         """End flights that have not ended; nobody finds them any more."""
@@ -115,8 +218,8 @@ class Flights:
                 flight.end(outcome)
 
     def remove(self, flight: Flight) -> None:
-        if self._flights.get(flight.key) is flight:
-            del self._flights[flight.key]
+        if self.get(flight.key) is flight:
+            del self[flight.key]
 
 
 async def wait_for(flights: Iterable[Flight], seconds: float | None = None) -> None:

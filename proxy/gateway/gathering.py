@@ -7,37 +7,117 @@ others as long as the upstream has all the connections that it may have. Under l
 
 import asyncio
 import contextlib
+import functools
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy import errors
-from proxy.gateway.applications import Application
-from proxy.gateway.bookings import Booking, Tasks
-from proxy.gateway.features import Features, Tier
-from proxy.gateway.flights import Again, Flight, wait_for
-from proxy.gateway.lookups import Lookups
-from proxy.gateway.process import ProcessState
-from proxy.gateway.results import Answer
+from proxy import errors, model
+from proxy.gateway.applications import Application, Client, digest
+from proxy.gateway.features import Features, Selected, Tier
+from proxy.gateway.flights import Again, Answer, Flight, Source, wait_for
+from proxy.gateway.process import Booking, ProcessState, Tasks
+from proxy.planning.queries import Query
+from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Found, Outcome, Refused, Reserved
 
+RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 TURNS_MAX = 8  # under load every turn may bring more
 READ_SECONDS = 0.02  # between two looks for what other processes are fetching
+
+
+class Lookups:
+    """What the store is asked for: begins of queries to the upstream at `address`, each for an operation that may take
+    `seconds`, and what is stored for queries."""
+
+    def __init__(self, process: ProcessState, features: Features, *, address: str, seconds: float) -> None:
+        self._quote, self._clock, self._rng = process.store.quote, process.clock, process.rng
+        self._features, self._address, self._seconds = features, address, seconds + RESERVATION_SECONDS
+
+    async def stored(
+        self, asked: Sequence[tuple[Client, Query]], source: Source = "stale", seconds: float = protocol.STORED_SECONDS
+    ) -> list[Answer | None]:
+        """Return what was fetched for queries of clients within so many seconds, and nothing where the store cannot be
+        read."""
+        begins, wanted = [], [self._features.tier(client.application).selected for client, _ in asked]
+        for (client, query), selected in zip(asked, wanted, strict=True):
+            begins.append(self.begin(client, self._scope(client.application), query, selected, seconds=seconds))
+        try:
+            outcomes: Sequence[Outcome] = await self._quote(begins) if begins else []
+        except errors.StoreUnavailable as error:
+            outcomes = [error] * len(begins)
+        return [
+            Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
+            for (_, query), selected, outcome in zip(asked, wanted, outcomes, strict=True)
+        ]
+
+    async def place(self, flights: Sequence[Flight]) -> None:
+        """Give a list of its own to each flight that begins behind what is stored of its list, so that what lies
+        between is not paid for, and to each of whose own list more is stored. Raises StoreUnavailable."""
+        behind = [flight for flight in flights if flight.query.start > flight.query.first]
+        if not behind:
+            return
+        both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
+        asked = [
+            self.begin(flight.client, flight.key[0], query, flight.wanted, anew=flight.anew)
+            for flight, queries in zip(behind, both, strict=True)
+            for query in queries
+        ]
+        outcomes = iter(await self._quote(asked))
+        for flight, (query, own) in zip(behind, both, strict=True):
+            of_whole, of_own = next(outcomes), next(outcomes)
+            end, own_end = _end(query, of_whole), _end(own, of_own)
+            is_whole = isinstance(of_whole, Busy) or (flight.anew and query.end <= model.PARTS_MAX)
+            if own_end == query.end > end or (not is_whole and max(query.start, own_end) > end):
+                flight.query = own
+
+    def begin(
+        self,
+        client: Client,
+        scope: str,
+        query: Query,
+        selected: Selected,
+        *,
+        seconds: float = protocol.FRESH_SECONDS,
+        anew: bool = False,
+    ) -> Begin:
+        """Return the begin of a query, for what was fetched within so many seconds, or for nothing that is stored."""
+        id, now = f"{self._rng.getrandbits(128):032x}", self._clock.now()
+        fresh_from = now + 1.0 if anew else now - seconds  # nothing stored is of the future
+        return Begin(id, scope, selected.bits, query.want, client.accounts(now), fresh_from, self._seconds)
+
+    def keys(self, client: Client, queries: Sequence[Query]) -> list[tuple[str, str]]:
+        """Return the places of queries among the flights: their scope, and the key of their own list."""
+        scope = self._scope(client.application)
+        return [(scope, (query.as_list_of_its_own() if query.start else query).key) for query in queries]
+
+    def _scope(self, application: Application) -> str:
+        market = application.context.country, application.context.currency
+        return application.scopes + _digest(self._address, application.account, *market, self._features.digest)
+
+
+def _end(query: Query, outcome: Outcome) -> int:
+    """Return the end of what is stored of a query's list, as far as it is needed."""
+    if isinstance(outcome, Found):
+        return query.end
+    stored = getattr(outcome, "stored", None)
+    return query.first + (stored.asked if stored else 0)
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(*texts: str) -> str:
+    return digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
     """Flights of one account and market, with the same features and root field, that one operation fetches; None as its
-    key: a search, or what is passed on, is alone. No number is in it twice."""
+    key: a search, or what is passed on, is alone."""
 
     key: Any
     flights: list[Flight] = field(default_factory=list)
     parts: int = 0
     numbers: set[str] = field(default_factory=set)
-
-    def has_room(self, flight: Flight, parts_max: int) -> bool:
-        most = max(self.parts + flight.fetch.limit, len(self.flights) + 1)
-        return most <= parts_max and self.numbers.isdisjoint(flight.query.numbers)
 
 
 class Gathering:
@@ -88,10 +168,9 @@ class Gathering:
         flights, self._gathered = self._gathered, []
         first: dict[Tier, list[Flight]] = {}
         for flight in [*flights]:
-            tier = self._features.tier(flight.client.application)
-            if not (tier.is_shown or flight.apart or flight.query.passed_on):
+            if not (flight.tier.is_shown or flight.apart or flight.query.passed_on):
                 flights.remove(flight)
-                first.setdefault(tier, []).append(flight)
+                first.setdefault(flight.tier, []).append(flight)
         for tier, some in first.items():
             self._tasks.spawn(self._find_features(tier, some), some)
         await self._reserve(flights)
@@ -115,8 +194,7 @@ class Gathering:
         """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
         now, until = self._clock.now(), self._clock.monotonic() + self._seconds
         for flight in flights:
-            tier = self._features.tier(flight.client.application)
-            flight.begun, flight.until, flight.wanted = now, until, tier.selected
+            flight.begun, flight.until, flight.wanted = now, until, flight.tier.selected
         await self._lookups.place(flights)
         begun: list[tuple[Flight, Begin]] = []
         blocked: list[tuple[Flight, Begin]] = []
@@ -143,16 +221,20 @@ class Gathering:
                 self._take(flight, begin, outcome)
 
     def _add(self, flight: Flight, reserved: Reserved) -> None:
-        """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is sent."""
-        query, application = flight.query, flight.client.application
-        flight.fetch, tier = query.fetch(reserved.stored), self._features.tier(application)
-        flight.selected = tier.fetched(flight.without, self._clock.now())
+        """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is sent. No
+        number is in it twice."""
+        query, application, tier = flight.query, flight.client.application, flight.tier
+        flight.fetch, flight.selected = query.fetch(reserved.stored), tier.fetched(flight.without, self._clock.now())
         key = None
         if query.operation is not None:
             market = application.context.country, application.context.currency
             key = application.account, *market, flight.selected.bits, query.operation, flight.apart
         batch = self._open.get(key)
-        if batch is None or not batch.has_room(flight, tier.parts_max):
+        if (
+            batch is None
+            or max(batch.parts + flight.fetch.limit, len(batch.flights) + 1) > tier.parts_max
+            or not batch.numbers.isdisjoint(query.numbers)
+        ):
             batch = Batch(key)
             if key:
                 self._open[key] = batch

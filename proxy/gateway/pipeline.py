@@ -10,25 +10,20 @@ they leave, or, where the store cannot take them, while the reservation counts i
 until it is taken nothing is begun that costs parts.
 """
 
+import asyncio
 from collections.abc import Collection, Sequence
 
 from proxy import errors
-from proxy.gateway import results
 from proxy.gateway.applications import Application, Client
-from proxy.gateway.bookings import Booking, Tasks
 from proxy.gateway.features import Features
-from proxy.gateway.flights import NO_FEATURES, Again, Flight, wait_for
-from proxy.gateway.gathering import Batch, Gathering
-from proxy.gateway.lookups import Lookups
-from proxy.gateway.process import ProcessState
-from proxy.gateway.results import Answer
-from proxy.planning import queries
+from proxy.gateway.flights import NO_FEATURES, Again, Answer, Flight, joined, wait_for
+from proxy.gateway.gathering import Batch, Gathering, Lookups
+from proxy.gateway.process import Booking, ProcessState, Tasks
+from proxy.planning import queries as planned
 from proxy.planning.queries import Fetched, Query, Received
 from proxy.store import protocol
 from proxy.upstream.classify import SERVICE
 from proxy.upstream.sending import Send
-
-RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
 
 
 class Pipeline:
@@ -48,8 +43,7 @@ class Pipeline:
         self._send_once, self._features = send, features
         self._clock, self._metrics, self._flights = process.clock, process.metrics, process.flights
         self._bookings, self._quotas = process.bookings, process.quotas
-        lasting = seconds + RESERVATION_SECONDS
-        self._lookups = Lookups(process.store, features, process.clock, process.rng, address=address, seconds=lasting)
+        self._lookups = Lookups(process, features, address=address, seconds=seconds)
         self._tasks = Tasks(process.flights, process.bookings)
         self.aclose = self._tasks.aclose
         self.gathering = Gathering(
@@ -70,49 +64,34 @@ class Pipeline:
     ) -> list[Answer]:
         """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds). `anew`:
         fetch it, whatever is stored."""
-        request, keys = object(), [self._lookups.key(client, query) for query in queries]
+        request, loop, tier = object(), asyncio.get_running_loop(), self._features.tier(client.application)
+        keys = self._lookups.keys(client, queries)
         answers: list[Answer | None] = [None] * len(queries)
-        while missing := [place for place, answer in enumerate(answers) if answer is None]:
-            flights, own = self._join(client, queries, keys, missing, request, anew=anew)
+        # Numbers with their makers last: they wait for the same numbers alone, whose results may be theirs.
+        order = sorted(range(len(queries)), key=lambda place: queries[place].general is not None)
+        while missing := [place for place in order if answers[place] is None]:
+            flights: dict[int, Flight] = {}
+            own: dict[int, Flight] = {}
+            for place in missing:
+                key, query = keys[place], queries[place]
+                flight = self._flights.find(key, query)
+                if flight is None:
+                    outcome, fetch, selected = loop.create_future(), query.fetch(), tier.selected
+                    flight = Flight(key, query, client, request, anew, outcome, tier, fetch, selected, selected)
+                    self._flights[key] = own[place] = flight
+                flights[place] = flight
+            self.gathering.start([*own.values()])
             await wait_for(flights.values(), deadline - self._clock.monotonic())
             for place, flight in flights.items():
                 answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
             if self._clock.monotonic() >= deadline:
-                late = [place for place, answer in enumerate(answers) if answer is None]
+                late = [place for place in order if answers[place] is None]
                 asked = [(client, queries[place]) for place in late]
-                stale = [None] * len(late) if anew else await self._lookups.stale(asked)
+                stale = [None] * len(late) if anew else await self._lookups.stored(asked)
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
                 for place, answer in zip(late, stale, strict=True):
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
-
-    def _join(
-        self,
-        client: Client,
-        queries: Sequence[Query],
-        keys: Sequence[tuple[str, str]],
-        missing: Sequence[int],
-        request: object,
-        *,
-        anew: bool,
-    ) -> tuple[dict[int, Flight], set[int]]:
-        """Return the flight that each query is to wait for, and the places of those that have begun one.
-
-        A number with its maker waits for the same number alone, whose result may be its own.
-        """
-        flights: dict[int, Flight] = {}
-        own: set[int] = set()
-        for place in sorted(missing, key=lambda each: queries[each].general is not None):
-            key, query = keys[place], queries[place]
-            general = self._flights.under_way((key[0], query.general)) if query.general else None
-            flight = general or self._flights.find(key, query)
-            if flight is None:
-                flight = Flight(key, query, client, request, anew)
-                self._flights.add(flight)
-                own.add(place)
-            flights[place] = flight
-        self.gathering.start([flights[place] for place in own])
-        return flights, own
 
     async def _send(self, batch: Batch) -> None:
         """Send one operation for a batch, and book what came of it."""
@@ -137,7 +116,7 @@ class Pipeline:
             seconds = min(flight.until for flight in flights) - self._clock.monotonic()
             try:
                 data = await self._send_once(operation, application.credentials, seconds)
-                fetched = passed_on.read(data) if passed_on else queries.read(wanted, data)
+                fetched = passed_on.read(data) if passed_on else planned.read(wanted, data)
             except errors.BridgeError as error:
                 fetched = error
         if isinstance(fetched, errors.BridgeError):
@@ -164,10 +143,10 @@ class Pipeline:
             # What is stored has what was wanted, perhaps no more.
             common = self._features.common(selected, flight.wanted if stored else selected, lacking)
             is_partial = self._features.is_partial(each.reported, selected) if each.reported else False
-            joined = results.joined(flight.query, stored, each, common.features, is_partial=is_partial)
-            ends.append((flight, each, joined, common.bits))
+            end = joined(flight.query, stored, each, common.features, is_partial=is_partial)
+            ends.append((flight, each, end, common.bits))
         await self._bookings.book(
-            [Booking(flight, each.returned, each.lost, joined.results, bits) for flight, each, joined, bits in ends]
+            [Booking(flight, each.returned, each.lost, end.results, bits) for flight, each, end, bits in ends]
         )
         for flight, each, (answer, stored_as), _ in ends:
             if answer is None:
@@ -214,7 +193,7 @@ class Pipeline:
                 self.gathering.start(flights)
                 return
         asked = [(flight.client, flight.query) for flight in flights]
-        stale = await self._lookups.stale(asked) if is_outage else [None] * len(flights)
+        stale = await self._lookups.stored(asked) if is_outage else [None] * len(flights)
         for flight, answer in zip(flights, stale, strict=True):
             self._flights.end([flight], answer if answer and not flight.anew else Answer(None, error, "miss"))
 

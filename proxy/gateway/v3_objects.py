@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from proxy import errors, model
 from proxy.gateway.applications import Client
+from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.results import Answer, ResponseMetadata
 from proxy.mapping.compiler import CompiledObject
 from proxy.metrics import Metrics
 from proxy.planning import documents, lucene, match, queries, search

@@ -79,7 +79,6 @@ INNER = [
     *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options")),
     *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning")),
     *(f"traffic.{name}" for name in ("bom_columns", "recordings", "v3_request")),
-    "gateway.results",
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",
     "nexar_sandbox.legacy_v3",

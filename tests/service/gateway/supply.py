@@ -14,9 +14,9 @@ from service.gateway.world import SECONDS, START, Upstream, World, uid
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.features import Features
+from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.results import ResponseMetadata
 from proxy.graphql import documents
 from proxy.graphql.documents import DocumentReader, DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService

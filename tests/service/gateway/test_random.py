@@ -33,9 +33,9 @@ from service.gateway.world import (
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.features import TIER
+from proxy.gateway.flights import Answer
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota import EXHAUSTED
-from proxy.gateway.results import Answer
 from proxy.model import GraphQLError
 from proxy.planning.documents import PartialData
 from proxy.planning.queries import Documents, PassedOn, Query, Received, document, matching, part, search

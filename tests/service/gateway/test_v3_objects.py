@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from service.gateway.world import ALL, HOUR, SECONDS, Upstream, World, client, uid
 
 from proxy import errors
+from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
-from proxy.gateway.results import ResponseMetadata
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest

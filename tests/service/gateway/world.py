@@ -16,9 +16,9 @@ import msgspec
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
 from proxy.gateway.features import Features
+from proxy.gateway.flights import Answer
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
-from proxy.gateway.results import Answer
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, MappingContext
 from proxy.planning.documents import ProjectionCache
