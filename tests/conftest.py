@@ -167,12 +167,9 @@ def _redis_server(needs_program: Callable[[str], str]) -> "Iterator[RedisServer]
     from support.redis_server import RedisServer
 
     program = needs_program("redis-server")
-    folder = Path(tempfile.mkdtemp(prefix="v3bridge-"))  # short: a socket's path has 107 characters at most
-    server = RedisServer(program, folder)
-    server.start()
-    yield server
-    server.stop()
-    shutil.rmtree(folder)
+    # Short: a socket's path has 107 characters at most.
+    with tempfile.TemporaryDirectory(prefix="v3bridge-") as folder, RedisServer(program, Path(folder)) as server:
+        yield server
 
 
 @pytest.fixture

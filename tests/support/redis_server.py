@@ -10,7 +10,7 @@ SECONDS = 60.0
 
 
 class RedisServer:
-    """A redis-server on a unix socket, with further settings such as a TLS port. Data survives `stop` and `start`."""
+    """A redis-server on a unix socket, with further settings such as a TLS port. Data survives `kill` and `start`."""
 
     def __init__(self, program: str, folder: Path, more: dict[str, str] | None = None) -> None:
         self._more = more or {}
@@ -32,7 +32,11 @@ class RedisServer:
             assert time.monotonic() < end, "redis-server did not answer in time"
             time.sleep(0.01)
 
-    def stop(self) -> None:
+    def __enter__(self) -> "RedisServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
         assert self._process is not None
         self._process.terminate()
         self._process.wait(SECONDS)

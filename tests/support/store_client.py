@@ -1,19 +1,12 @@
 """Process that uses a store (proxy/store/), for tests of it."""
 
+from pathlib import Path
 from typing import Any
 
-from proxy.kit.clock import Clock
-from proxy.store.protocol import (
-    FRESH_SECONDS,
-    Account,
-    Begin,
-    Finish,
-    Found,
-    Hit,
-    Outcome,
-    Result,
-    Want,
-)
+from proxy.kit.clock import Clock, ManualClock
+from proxy.store.protocol import FRESH_SECONDS, Account, Begin, Finish, Found, Hit, Result, Want
+from proxy.store.redis import RedisStore
+from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 
 NOVEMBER = Account("erp", "2023-11", 100)
@@ -47,21 +40,17 @@ def result(key: str, *uids: str, asked: int = 1, hits: int | None = None, body: 
     return Result(key, asked, len(uids) if hits is None else hits, items, (body,) * len(uids), **more)
 
 
-async def one(store: Store, begun: Begin) -> Outcome:
-    [outcome] = await store.begin([begun])
-    return outcome
-
-
-async def counts(store: Store, account: Account = NOVEMBER) -> tuple[int, int, int]:
-    """Return used, uncertain and reserved parts."""
-    rows = {(row.account, row.period): (row.used, row.uncertain, row.reserved) for row in await store.usage()}
-    return rows.get((account.account, account.period), (0, 0, 0))
+async def open_store(address: str, time: Clock, worker: str, cache_bytes: int) -> Store:
+    """Open the store in a Redis server, in a file or in memory (""); its time is that of the clock."""
+    if address.startswith("unix:"):
+        return await RedisStore.open(address, time, worker, cache_bytes, time.now)
+    return await SqliteStore.open(Path(address) if address else None, time, worker, cache_bytes)
 
 
 class Client:
     """A store and a clock, and what is asked of them in the fewest words."""
 
-    def __init__(self, store: Store, time: Clock) -> None:
+    def __init__(self, store: Store, time: ManualClock) -> None:
         self.store = store
         self.time = time
         self._keys: dict[str, str] = {}
@@ -92,4 +81,6 @@ class Client:
             await self.finish(id, result, **changes)
 
     async def counts(self, account: Account = NOVEMBER) -> tuple[int, int, int]:
-        return await counts(self.store, account)
+        """Return used, uncertain and reserved parts."""
+        rows = {(row.account, row.period): (row.used, row.uncertain, row.reserved) for row in await self.store.usage()}
+        return rows.get((account.account, account.period), (0, 0, 0))

@@ -11,7 +11,7 @@ import contextlib
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import pytest
@@ -35,6 +35,13 @@ def limited(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, left, AGAIN_SECONDS)  # of an enclosing limit; 0 is none
         signal.signal(signal.SIGALRM, handler)
+
+
+async def until(holds: Callable[[], object]) -> None:
+    """Wait until a condition holds."""
+    async with asyncio.timeout(30):
+        while not holds():
+            await asyncio.sleep(0)
 
 
 def _stacks() -> str:

@@ -2,18 +2,16 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis.asyncio
 from service.gateway.world import START, Upstream, VirtualLoop, World, virtual_clock
+from support import store_client
 
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.planning.documents import ProjectionCache
-from proxy.store.redis import RedisStore
-from proxy.store.sqlite import SqliteStore
 from proxy.store.store import Store
 
 CACHE_BYTES = 50_000_000
@@ -45,10 +43,8 @@ async def open_world(projections: ProjectionCache, monkeypatch: pytest.MonkeyPat
 
     async def of(upstream: Upstream, start: float = START, address: str = "") -> World:
         async def open_(worker: str) -> Store:
-            if address.startswith("unix:"):
-                opened.append(await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now))
-            elif address or not opened:
-                opened.append(await SqliteStore.open(Path(address) if address else None, clock, worker, CACHE_BYTES))
+            if address or not opened:
+                opened.append(await store_client.open_store(address, clock, worker, CACHE_BYTES))
             return opened[-1]
 
         clock.start = start

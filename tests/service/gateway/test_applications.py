@@ -1,6 +1,7 @@
 """Clients of a configuration: their accounts, limits, rates and ends."""
 
 import datetime
+import random
 from unittest import mock
 
 import pytest
@@ -8,7 +9,9 @@ from service.gateway.world import START
 
 from proxy import config, errors
 from proxy.gateway.applications import AccessTokens, Applications
+from proxy.gateway.process import ProcessState
 from proxy.kit.clock import ManualClock
+from proxy.metrics import Metrics
 from proxy.store.protocol import Account, Refused
 
 DEMO = config.ApplicationSettings(
@@ -75,3 +78,20 @@ async def test_a_signing_key_that_the_store_loses_is_named() -> None:
     store.values.return_value = [None]
     with pytest.raises(errors.StoreUnavailable, match="a signing key was lost"):
         await AccessTokens(store, applications, ManualClock(START)).issue(applications.client("a"))
+
+
+@pytest.mark.parametrize("workers, admitted", [(1, 5), (2, 3), (3, 2), (9, 1)])
+def test_each_worker_admits_its_share_of_a_rate_in_any_second(workers: int, admitted: int) -> None:
+    keys = tuple(config.ApiKeySettings(config.digest(key), rate=5) for key in ("c", "d"))
+    served, time = Applications({"demo": config.ApplicationSettings(apikeys=keys)}), ManualClock()
+    state = ProcessState(mock.Mock(), time, random.Random(1), Metrics(time), workers)
+    client = served.client("c")
+    for _ in range(admitted):
+        state.admit(client)
+        time.advance(0.125)
+    with pytest.raises(errors.TooManyRequests, match="demo/1 may make no more than 5 requests") as refused:
+        state.admit(client)
+    assert refused.value.retry_after == 1
+    state.admit(served.client("d"))
+    time.advance(1.0 - 0.125 * admitted)
+    state.admit(client)

@@ -1,9 +1,15 @@
-"""Callers of a process: which requests are counted, as whose, and how many callers are told apart."""
+"""Callers of a process: which requests are counted, as whose, how many callers are told apart, and how all of it comes
+to the store."""
 
+import json
 from typing import Any
 
 import msgspec
+import pytest
+from service.gateway.world import BrokenStore
+from support import log_lines
 
+from proxy import errors
 from proxy.gateway.recording import (
     ADDRESS_KEYS_MAX,
     CALLERS_MAX,
@@ -14,9 +20,11 @@ from proxy.gateway.recording import (
     UNKNOWN_MAX,
     SeenRequests,
 )
+from proxy.kit.clock import ManualClock
 from proxy.model import FailureDetail, Seen
 from proxy.redaction import Redaction
-from proxy.store.protocol import DAY_SECONDS
+from proxy.store.protocol import CLIENT, DAY_SECONDS
+from proxy.store.sqlite import SqliteStore
 
 DAY = 19_675
 MIDNIGHT = float(DAY * DAY_SECONDS)
@@ -122,3 +130,34 @@ def test_keys_of_one_address_and_day_are_bounded() -> None:
         for number in range(2 * ADDRESS_KEYS_MAX):
             counts.add_unknown(f"{day} {number}", f"{day} {number}", "::1", "", MIDNIGHT + day * DAY_SECONDS)
         assert len(taken(counts)) == ADDRESS_KEYS_MAX
+
+
+@pytest.fixture
+async def store() -> Any:
+    opened = await SqliteStore.open(None, ManualClock(MIDNIGHT), "worker", 2**20)
+    store = BrokenStore(opened)
+    store.broken = {"add_seen"}
+    yield store
+    await opened.aclose()
+
+
+@pytest.mark.parametrize("loses", [False, True])
+async def test_counts_wait_for_a_store_that_is_unavailable_and_are_added_once(store: Any, loses: bool) -> None:
+    counts, store.loses = SeenRequests(store), loses
+    for _ in range(3):
+        add(counts)
+        with pytest.raises(errors.StoreUnavailable):
+            await counts.write()
+    store.broken = set()
+    await counts.write()
+    assert await store.seen(CLIENT, 0) == [MATCH._replace(requests=3, last=MIDNIGHT)]
+
+
+async def test_counts_that_cannot_be_written_at_the_end_are_logged(store: Any) -> None:
+    counts = SeenRequests(store)
+    for _ in range(4):
+        add(counts)
+    with log_lines.collected() as stream:
+        await counts.close()
+    line = json.loads(stream.getvalue())
+    assert (line["event"], line["level"], line["requests"]) == ("caller counts lost", "warning", 4)

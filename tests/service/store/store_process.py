@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import sqlite3
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
 
+from support import store_client
+
 from proxy import errors
-from proxy.store.redis import RedisStore
-from proxy.store.sqlite import SqliteStore
+from proxy.kit.clock import ManualClock
 from proxy.store.store import Store
 
 CACHE_BYTES = 2**20  # more than a test stores
@@ -21,18 +21,6 @@ FORK = multiprocessing.get_context("fork")
 
 class DiedError(Exception):
     """The process was killed before it replied."""
-
-
-class SetClock:
-    """Clock that is set with each call."""
-
-    time = 0.0
-
-    def now(self) -> float:
-        return self.time
-
-    def monotonic(self) -> float:
-        return self.time
 
 
 class StoreProcess:
@@ -84,7 +72,7 @@ class StoreProcess:
 
 
 def _serve(pipe: Connection) -> None:
-    left, clock, store = [0], SetClock(), None
+    left, clock, store = [0], ManualClock(), None
     plain: Any = sqlite3.connect
 
     def die(_: object) -> None:
@@ -99,23 +87,19 @@ def _serve(pipe: Connection) -> None:
 
     with mock.patch("sqlite3.connect", connect), asyncio.Runner() as runner, contextlib.suppress(EOFError):
         while True:
-            clock.time, name, arguments, left[0] = pipe.recv()
+            now, name, arguments, left[0] = pipe.recv()
+            clock.advance(now - clock.now())
             reply: Any = None
             try:
                 if name == "open":
-                    store = runner.run(_open(clock, *arguments))
+                    address, worker = arguments
+                    store = runner.run(store_client.open_store(address, clock, worker, CACHE_BYTES))
                 else:
                     assert store is not None
                     reply = runner.run(_call(store, name, arguments))
             except errors.StoreUnavailable as error:
                 reply = error
             pipe.send(reply)
-
-
-async def _open(clock: SetClock, address: str, worker: str) -> Store:
-    if address.startswith("unix:"):
-        return await RedisStore.open(address, clock, worker, CACHE_BYTES, clock.now)
-    return await SqliteStore.open(Path(address), clock, worker, CACHE_BYTES)
 
 
 async def _call(store: Store, name: str, arguments: tuple[Any, ...]) -> Any:

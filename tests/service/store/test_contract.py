@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
-from service.store.conftest import CACHE_BYTES
+from service.store.conftest import CACHE_BYTES, SHARED, Opens
 from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, finish, result
 
 from proxy.kit.clock import ManualClock
@@ -24,15 +23,9 @@ from proxy.store.protocol import (
     Reserved,
     Want,
 )
-from proxy.store.store import Store
 
 DECEMBER = Account("erp", "2023-12", 100)
 DAY = 86_400.0
-
-
-@pytest.fixture
-def client(store: Store, time: ManualClock) -> Client:
-    return Client(store, time)
 
 
 def kinds(outcomes: Sequence[object]) -> list[type]:
@@ -306,8 +299,9 @@ async def test_set_usage_replaces_used_and_ends_uncertain_parts(client: Client, 
     assert await client.counts(both[1]) == (3, 0, 0)
 
 
-async def test_reservations_of_a_worker_are_ended_alone(open_shared: Any, time: ManualClock) -> None:
-    one, two = [Client(await open_shared(worker), time) for worker in ("one", "two")]
+@SHARED
+async def test_reservations_of_a_worker_are_ended_alone(open_client: Opens) -> None:
+    one, two = [await open_client(worker) for worker in ("one", "two")]
     await one.begin("x", "a", "b")
     await two.begin("y", "c")
     await two.store.end_worker("one")
@@ -317,8 +311,9 @@ async def test_reservations_of_a_worker_are_ended_alone(open_shared: Any, time: 
     assert await one.counts() == (0, 3, 0)
 
 
-async def test_processes_share_limits_keys_results_and_values(open_shared: Any, time: ManualClock) -> None:
-    one, two = [Client(await open_shared(), time) for _ in range(2)]
+@SHARED
+async def test_processes_share_limits_keys_results_and_values(open_client: Opens) -> None:
+    one, two = [await open_client() for _ in range(2)]
     small = Account("erp", "2023-11", 1)
     await one.begin("x", "a", accounts=(small,))
     assert await two.begin("y", "a", "b", accounts=(small,)) == [Busy(), Refused(small, 0, 1)]
@@ -328,8 +323,9 @@ async def test_processes_share_limits_keys_results_and_values(open_shared: Any, 
     assert await one.store.values(["token"]) == ["t"]
 
 
-async def test_what_processes_do_at_once_is_done_once(open_shared: Any, time: ManualClock) -> None:
-    clients = [Client(await open_shared(), time) for _ in range(4)]
+@SHARED
+async def test_what_processes_do_at_once_is_done_once(open_client: Opens) -> None:
+    clients = [await open_client() for _ in range(4)]
     small = Account("erp", "2023-11", 3)
     begins = (client.begin(str(number), "a", str(number), accounts=(small,)) for number, client in enumerate(clients))
     common, own = zip(*await asyncio.gather(*begins), strict=True)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 import redis
-from service.store.conftest import CACHE_BYTES, NOW
+from service.store.conftest import CACHE_BYTES, NOW, Opens
 from support.redis_server import RedisServer
-from support.store_client import NOVEMBER, begin, counts, finish, one, result
+from support.store_client import NOVEMBER, Client, begin, begins, finish, result
+from support.time_limit import until
 
 from proxy import config, errors
 from proxy.kit.clock import ManualClock
@@ -21,8 +22,8 @@ from proxy.store import open as opening
 from proxy.store.protocol import Account, Busy, Found, Refused, Reserved, Want
 from proxy.store.redis import RedisStore
 
-Opens = Callable[..., Any]
 LIMIT = 300
+TWO = [Reserved(None)] * 2
 
 
 @pytest.fixture
@@ -36,137 +37,120 @@ def inside(redis_server: RedisServer) -> Iterator[Any]:
         yield client
 
 
-@pytest.fixture
-def lasting(needs_program: Callable[[str], str], tmp_path: Path) -> Iterator[RedisServer]:
-    """A server that the test may kill."""
-    server = RedisServer(needs_program("redis-server"), tmp_path)
-    server.start()
-    yield server
-    server.stop()
-
-
 class Load:
     """Callers of two processes, as many as may; each of them is billed for a part between `begin` and `finish`."""
 
-    def __init__(self, *stores: RedisStore, time: ManualClock) -> None:
-        self._stores = stores
-        self._time = time
+    def __init__(self, *clients: Client) -> None:
+        self._clients = clients
         self._ids = itertools.count()
         self._account = Account("erp", "2023-11", LIMIT)
         self.billed = 0
-        self.progress = asyncio.Condition()
 
-    async def run(self) -> list[object]:
-        """Go on until nothing more is reserved; return what each caller ended with."""
-        return await asyncio.gather(*(self._call(store) for store in self._stores for _ in range(4)))
+    async def run(self) -> set[type]:
+        """Go on until nothing more is reserved; return what the callers ended with."""
+        ends = await asyncio.gather(*(self._call(client) for client in self._clients for _ in range(4)))
+        return {type(end) for end in ends}
 
-    async def until(self, billed: int) -> None:
-        async with self.progress:
-            await self.progress.wait_for(lambda: self.billed >= billed)
-
-    async def _call(self, store: RedisStore) -> object:
+    async def _call(self, client: Client) -> object:
         while True:
             id = f"id {next(self._ids)}"
             try:
-                outcome = await one(store, begin(id, id, time=self._time, accounts=[self._account]))
+                outcome = await client.begin(id, id, accounts=[self._account])
             except errors.StoreUnavailable:
                 continue  # Redis is not there: later
             if not isinstance(outcome, Reserved):
                 return outcome
-            async with self.progress:
-                self.billed += 1
-                self.progress.notify_all()
-            await self._finish(store, id)
+            self.billed += 1
+            await self._finish(client, id)
 
-    async def _finish(self, store: RedisStore, id: str) -> None:
+    async def _finish(self, client: Client, id: str) -> None:
         while True:
             with contextlib.suppress(errors.StoreUnavailable):
-                return await store.finish([finish(id, result(id, f"uid of {id}"), accounts=[self._account])])
+                return await client.finish(id, result(id, f"uid of {id}"), accounts=[self._account])
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
 async def test_after_a_loss_nothing_is_billed_until_usage_is_set(
-    lasting: RedisServer, tmp_path: Path, time: ManualClock, is_killed: bool
+    needs_program: Callable[[str], str], tmp_path: Path, time: ManualClock, is_killed: bool
 ) -> None:
     """By FLUSHALL, and by `kill -9` with a restart from an older snapshot."""
-    stores = [await RedisStore.open(lasting.url, time, name, CACHE_BYTES) for name in ("one", "two")]
-    load = Load(*stores, time=time)
-    running = asyncio.create_task(load.run())
-    await load.until(LIMIT // 4)
-    shutil.copytree(tmp_path / "appendonlydir", tmp_path / "snapshot")
-    await load.until(LIMIT // 2)
-    if is_killed:
-        lasting.kill()
-        shutil.rmtree(tmp_path / "appendonlydir")
-        shutil.copytree(tmp_path / "snapshot", tmp_path / "appendonlydir")
-        lasting.start()
-    else:
-        lasting.empty()
-    assert {type(end) for end in await running} == {errors.StoreUnavailable}
-    before = load.billed
-    assert before < LIMIT
-    assert {type(end) for end in await load.run()} == {errors.StoreUnavailable}
-    assert load.billed == before
-    await stores[1].set_usage(NOVEMBER, load.billed)
-    assert {type(end) for end in await load.run()} == {Refused}
-    assert load.billed == LIMIT
-    assert await counts(stores[0]) == (LIMIT, 0, 0)
-    for store in stores:
-        await store.aclose()
+    with RedisServer(needs_program("redis-server"), tmp_path) as server:
+        stores = [await RedisStore.open(server.url, time, name, CACHE_BYTES) for name in ("one", "two")]
+        clients = [Client(store, time) for store in stores]
+        load = Load(*clients)
+        running = asyncio.create_task(load.run())
+        await until(lambda: load.billed >= LIMIT // 4)
+        shutil.copytree(tmp_path / "appendonlydir", tmp_path / "snapshot")
+        await until(lambda: load.billed >= LIMIT // 2)
+        if is_killed:
+            server.kill()
+            shutil.rmtree(tmp_path / "appendonlydir")
+            shutil.copytree(tmp_path / "snapshot", tmp_path / "appendonlydir")
+            server.start()
+        else:
+            server.empty()
+        assert await running == {errors.StoreUnavailable}
+        before = load.billed
+        assert before < LIMIT
+        assert await load.run() == {errors.StoreUnavailable}
+        assert load.billed == before
+        await stores[1].set_usage(NOVEMBER, load.billed)
+        assert await load.run() == {Refused}
+        assert load.billed == LIMIT
+        assert await clients[0].counts() == (LIMIT, 0, 0)
+        for store in stores:
+            await store.aclose()
 
 
-async def test_each_account_waits_for_its_own_usage(open_store: Opens, redis_server: RedisServer, time: Any) -> None:
-    one_process, other = await open_store(), await open_store()
+async def test_each_account_waits_for_its_own_usage(open_client: Opens, redis_server: RedisServer) -> None:
+    one, other = await open_client(), await open_client()
     others = Account("crm", "2023-11", 100)
     free_key = Account("key", "2023-11")
-    await one_process.begin([begin("a", "k", time=time), begin("b", "l", time=time, accounts=[others])])
-    await other.put_value("a", "", 1)
+    await one.begin("a", "k")
+    await one.begin("b", "l", accounts=[others])
+    await other.store.put_value("a", "", 1)
     for _ in range(5):
-        await one_process.put_value("a", "", 1)  # the processes have seen different numbers
+        await one.store.put_value("a", "", 1)  # the processes have seen different numbers
     redis_server.empty()
-    for store in (other, one_process):
+    for client in (other, one):
         with pytest.raises(errors.StoreUnavailable, match="usage --set"):
-            raise await one(store, begin("c", "k", time=time))  # type: ignore[misc]
-        assert await one(store, begin("c", Want("free", 9, 0), time=time)) == Reserved(None)
-    await other.set_usage(NOVEMBER, 40)
-    await one_process.finish([finish("a", result("k", "u"))])  # begun before: part of the 40
-    assert await counts(other) == (40, 0, 0)
-    with_key = begin("d", "m", time=time, accounts=[NOVEMBER, free_key])
-    assert await one(one_process, with_key) == Reserved(None)
+            raise await client.begin("c", "k")
+        assert await client.begin("c", Want("free", 9, 0)) == Reserved(None)
+    await other.store.set_usage(NOVEMBER, 40)
+    await one.finish("a", result("k", "u"))  # begun before: part of the 40
+    assert await other.counts() == (40, 0, 0)
+    assert await one.begin("d", "m", accounts=[NOVEMBER, free_key]) == Reserved(None)
     limited_key = free_key._replace(limit=5)
     for accounts in ([others], [free_key], [NOVEMBER, limited_key]):
-        outcome = await one(one_process, begin("e", "n", time=time, accounts=accounts))
-        assert isinstance(outcome, errors.StoreUnavailable)
-    await one_process.set_usage(others, 0)
-    await other.set_usage(limited_key, 5)
-    assert await one(other, begin("f", "n", time=time, accounts=[others])) == Reserved(None)
-    assert await one(other, begin("g", "o", time=time, accounts=[limited_key])) == Refused(limited_key, 0, 1)
-    await one_process.finish([finish("d", key="m")])
-    assert await counts(other) == (41, 0, 0)
+        assert isinstance(await one.begin("e", "n", accounts=accounts), errors.StoreUnavailable)
+    await one.store.set_usage(others, 0)
+    await other.store.set_usage(limited_key, 5)
+    assert await other.begin("f", "n", accounts=[others]) == Reserved(None)
+    assert await other.begin("g", "o", accounts=[limited_key]) == Refused(limited_key, 0, 1)
+    await one.finish("d")
+    assert await other.counts() == (41, 0, 0)
 
 
-async def test_what_a_snapshot_has_reserved_is_no_more(store: Any, inside: Any, time: ManualClock) -> None:
-    await store.begin([begin("a", Want("k", 3), time=time)])
+async def test_what_a_snapshot_has_reserved_is_no_more(client: Client, inside: Any) -> None:
+    await client.begin("a", Want("k", 3))
     inside.hset("{v3bridge}:state", "counter", 0)  # as before the process saw more
-    assert isinstance(await one(store, begin("b", "l", time=time)), errors.StoreUnavailable)
-    await store.set_usage(NOVEMBER, 40)
-    assert await one(store, begin("c", "k", time=time)) == Reserved(None)
-    await store.finish([finish("a", key="k", used=3)])
-    assert await counts(store) == (40, 0, 1)
+    assert isinstance(await client.begin("b", "l"), errors.StoreUnavailable)
+    await client.store.set_usage(NOVEMBER, 40)
+    assert await client.begin("c", "k") == Reserved(None)
+    await client.finish("a", used=3)
+    assert await client.counts() == (40, 0, 1)
 
 
-async def test_a_process_that_starts_after_a_loss_knows_of_it(
-    open_store: Opens, redis_server: RedisServer, time: Any
-) -> None:
-    store = await open_store()
+async def test_a_process_that_starts_after_a_loss_knows_of_it(open_client: Opens, redis_server: RedisServer) -> None:
+    client = await open_client()
     redis_server.empty()
-    await store.put_value("a", "", 1)
-    later = await open_store()
-    assert isinstance(await one(later, begin("a", "k", time=time)), errors.StoreUnavailable)
-    await later.set_usage(NOVEMBER, 1)
-    assert await one(later, begin("b", "k", time=time)) == Reserved(None)
+    await client.store.put_value("a", "", 1)
+    later = await open_client()
+    assert isinstance(await later.begin("a", "k"), errors.StoreUnavailable)
+    await later.store.set_usage(NOVEMBER, 1)
+    assert await later.begin("b", "k") == Reserved(None)
     redis_server.empty()
-    assert isinstance(await one(later, begin("c", "l", time=time)), errors.StoreUnavailable)
+    assert isinstance(await later.begin("c", "l"), errors.StoreUnavailable)
 
 
 class Cut:
@@ -174,8 +158,10 @@ class Cut:
     `whole` scripts whose replies came back. The next scripts are `held` until those events, if any, and the replies of
     the next ones are `late` until those."""
 
-    def __init__(self, redis: str) -> None:
-        self._redis = redis
+    def __init__(self, redis: str, folder: Path) -> None:
+        self._redis = redis.removeprefix("unix://")
+        self.path = folder / "cut.sock"
+        self.url = f"unix://{self.path}"
         self.times = self.whole = 0
         self.held: list[asyncio.Event | None] = []
         self.late: list[asyncio.Event] = []
@@ -201,145 +187,145 @@ class Cut:
 
 @pytest.fixture
 async def cut(redis_server: RedisServer, tmp_path: Path) -> AsyncIterator[Cut]:
-    way = Cut(redis_server.url.removeprefix("unix://"))
-    server = await asyncio.start_unix_server(way.connect, tmp_path / "cut.sock")
-    yield way
-    server.close()
+    way = Cut(redis_server.url, tmp_path)
+    async with await asyncio.start_unix_server(way.connect, way.path):
+        yield way
+
+
+@pytest.fixture
+async def cut_client(open_client: Opens, cut: Cut) -> Client:
+    """A process whose way to Redis can be cut."""
+    return await open_client(at=cut.url)
 
 
 @pytest.mark.parametrize("whole", [0, 1], ids=["reads", "writes"])
 @pytest.mark.parametrize("times", [1, 2])
 async def test_what_is_sent_again_after_a_lost_reply_changes_nothing(
-    cut: Cut, tmp_path: Path, time: ManualClock, times: int, whole: int
+    cut: Cut, cut_client: Client, times: int, whole: int
 ) -> None:
-    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
-
     async def sent() -> Any:
-        return await store.begin([begin("a", Want("k", 3), time=time), begin("b", "l", time=time)])
+        return await cut_client.store.begin(begins("a", Want("k", 3), "l", time=cut_client.time))
 
     async def ended() -> None:
-        await store.finish([finish("a", result("k", "u", "v", asked=3), used=2), finish("b", key="l", used=0)])
+        ends = finish("a k", result("k", "u", "v", asked=3), used=2), finish("a l", key="l", used=0)
+        await cut_client.store.finish(ends)
 
     for call, expected in ((sent, (0, 0, 4)), (ended, (2, 0, 0))):
         cut.times, cut.whole = times, whole  # the library sends once more by itself
         with contextlib.nullcontext() if times == 1 else pytest.raises(errors.StoreUnavailable):
             await call()
         assert cut.times == 0
-        assert await call() in ([Reserved(None), Reserved(None)], None)
-        assert await counts(store) == expected
-    assert await one(store, begin("c", "k", time=time)) == Found(
-        result("k", "u", "v", asked=3, fetched=NOW, part_ids=(None, None))
-    )
-    await store.aclose()
+        assert await call() in (TWO, None)
+        assert await cut_client.counts() == expected
+    stored = result("k", "u", "v", asked=3, fetched=NOW, part_ids=(None, None))
+    assert await cut_client.begin("c", "k") == Found(stored)
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 async def test_nothing_is_reserved_with_what_was_read_before_a_loss(
-    cut: Cut, redis_server: RedisServer, tmp_path: Path, time: ManualClock, is_known: bool
+    cut: Cut, cut_client: Client, redis_server: RedisServer, is_known: bool
 ) -> None:
-    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES)
     cut.late.append(late := asyncio.Event())
-    beginning = asyncio.create_task(one(store, begin("a", "k", time=time)))
-    async with asyncio.timeout(30):
-        while cut.late:
-            await asyncio.sleep(0)
+    beginning = asyncio.create_task(cut_client.begin("a", "k"))
+    await until(lambda: not cut.late)
     redis_server.empty()
     if is_known:
-        await store.put_value("a", "", 1)  # the process learns of the loss before it has the reply
+        await cut_client.store.put_value("a", "", 1)  # the process learns of the loss before it has the reply
     late.set()
     assert isinstance(await beginning, errors.StoreUnavailable)
-    await store.aclose()
 
 
 async def test_a_result_that_answers_another_key_too_is_found_though_it_came_after_its_look_up(
-    store: Any, cut: Cut, tmp_path: Path, time: ManualClock
+    client: Client, cut: Cut, cut_client: Client
 ) -> None:
-    await store.begin([begin("a", "general", time=time)])
-    other = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "other", CACHE_BYTES, now=time.now)
+    await client.begin("a", "general")
     cut.late.append(late := asyncio.Event())
-    beginning = asyncio.create_task(one(other, begin("b", "exact", time=time)))
-    async with asyncio.timeout(30):
-        while cut.late:
-            await asyncio.sleep(0)
-    await store.finish([finish("a", result("general", "u"), result("exact", "u"))])
+    beginning = asyncio.create_task(cut_client.begin("b", "exact"))
+    await until(lambda: not cut.late)
+    await client.finish("a", result("general", "u"), result("exact", "u"))
     late.set()
     assert isinstance(await beginning, Found)
-    assert await counts(store) == (1, 0, 0)
-    await other.aclose()
+    assert await client.counts() == (1, 0, 0)
+
+
+async def test_begin_that_redis_has_after_its_finish_reserves_nothing(cut: Cut, cut_client: Client) -> None:
+    late = asyncio.Event()
+    cut.held = [None, late]  # one reads, the other writes what is reserved
+    beginning = asyncio.create_task(cut_client.begin("a", Want("k", 3)))
+    await until(lambda: not cut.held)
+    await cut_client.finish("a", used=0)
+    late.set()
+    assert (await beginning, await cut_client.counts()) == (Busy(), (0, 0, 0))
+
+
+async def test_usage_is_set_once_where_a_reply_is_lost(cut: Cut, cut_client: Client) -> None:
+    await cut_client.store.set_usage(NOVEMBER, 60)
+    cut.times = cut.whole = 1
+    await cut_client.store.set_usage(NOVEMBER, 40)
+    assert (cut.times, await cut_client.counts()) == (0, (40, 0, 0))
 
 
 async def test_times_are_those_of_redis(redis_server: RedisServer, time: ManualClock) -> None:
     """A result is as old for a machine whose clock is behind as for the one that stored it."""
-    behind = ManualClock(NOW - 7200)
-    stores = [await RedisStore.open(redis_server.url, clock, "", CACHE_BYTES) for clock in (time, behind)]
-    await stores[0].begin([begin("a", "k", time=time)])
-    await stores[0].finish([finish("a", result("k", "u")._replace(fetched=NOW - 60))])
-    for store, clock in zip(stores, (time, behind), strict=True):
-        found = await one(store, begin("b", "k", time=clock, fresh_from=clock.now() - 100))
+    clocks = time, ManualClock(NOW - 7200)
+    one, behind = [Client(await RedisStore.open(redis_server.url, each, "", CACHE_BYTES), each) for each in clocks]
+    await one.begin("a", "k")
+    await one.finish("a", result("k", "u")._replace(fetched=NOW - 60))
+    for client in (one, behind):
+        now = client.time.now()
+        found = await client.begin("b", "k", fresh_from=now - 100)
         assert isinstance(found, Found)
-        assert found.result.fetched == pytest.approx(clock.now() - 60, abs=30)
-        assert await one(store, begin(f"c {clock.now()}", "k", time=clock, fresh_from=clock.now() - 50)) != found
-    assert await stores[0].put_value("ends", "soon", 0.05)
+        assert found.result.fetched == pytest.approx(now - 60, abs=30)
+        assert await client.begin(f"c {now}", "k", fresh_from=now - 50) != found
+    assert await one.store.put_value("ends", "soon", 0.05)
     async with asyncio.timeout(30):
-        while (await stores[1].values(["ends"]))[0]:
+        while await behind.store.values(["ends"]) != [None]:
             await asyncio.sleep(0)
-    for store in stores:
-        await store.aclose()
+    await one.store.aclose()
+    await behind.store.aclose()
 
 
-async def test_usage_is_booked_where_results_do_not_fit(store: Any, inside: Any, time: ManualClock) -> None:
-    await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
+async def test_usage_is_booked_where_results_do_not_fit(client: Client, inside: Any) -> None:
+    await client.begin("x", "k", "l")
     inside.config_set("maxmemory", 1)
     try:
-        assert await one(store, begin("c", "m", time=time)) == Reserved(None)
-        await store.finish([finish("a", result("k", "u"))])
+        assert await client.begin("c", "m") == Reserved(None)
+        await client.finish("x k", result("k", "u"))
     finally:
         inside.config_set("maxmemory", 0)
-    await store.finish([finish("b", result("l", "v"))])
-    assert await counts(store) == (2, 0, 1)
-    outcomes = [await one(store, begin("d", key, time=time)) for key in ("k", "l")]
-    assert [type(outcome) for outcome in outcomes] == [Reserved, Found]
+    await client.finish("x l", result("l", "v"))
+    assert await client.counts() == (2, 0, 1)
+    assert [type(outcome) for outcome in await client.begin("d", "k", "l")] == [Reserved, Found]
 
 
 async def test_data_of_another_version_keep_usage_and_what_was_reserved(
-    open_store: Opens, inside: Any, time: ManualClock
+    open_client: Opens, client: Client, inside: Any
 ) -> None:
-    store = await open_store()
-    await store.begin([begin("a", "k", time=time), begin("b", "l", time=time)])
-    await store.finish([finish("a", result("k", "u"))])
+    await client.begin("a", "k")
+    await client.begin("b", "l")
+    await client.finish("a", result("k", "u"))
     inside.hset("{v3bridge}:state", "version", 0)
     inside.hset("{v3bridge}:reservation", '["b"]', b"of another version")
-    later = await open_store()
-    assert await counts(later) == (1, 1, 0)
-    assert await later.begin([begin("c", key, time=time) for key in ("k", "l")]) == [Reserved(None)] * 2
+    later = await open_client()
+    assert await later.counts() == (1, 1, 0)
+    assert await later.begin("c", "k", "l") == TWO
 
 
 async def test_what_was_reserved_is_counted_whenever_the_change_of_a_version_was_broken_off(
-    store: Any, cut: Cut, inside: Any, tmp_path: Path, time: ManualClock
+    open_client: Opens, client: Client, cut: Cut, inside: Any
 ) -> None:
-    await store.begin([begin("a", "k", time=time)])
+    await client.begin("a", "k")
     inside.hset("{v3bridge}:state", "version", 0)
     for times in (2, 1):  # the library sends once more by itself
         cut.times, cut.whole = times, 2 - times
         with pytest.raises(errors.StoreUnavailable) if times == 2 else contextlib.nullcontext():
-            later = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "later", CACHE_BYTES, now=time.now)
-    assert await counts(later) == (0, 1, 0)
-    await later.aclose()
+            await open_client(at=cut.url)
+    assert await client.counts() == (0, 1, 0)
 
 
-async def test_usage_is_set_once_where_a_reply_is_lost(cut: Cut, tmp_path: Path, time: ManualClock) -> None:
-    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
-    await store.set_usage(NOVEMBER, 60)
-    cut.times = cut.whole = 1
-    await store.set_usage(NOVEMBER, 40)
-    assert (cut.times, await counts(store)) == (0, (40, 0, 0))
-    await store.aclose()
-
-
-async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClock) -> None:
-    await store.begin([begin("a", "k", time=time)])
-    await store.finish([finish("a", result("k", "u"))])
-    await store.put_value("lease", "worker", 10.0)
+async def test_all_keys_are_in_one_slot(client: Client, inside: Any) -> None:
+    await client.fetch(result("k", "u"))
+    await client.store.put_value("lease", "worker", 10.0)
     assert {key[: len("{v3bridge}:")] for key in inside.scan_iter()} == {"{v3bridge}:"}
     assert 0 < inside.ttl('{v3bridge}:value:["lease"]') <= 10
 
@@ -350,11 +336,11 @@ async def test_all_keys_are_in_one_slot(store: Any, inside: Any, time: ManualClo
 async def test_a_redis_that_would_lose_usage_is_refused(
     needs_program: Callable[[str], str], tmp_path: Path, time: ManualClock, setting: str, value: str, advice: str
 ) -> None:
-    server = RedisServer(needs_program("redis-server"), tmp_path, {setting: value})
-    server.start()
-    with pytest.raises(errors.ConfigError, match=advice):
+    with (
+        RedisServer(needs_program("redis-server"), tmp_path, {setting: value}) as server,
+        pytest.raises(errors.ConfigError, match=advice),
+    ):
         await RedisStore.open(server.url, time, "worker", CACHE_BYTES)
-    server.stop()
 
 
 async def test_a_redis_that_still_loads_its_data_is_unavailable(tmp_path: Path, time: ManualClock) -> None:
@@ -391,36 +377,16 @@ async def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, time: M
         await opening.open_store(config.StoreUrl("redis://localhost/0"), time, worker="", cache_bytes=CACHE_BYTES)
 
 
-async def test_begin_that_redis_has_after_its_finish_reserves_nothing(
-    cut: Cut, tmp_path: Path, time: ManualClock
-) -> None:
-    store = await RedisStore.open(f"unix://{tmp_path}/cut.sock", time, "worker", CACHE_BYTES, now=time.now)
-    late = asyncio.Event()
-    cut.held = [None, late]  # one reads, the other writes what is reserved
-    beginning = asyncio.create_task(store.begin([begin("a", Want("k", 3), time=time)]))
-    async with asyncio.timeout(30):
-        while cut.held:
-            await asyncio.sleep(0)
-    await store.finish([finish("a", key="k", used=0)])
-    late.set()
-    outcome = await beginning
-    assert (outcome, await counts(store)) == ([Busy()], (0, 0, 0))
-    await store.aclose()
-
-
-async def test_a_limit_holds_over_processes_beside_begins_without_one(open_store: Opens, time: Any) -> None:
+async def test_a_limit_holds_over_processes_beside_begins_without_one(open_client: Opens, time: ManualClock) -> None:
     """Two applications of a client id, of which one has no limit."""
-    stores, limited, free = (
-        [await open_store(), await open_store()],
-        Account("erp", "2023-11", 3),
-        Account("erp", "2023-11"),
-    )
+    clients = [await open_client(), await open_client()]
+    limited, free = Account("erp", "2023-11", 3), Account("erp", "2023-11")
 
-    def asked(name: str) -> list[Any]:
+    async def ask(client: Client, name: str) -> Any:
         first = begin(f"{name} 1", Want(f"{name} 1", 3), time=time, accounts=[limited])
-        return [first, begin(f"{name} 2", Want(f"{name} 2", 5), time=time, accounts=[free])]
+        return await client.store.begin([first, begin(f"{name} 2", Want(f"{name} 2", 5), time=time, accounts=[free])])
 
-    outcomes = await asyncio.gather(*(store.begin(asked(name)) for store, name in zip(stores, "ab", strict=True)))
+    outcomes = await asyncio.gather(*map(ask, clients, "ab"))
     assert sorted(type(each).__name__ for each, _ in outcomes) == ["Refused", "Reserved"]
-    assert [each for _, each in outcomes] == [Reserved(None)] * 2
-    assert await counts(stores[0]) == (0, 0, 13)
+    assert [each for _, each in outcomes] == TWO
+    assert await clients[0].counts() == (0, 0, 13)

@@ -8,92 +8,55 @@ import resource
 import sqlite3
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from service.store.conftest import CACHE_BYTES, NOW
-from support.store_client import NOVEMBER, Client, result
+from service.store.conftest import CACHE_BYTES, NOW, Opens
+from service.store.store_process import StoreProcess
+from support.store_client import Client, begins, result
 
 from proxy import errors
 from proxy.kit.clock import ManualClock
 from proxy.store import sqlite
 from proxy.store.protocol import Reserved
 from proxy.store.sqlite import SqliteStore
-from proxy.store.store import Store
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "store.sqlite"
-
-
-@pytest.fixture
-async def store(file: Path, time: ManualClock) -> AsyncIterator[Store]:
-    opened = await SqliteStore.open(file, time, "one", CACHE_BYTES)
-    yield opened
-    await opened.aclose()
-
-
-@pytest.fixture
-def client(store: Store, time: ManualClock) -> Client:
-    return Client(store, time)
-
-
-async def run(code: str, *arguments: object) -> asyncio.subprocess.Process:
-    """Start another process that uses the store in a file, the first argument."""
-    script = f"""
-import asyncio, sys
-from pathlib import Path
-from proxy.kit.clock import ManualClock
-from proxy.store.sqlite import SqliteStore
-from support.store_client import Client
-
-clock = ManualClock({NOW})
-
-async def opened():
-    return await SqliteStore.open(Path(sys.argv[1]), clock, "other", {CACHE_BYTES})
-
-async def main():
-{code}
-
-asyncio.run(main())
-"""
-    return await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        script,
-        *map(str, arguments),
-        stdout=asyncio.subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-    )
-
 
 PAGE_BYTES = 4096  # SQLite's default
-BEGINS_AND_STAYS = """
-    client = Client(await opened(), clock)
-    await client.begin("x", "a", "b")
-    print(flush=True)
-    await asyncio.sleep(100)
-"""
 
 
-async def test_process_that_is_alone_ends_what_a_killed_one_had_reserved(file: Path, time: ManualClock) -> None:
-    process = await run(BEGINS_AND_STAYS, file)
-    assert process.stdout is not None
-    await process.stdout.readline()
-    beside = Client(await SqliteStore.open(file, time, "beside", CACHE_BYTES), time)
+@pytest.fixture
+def kind() -> str:
+    return "sqlite"
+
+
+@pytest.fixture
+def file(address: str) -> Path:
+    return Path(address)
+
+
+@pytest.fixture
+def process() -> Iterator[type[StoreProcess]]:
+    """Opens a store in another process."""
+    yield StoreProcess
+    StoreProcess.end_idle()
+
+
+async def test_process_that_is_alone_ends_what_a_killed_one_had_reserved(
+    process: type[StoreProcess], address: str, time: ManualClock, open_client: Opens
+) -> None:
+    other = process.open(NOW, address, "other")
+    other.call(NOW, "begin", begins("x", "a", "b", time=time))
+    beside = await open_client()
     assert await beside.counts() == (0, 0, 2)
     await beside.store.aclose()
-    process.kill()
-    await process.wait()
-    alone = Client(await SqliteStore.open(file, time, "alone", CACHE_BYTES), time)
+    other.kill()
+    alone = await open_client()
     assert await alone.counts() == (0, 2, 0)
     assert await alone.begin("y", "a") == Reserved(None)
     await alone.finish("x a")
     assert await alone.counts() == (1, 1, 1)
-    await alone.store.aclose()
 
 
 async def test_others_wait_until_the_process_that_is_alone_has_ended_what_was_reserved(
@@ -128,7 +91,7 @@ for _ in range(100):
 
 
 async def test_command_beside_a_process_that_opens_and_reloads_loses_no_booking(
-    client: Client, file: Path, time: ManualClock
+    client: Client, file: Path, open_client: Opens, process: type[StoreProcess]
 ) -> None:
     configuration = file.with_name("own.yaml")
     configuration.write_text(
@@ -140,7 +103,7 @@ async def test_command_beside_a_process_that_opens_and_reloads_loses_no_booking(
     )
     booked = 0
     while command.returncode is None:
-        again = Client(await SqliteStore.open(file, time, f"reloaded {booked}", CACHE_BYTES), time)
+        again = await open_client()
         for each in (client, again):
             await each.begin(str(booked), "a")
             await each.finish(str(booked))
@@ -149,9 +112,8 @@ async def test_command_beside_a_process_that_opens_and_reloads_loses_no_booking(
         await asyncio.sleep(0.005)
     assert command.returncode == 0
     assert await client.counts() == (booked, 0, 0)
-    reader = await run("    print([tuple(row) for row in await (await opened()).usage()])", file)
-    output, _ = await reader.communicate()
-    assert output.decode().strip() == str([("erp", "2023-11", booked, 0, 0)])
+    usage, _ = process.open(NOW, str(file), "other").call(NOW, "view", [])
+    assert usage == [("erp", "2023-11", booked, 0, 0)]
 
 
 async def test_transaction_of_another_process_is_waited_for(
@@ -171,14 +133,14 @@ async def test_transaction_of_another_process_is_waited_for(
     other.close()
 
 
-async def test_file_can_be_opened_while_another_process_has_it_for_itself(file: Path, time: ManualClock) -> None:
+async def test_file_can_be_opened_while_another_process_has_it_for_itself(file: Path, open_client: Opens) -> None:
     """As one has that recovers it after a death."""
-    await (await SqliteStore.open(file, time, "one", CACHE_BYTES)).aclose()
+    await (await open_client()).store.aclose()
     other = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN IMMEDIATE")
     threading.Timer(0.1, other.close).start()
-    await (await SqliteStore.open(file, time, "two", CACHE_BYTES)).aclose()
+    await open_client()
 
 
 def _replace(file: Path) -> None:
@@ -213,18 +175,16 @@ async def test_file_that_was_changed_is_not_used(client: Client, file: Path, cha
 
 
 async def test_a_new_file_is_begun_beside_a_process_whose_own_was_deleted(
-    client: Client, file: Path, time: ManualClock
+    client: Client, file: Path, open_client: Opens
 ) -> None:
     await client.begin("x", "a")
     file.unlink()
-    new = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
-    assert await new.begin("y", "a") == Reserved(None)
-    await new.store.aclose()
+    assert await (await open_client()).begin("y", "a") == Reserved(None)
 
 
-async def test_values_that_have_ended_are_deleted(client: Client, file: Path, time: ManualClock) -> None:
+async def test_values_that_have_ended_are_deleted(client: Client, file: Path) -> None:
     await client.store.put_value("a", "1", 10)
-    time.advance(10)
+    client.time.advance(10)
     await client.store.sweep()
     with contextlib.closing(sqlite3.connect(file)) as other:
         assert other.execute("SELECT * FROM value WHERE key = 'a'").fetchall() == []
@@ -280,42 +240,40 @@ async def test_write_ahead_log_is_moved_to_the_file_and_does_not_grow(client: Cl
 
 
 @pytest.mark.parametrize("is_there", [False, True])
-async def test_files_are_readable_by_their_owner_only(file: Path, time: ManualClock, is_there: bool) -> None:
+async def test_files_are_readable_by_their_owner_only(file: Path, open_client: Opens, is_there: bool) -> None:
     if is_there:
         file.touch(0o644)
     before = os.umask(0)
     try:
-        store = await SqliteStore.open(file, time, "one", CACHE_BYTES)
+        await open_client()
     finally:
         os.umask(before)
     assert {path.name: path.stat().st_mode & 0o777 for path in file.parent.iterdir()} == {
         f"store.sqlite{ending}": 0o600 for ending in ("", ".lock", "-wal", "-shm")
     }
-    await store.aclose()
 
 
-async def test_file_of_another_version_keeps_usage_and_what_was_reserved(file: Path, time: ManualClock) -> None:
-    first = await SqliteStore.open(file, time, "one", CACHE_BYTES)
-    client = Client(first, time)
+async def test_file_of_another_version_keeps_usage_and_what_was_reserved(
+    client: Client, file: Path, open_client: Opens
+) -> None:
     await client.fetch(result("a", "u"))
     await client.begin("x", "b")
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute(f"PRAGMA user_version = {sqlite.VERSION + 1}")
         other.execute("CREATE TABLE later (column)")
     with pytest.raises(errors.StoreUnavailable, match="is used by another version of v3bridge; stop that first"):
-        await SqliteStore.open(file, time, "two", CACHE_BYTES)
-    await first.aclose()
+        await open_client()
+    await client.store.aclose()
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("UPDATE usage SET reserved = 1, uncertain = 0")  # as of a process that was killed
-    second = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    second = await open_client()
     assert await second.counts() == (1, 1, 0)
     assert await second.begin("y", "a", "b") == [Reserved(None)] * 2
-    await second.store.aclose()
 
 
 @pytest.mark.parametrize("content", [b"no database at all" * 100, None])
 async def test_other_files_are_refused_and_stay_as_they_are(
-    file: Path, time: ManualClock, content: bytes | None
+    file: Path, open_client: Opens, content: bytes | None
 ) -> None:
     if content is not None:
         file.write_bytes(content)
@@ -323,7 +281,7 @@ async def test_other_files_are_refused_and_stay_as_they_are(
         with contextlib.closing(sqlite3.connect(file)) as other:
             other.execute("CREATE TABLE ledger (column)")
     with pytest.raises(errors.StoreUnavailable, match=r"not a database|other tables than the store's"):
-        await SqliteStore.open(file, time, "one", CACHE_BYTES)
+        await open_client()
     if content is None:
         with contextlib.closing(sqlite3.connect(file)) as other:
             assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("ledger",)]
@@ -331,13 +289,10 @@ async def test_other_files_are_refused_and_stay_as_they_are(
         assert file.read_bytes() == content
 
 
-async def test_new_file_can_be_opened_at_once(file: Path, time: ManualClock) -> None:
-    stores = await asyncio.gather(*(SqliteStore.open(file, time, str(number), CACHE_BYTES) for number in range(8)))
-    clients = [Client(store, time) for store in stores]
+async def test_new_file_can_be_opened_at_once(open_client: Opens) -> None:
+    clients = await asyncio.gather(*(open_client(str(number)) for number in range(8)))
     await asyncio.gather(*(client.begin(f"id {number}", f"key {number}") for number, client in enumerate(clients)))
-    assert await clients[0].counts(NOVEMBER) == (0, 0, 8)
-    for store in stores:
-        await store.aclose()
+    assert await clients[0].counts() == (0, 0, 8)
 
 
 async def test_closed_store_is_unavailable(client: Client) -> None:
@@ -355,26 +310,25 @@ async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(client: Clien
     await client.store.aclose()
 
 
-async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, time: ManualClock) -> None:
-    first = Client(await SqliteStore.open(file, time, "one", CACHE_BYTES), time)
+async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, open_client: Opens) -> None:
+    first = await open_client()
     await first.fetch(result("a", "u"))
     await first.store.aclose()
     with contextlib.closing(sqlite3.connect(file)) as other:
         (page,) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'part_fetched'").fetchone()
-    client = Client(await SqliteStore.open(file, time, "two", CACHE_BYTES), time)
+    client = await open_client()
     content = bytearray(file.read_bytes())
     content[(page - 1) * PAGE_BYTES : page * PAGE_BYTES] = b"x" * PAGE_BYTES
     file.write_bytes(content)
     for work in (client.store.parts(), client.begin("x", "b"), client.store.usage()):
         with pytest.raises(errors.StoreUnavailable, match=r"is damaged .*restore the file from a backup"):
             await work
-    await client.store.aclose()
 
 
-async def test_a_file_that_was_truncated_meanwhile_is_not_begun_anew(file: Path, time: ManualClock) -> None:
-    await (await SqliteStore.open(file, time, "one", CACHE_BYTES)).aclose()
+async def test_a_file_that_was_truncated_meanwhile_is_not_begun_anew(file: Path, open_client: Opens) -> None:
+    await (await open_client()).store.aclose()
     os.truncate(file, 0)
     with pytest.raises(errors.StoreUnavailable, match=r"was truncated; .* or delete it to begin a new one"):
-        await SqliteStore.open(file, time, "two", CACHE_BYTES)
+        await open_client()
     file.unlink()
-    await (await SqliteStore.open(file, time, "two", CACHE_BYTES)).aclose()
+    await open_client()

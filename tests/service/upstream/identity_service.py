@@ -87,9 +87,3 @@ async def background() -> None:
     """Run pending background tasks to their end."""
     for _ in range(50):
         await asyncio.sleep(0)
-
-
-async def until(holds: Any) -> None:
-    async with asyncio.timeout(30):
-        while not holds():
-            await asyncio.sleep(0)

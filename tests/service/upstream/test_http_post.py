@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from service.upstream.identity_service import until
+from support.time_limit import until
 
 from proxy import config, errors
 from proxy.upstream import http_post

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from service.upstream.identity_service import CREDENTIALS, DAY, URL, background, until
+from service.upstream.identity_service import CREDENTIALS, DAY, URL, background
+from support.time_limit import until
 
 from proxy import config, errors
 from proxy import metrics as metering
