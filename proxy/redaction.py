@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import chain
 
-from proxy.v3 import parameters
+from proxy.v3 import encoding
 
 HIDDEN = "…"
 WHOLE_WORD = 8  # characters; a shorter secret is hidden as a word only, because it occurs in other words by chance
@@ -140,9 +140,9 @@ def given(target: str) -> set[str]:
     found: set[str] = set()
     for depth, layer in enumerate(_layers(_unicode(target))):
         for match in _IN_TARGET.finditer(layer):
-            value = parameters.decoded(match["value"] or match["rest"] or "")
+            value = encoding.decoded(match["value"] or match["rest"] or "")
             if depth and value not in found:  # behind an escape: a key may itself have an encoded delimiter
-                found.add(value + parameters.decoded(match["long"] or ""))
+                found.add(value + encoding.decoded(match["long"] or ""))
             # Also what is before a delimiter that is not the service's.
             found |= {value, re.split("[;,/]", value)[0]}
     return found - {""}
@@ -157,7 +157,7 @@ def _layers(text: str) -> list[str]:
     """Return a text, and what it is with its escapes undone once and more often."""
     layers = [text]
     while len(layers) <= LAYERS_MAX and ("%" in layers[-1] or "\\" in layers[-1]):
-        layers.append(_ESCAPE.sub(_character, parameters.decoded(layers[-1].replace("+", "%2B"))))
+        layers.append(_ESCAPE.sub(_character, encoding.decoded(layers[-1].replace("+", "%2B"))))
     return layers
 
 

@@ -20,8 +20,8 @@ from proxy.redaction import HIDDEN, Redaction
 from proxy.traffic.v3_request import V3Request, parse_target, redact_request
 from proxy.v3 import endpoints
 from proxy.v3.actions import AuthenticatedRequest, V3Actions, parse_projection
+from proxy.v3.encoding import Parameters, bare
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parameters import Parameters, bare
 
 FOUND = msgspec.Raw(b"{}")
 Verdict = Literal["works", "loses", "refused"]

@@ -15,7 +15,7 @@ from luqum.parser import parser
 
 from proxy import errors
 from proxy.model import SearchRequest
-from proxy.v3.parameters import Bound
+from proxy.v3.encoding import Bound
 
 ANY = "*"  # the wildcard
 OPEN = "*"  # an open end of a range

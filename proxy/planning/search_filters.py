@@ -16,7 +16,7 @@ from proxy.mapping.specs import SpecSource
 from proxy.mapping.tables import SearchField, Tables
 from proxy.planning import lucene
 from proxy.planning.lucene import OPEN, Condition
-from proxy.v3.parameters import Bound
+from proxy.v3.encoding import Bound
 
 SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
 SINGLE_VALUED = frozenset(  # a part has one

@@ -4,8 +4,8 @@ that the service would reject costs nothing."""
 from proxy import errors, model
 from proxy.planning import match, queries
 from proxy.traffic.v3_request import V3Request
-from proxy.v3 import endpoints, parts_match
-from proxy.v3.parameters import Parameters
+from proxy.v3 import endpoints, requests
+from proxy.v3.encoding import Parameters
 
 
 def worst_case_parts(request: V3Request) -> int:
@@ -36,5 +36,5 @@ def _search_parts(parameters: Parameters) -> int:
 
 
 def _match_parts(parameters: Parameters) -> int:
-    request = parts_match.parse(parameters).request
+    request = requests.parse_match(parameters).request
     return sum(plan.asked.end - plan.asked.start for plan in match.plans(request, "supMultiMatch"))

@@ -26,7 +26,7 @@ from proxy.redaction import Redaction
 from proxy.traffic import bom_columns, files, logs
 from proxy.traffic.logs import Entry, Item, Unreadable
 from proxy.traffic.v3_request import Clients, V3Request, parse_target
-from proxy.v3 import endpoints, parameters
+from proxy.v3 import encoding, endpoints
 
 HEAD = 1 << 16  # bytes that are read to recognize the kind
 OTHER_METHOD = "its method is not GET or HEAD"
@@ -99,7 +99,7 @@ def _request(item: Item, origin: str, clients: Clients) -> V3Request:
     path, query, key = parse_target(item.target)
     agent = item.agent or ""
     client = item.client or clients.register(key or item.key, origin, agent)
-    lasting = tuple(pair for pair in query if parameters.bare(pair[0]) not in VOLATILE_PARAMETERS)
+    lasting = tuple(pair for pair in query if encoding.bare(pair[0]) not in VOLATILE_PARAMETERS)
     return V3Request(path, lasting, client, item.times, origin, item.at, agent)
 
 

@@ -17,7 +17,7 @@ from proxy import errors
 from proxy.config import Settings as Block
 from proxy.config import secret
 from proxy.redaction import Redaction
-from proxy.v3 import endpoints, parameters
+from proxy.v3 import encoding, endpoints
 
 SAFE = "[]{}:,*"  # characters that v3's clients do not encode, and that are more readable so
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
@@ -96,10 +96,10 @@ def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
     """Return the parameters without the API key, and the key."""
     pairs: list[tuple[str, str]] = []
     keys, unread = [""], [""]  # `apikey[a]` is ignored by the service, and must not be shown either
-    for name, value in parameters.pairs(query):
+    for name, value in encoding.pairs(query):
         if name.partition("[")[0].lower() != "apikey":
             pairs.append((name, value))
-        elif parameters.bare(name).lower() == "apikey":
+        elif encoding.bare(name).lower() == "apikey":
             keys.append(value)
         else:
             unread.append(value)

@@ -11,9 +11,9 @@ from proxy import errors, model
 from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
 from proxy.mapping.loader import Mappings
-from proxy.v3 import encoding, endpoints, parts_match, searches
+from proxy.v3 import encoding, endpoints, requests
+from proxy.v3.encoding import Bound, Parameters
 from proxy.v3.endpoints import Endpoint
-from proxy.v3.parameters import Bound, Parameters
 
 CHOOSING = ("include", "show", "hide", "slice[")  # the beginnings of parameters that name fields
 NOTHING = frozenset({("",)})  # show[] with unknown names only: no field is shown
@@ -45,7 +45,7 @@ class V3Actions:
         """
         metadata, features = received.metadata, received.client.application.allowed_features
         response_format = encoding.ResponseFormat.of(received.parameters)
-        sourceless = self._sourceless(received, features)
+        sourceless = self._sourceless(received, features) if received.parameters.names(CHOOSING) else {}
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         result = await self._actions[received.endpoint.action](received)
         if metadata.lacking:
@@ -63,22 +63,22 @@ class V3Actions:
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
-        asked = parts_match.parse(received.parameters)
+        asked = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(asked.unknown))
         results = await self._objects.match_parts(self._caller(received), asked.request)
-        return parts_match.response(asked, results, self._msec(received))
+        return requests.match_response(asked, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
-        request = searches.parse(received.parameters)
-        received.metadata.unknown = searches.unknown_filters(received.parameters)
+        request = requests.parse_search(received.parameters)
+        received.metadata.unknown = requests.unknown_filters(received.parameters)
         caller = self._caller(received)
         if received.endpoint.object != "Part":
             items, listed = await self._objects.search_listed(caller, received.endpoint.object, request)
-            return searches.response(request, items, listed.hits, listed, self._msec(received))
+            return requests.search_response(request, items, listed.hits, listed, self._msec(received))
         page = await self._objects.search_parts(caller, request)
         return {
-            **searches.response(request, page.items, page.hits, page.details, self._msec(received)),
+            **requests.search_response(request, page.items, page.hits, page.details, self._msec(received)),
             "user_country": caller.context.country,
             "user_currency": caller.context.currency,
         }
@@ -104,9 +104,11 @@ class V3Actions:
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client and projection of a request: the last of its parameters to be parsed."""
         application = received.client.application
-        projection = parse_projection(
-            received.parameters, application.allowed_features, self._mappings, received.endpoint.object
-        )
+        projection = model.Projection(features=application.allowed_features)
+        if received.parameters.names(CHOOSING):
+            projection = parse_projection(
+                received.parameters, projection.features, self._mappings, received.endpoint.object
+            )
         return GatewayRequest(received.client, projection, application.context, received.metadata)
 
     def _sourceless(self, received: AuthenticatedRequest, features: frozenset[str]) -> dict[str, str]:
@@ -114,8 +116,6 @@ class V3Actions:
         the client wrote them, with the reasons. Others of the default response do not count, or every request would
         fail."""
         parameters = received.parameters
-        if not parameters.names(CHOOSING):
-            return {}
         named = {f"{name}[]={text}": text for name in ("include", "show") for text in parameters.texts(name) if text}
         named |= {name: name[6:-1] for name in parameters.names("slice[")}
         return {
@@ -133,8 +133,6 @@ def parse_projection(
 ) -> model.Projection:
     """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped. Raises BadRequest for
     too many."""
-    if not parameters.names(CHOOSING):
-        return model.Projection(features=features)
     sliced = parameters.names("slice[")
     Bound.PROJECTION.check(sum(map(len, map(parameters.texts, ("include", "show", "hide")))) + len(sliced))
     slices: dict[model.Path, tuple[int | None, int | None]] = {}

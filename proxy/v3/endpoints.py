@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from proxy import model
-from proxy.v3.parameters import Bound
+from proxy.v3.encoding import Bound
 
 PREFIXES = ("/v3", "/api/v3")
 READ_METHODS = frozenset({"GET", "HEAD"})

@@ -17,8 +17,8 @@ from proxy.mapping.rules import FieldRule
 from proxy.mapping.specs import SpecName
 from proxy.planning import match, search_filters
 from proxy.v3 import encoding, endpoints
+from proxy.v3.encoding import FALSE, REQUEST_LINE, TRUE, Bound
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
-from proxy.v3.parameters import FALSE, REQUEST_LINE, TRUE, Bound
 
 SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
 LISTS = ("Brand", "Category", "Seller")

@@ -22,7 +22,7 @@ from proxy.gateway.core import GatewayRequest
 from proxy.graphql import documents
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
 from proxy.mapping import loader
-from proxy.v3 import parts_match
+from proxy.v3 import requests
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.endpoints import Endpoint
 
@@ -32,7 +32,7 @@ SHARED_TYPES = frozenset({ROOT, "Map", "Time", *graphql.specified_scalar_types})
 PREFIX = "/api/v4/rest"
 MATCH = Endpoint("/parts/match", loader.VIEWS["v4"], "match", "the parts returned")
 # Keys of a query that the response repeats also where they were not sent.
-PAGE = {name: parts_match.DEFAULTS[name] for name in ("start", "limit")}
+PAGE = {name: requests.DEFAULTS[name] for name in ("start", "limit")}
 
 
 @functools.lru_cache(maxsize=4)
@@ -157,7 +157,7 @@ class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
     async def _match(self, received: AuthenticatedRequest) -> Any:
-        asked = parts_match.parse(received.parameters)
+        asked = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(asked.unknown))
         results = await self._objects.match_parts(self._caller(received), asked.request)
         return {

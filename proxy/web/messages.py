@@ -18,8 +18,7 @@ from multidict import istr
 
 from proxy import errors, v4
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
-from proxy.v3.encoding import EncodedBody, ResponseFormat, encode_body, error_body
-from proxy.v3.parameters import Parameters
+from proxy.v3.encoding import EncodedBody, Parameters, ResponseFormat, encode_body, error_body
 
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)
 LAST = "/{uid}"  # of a route that serves any last segment

@@ -23,7 +23,7 @@ from aiohttp import HttpVersion11, hdrs, web
 from aiohttp.http import HttpProcessingError
 
 from proxy import errors
-from proxy.v3 import encoding, parameters
+from proxy.v3 import encoding
 from proxy.web import messages, operators
 from proxy.web.connections import Connection, Connections, Limits
 from proxy.web.messages import Handler, Request
@@ -40,7 +40,7 @@ AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 MALFORMED = "UNKNOWN"  # the method that aiohttp gives to bytes that are not a request
 ADVICE = (
     "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
-    f"longer than {parameters.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
+    f"longer than {encoding.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
 )
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard error
 BACKLOG = 1024  # connections that wait to be accepted
@@ -153,7 +153,7 @@ class Listener:
             # it would write request lines, and with them API keys
             access_log=None,
             keepalive_timeout=IDLE_SECONDS,
-            max_line_size=parameters.REQUEST_LINE,
+            max_line_size=encoding.REQUEST_LINE,
             max_field_size=MAX_FIELD,
             read_bufsize=READ_BUFFER,
         )

@@ -12,9 +12,8 @@ from aiohttp import hdrs, web
 from proxy import errors, v4
 from proxy.gateway.core import Client, Gateway, ResponseMetadata
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
-from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody
+from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody, Parameters
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint
-from proxy.v3.parameters import Parameters
 from proxy.web import messages
 from proxy.web.authentication import Authenticator
 from proxy.web.messages import Request

@@ -40,7 +40,7 @@ LEGACY_SERVICE = "The legacy v3 service is independent of GraphQL"
 OFFENCES = [
     ("kit", "import proxy.errors", LAYERS),
     ("upstream", "import proxy.gateway", LAYERS),  # above it
-    ("v3.parameters", "import proxy.v3.endpoints", LAYERS),
+    ("v3.encoding", "import proxy.v3.endpoints", LAYERS),
     ("gateway", "import proxy.tools.compare", LAYERS),
     ("cli", "import proxy.tools.conform", LAYERS),  # but its commands
     ("web", "import proxy.tools.compare.settings", LAYERS),

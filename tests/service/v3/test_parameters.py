@@ -11,10 +11,9 @@ from support import cases
 from proxy import errors, model
 from proxy.kit import shipped
 from proxy.mapping import loader
-from proxy.v3 import endpoints, parameters
+from proxy.v3 import encoding, endpoints
 from proxy.v3.actions import parse_projection
-from proxy.v3.encoding import ResponseFormat, encode_body
-from proxy.v3.parameters import Parameters
+from proxy.v3.encoding import Parameters, ResponseFormat, encode_body
 
 BOOK = loader.load(shipped.path("mappings"))
 
@@ -100,7 +99,7 @@ def test_too_long_query_string_is_refused_without_parsing() -> None:
 
 @given(st.text("%4aé1+", max_size=20))
 def test_decoding_equals_that_of_urllib(text: str) -> None:
-    assert parameters.decoded(text) == parse.unquote_plus(text)
+    assert encoding.decoded(text) == parse.unquote_plus(text)
 
 
 @pytest.mark.parametrize("name", ["include[]", "show[]", "hide[]"])

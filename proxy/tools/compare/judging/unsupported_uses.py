@@ -10,7 +10,7 @@ from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.findings import Cause, Difference
 from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
-from proxy.v3.parameters import TRUE
+from proxy.v3.encoding import TRUE
 
 COUNTS = ("facet_results", "stats_results", "spec_metadata")
 OPEN: tuple[Cause, ...] = ("unexplained", "order", "missing part", "extra part")  # causes that do not say why
