@@ -1,50 +1,70 @@
-"""Operations that cost no parts: one at a time for all that ask, and kept for five minutes."""
+"""Operations that cost no parts: one at a time for all that ask, kept for five minutes; and lists, which are refreshed
+in the background, and kept after a failed refresh."""
 
 import asyncio
+import gc
 import math
+import weakref
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from service.gateway.world import client
 
-from proxy import errors
-from proxy.gateway.free_operations import FreeOperations
+from proxy import errors, model
+from proxy.gateway.free_operations import PAUSE_SECONDS, FreeOperations
+from proxy.kit import shipped
 from proxy.kit.clock import ManualClock
+from proxy.mapping import loader
 from proxy.model import EncodedOperation
+from proxy.planning import documents
 from proxy.planning.documents import Document, PartialData
+from proxy.planning.listing import Listing
 from proxy.upstream.identity import Credentials
 
-COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])
+DAY = 86_400.0
+SECONDS = 30.0  # that a caller has
+ODD = "Odd"  # name of a maker whose id is none
 APPLICATION = client().application
 OTHER = client(client_id="other").application
-SECONDS = 30.0
+COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])
+LIST_DEFINITIONS = documents.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).list_definitions()
 
-
-def operation(q: str) -> EncodedOperation:
-    return COUNT.operation({"q": q}, 0)
+FREEZE = gc.freeze  # before all tests replace it
 
 
 class _Upstream:
-    """Returns what it is asked for, with more hits each time, or raises an error; a gate holds responses back."""
+    """Responds with the makers that it has, or with more hits each time, or with an error; a gate holds responses
+    back."""
 
     def __init__(self) -> None:
-        self.sent: list[tuple[str, str]] = []
-        self.error: errors.BridgeError | None = None
-        self.beside: list[dict[str, str]] = []
+        self.names = ["Texas Instruments", "Yageo"]
+        self.ids = ""  # what stands before the number of an id; anything spoils it
         self.padding = ""
+        self.error: Exception | None = None
+        self.failures = 0  # errors beside the data
+        self.requests: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
-        assert seconds == SECONDS
-        q = msgspec.json.decode(operation.payload)["variables"]["q"]
-        self.sent.append((str(credentials.client_id), q))
+        assert (seconds, operation.parts_max) == (SECONDS, 0)
+        self.requests.append(str(credentials.client_id))
         await self.gate.wait()
         if self.error is not None:
             raise self.error
-        data = {"supSearch": {"q": q, "hits": len(self.sent), "padding": self.padding}}
-        return operation.decode(msgspec.json.encode({"data": data, "errors": self.beside})).data
+        data: Any = SimpleNamespace(supManufacturers=[self._maker(n, name) for n, name in enumerate(self.names)])
+        if operation.name == "supSearch":
+            q = msgspec.json.decode(operation.payload)["variables"]["q"]
+            body = {"data": {"supSearch": {"q": q, "hits": len(self.requests), "padding": self.padding}}}
+            data = operation.decode(msgspec.json.encode(body)).data
+        return PartialData(data, [model.GraphQLError("a field failed")] * self.failures) if self.failures else data
+
+    def _maker(self, number: int, name: str) -> Any:
+        id_ = "none" if name == ODD else f"{self.ids}{number}"
+        return SimpleNamespace(id=id_, name=name, aliases=[], homepageUrl=None)
 
 
 @pytest.fixture
@@ -58,47 +78,100 @@ def clock() -> ManualClock:
 
 
 @pytest.fixture
-async def free(upstream: _Upstream, clock: ManualClock) -> Any:
-    opened = FreeOperations(upstream.send, clock, SECONDS, {}, {})
+async def free(upstream: _Upstream, clock: ManualClock) -> AsyncIterator[FreeOperations]:
+    opened = FreeOperations(upstream.send, clock, SECONDS, LIST_DEFINITIONS, {})
     yield opened
     await opened.aclose()
 
 
-async def hits(free: FreeOperations, q: str, application: Any = APPLICATION, deadline: float = math.inf) -> int:
-    data = await free.execute(application, operation(q), deadline)
+async def makers(free: FreeOperations) -> Listing:
+    listing: Listing = await free.listed("Brand", APPLICATION, math.inf)
+    return listing
+
+
+@pytest.fixture
+def size(free: FreeOperations) -> Callable[[], Awaitable[int]]:
+    """Returns the number of makers."""
+
+    async def of() -> int:
+        return len(await makers(free))
+
+    return of
+
+
+async def hits(free: FreeOperations, q: str, application: Any = APPLICATION) -> int:
+    data = await free.execute(application, COUNT.operation({"q": q}, 0), math.inf)
     data = data.data if isinstance(data, PartialData) else data
     assert data["supSearch"]["q"] == q
     return int(data["supSearch"]["hits"])
 
 
-async def test_equal_operations_under_way_are_one(free: FreeOperations, upstream: _Upstream) -> None:
-    assert await asyncio.gather(*(hits(free, "a") for _ in range(3)), hits(free, "b")) == [1, 1, 1, 2]
+async def settled() -> None:
+    """Wait until all background tasks have ended."""
+    while others := [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]:
+        await asyncio.gather(*others, return_exceptions=True)
 
 
-async def test_data_is_kept_for_five_minutes(free: FreeOperations, upstream: _Upstream, clock: ManualClock) -> None:
-    assert await hits(free, "a") == 1
+Ask = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture(params=["list", "operation"])
+def ask(free: FreeOperations, clock: ManualClock, request: pytest.FixtureRequest) -> Ask:
+    """Ask for a list, or for what an operation returns, for a request that started some seconds ago."""
+
+    def of(ago: float = 0.0) -> Awaitable[Any]:
+        deadline = clock.monotonic() + SECONDS - ago
+        if request.param == "list":
+            return free.listed("Brand", APPLICATION, deadline)
+        return free.execute(APPLICATION, COUNT.operation({"q": "a"}, 0), deadline)
+
+    return of
+
+
+async def test_callers_at_the_same_time_and_later_share_one_response(ask: Ask, upstream: _Upstream) -> None:
+    first, *others = await asyncio.gather(*(ask() for _ in range(20)), return_exceptions=True)
+    assert [*others, await ask()] == [first] * 20
+    assert len(upstream.requests) == 1
+
+
+async def test_error_is_that_of_all_who_wait_and_the_next_caller_retries(ask: Ask, upstream: _Upstream) -> None:
+    upstream.error = errors.UpstreamUnreachable("gone")
+    outcomes = await asyncio.gather(*(ask() for _ in range(3)), return_exceptions=True)
+    assert [str(outcome) for outcome in outcomes] == ["gone"] * 3
+    assert len(upstream.requests) == 1
+    upstream.error = None
+    assert await ask()
+
+
+async def test_callers_that_leave_or_have_no_time_do_not_end_the_fetch(ask: Ask, upstream: _Upstream) -> None:
+    upstream.gate.clear()
+    leaving, staying = asyncio.ensure_future(ask()), asyncio.ensure_future(ask())
+    for ago in (SECONDS - 0.01, SECONDS, SECONDS + 5):
+        with pytest.raises(errors.DeadlineExceeded, match="time limit of the request has passed") as caught:
+            await ask(ago)
+        assert not caught.value.may_be_billed
+    leaving.cancel()
+    upstream.gate.set()
+    assert await staying == await ask(SECONDS + 5)
+    assert len(upstream.requests) == 1
+
+
+async def test_data_is_kept_for_five_minutes(free: FreeOperations, clock: ManualClock) -> None:
+    assert [await hits(free, "a"), await hits(free, "b")] == [1, 2]
     clock.advance(299)
     assert await hits(free, "a") == 1
     clock.advance(2)
-    assert await hits(free, "a") == 2
+    assert await hits(free, "a") == 3
 
 
 async def test_each_application_has_its_own(free: FreeOperations, upstream: _Upstream) -> None:
     assert [await hits(free, "a"), await hits(free, "a", OTHER)] == [1, 2]
-    assert [client_id for client_id, _ in upstream.sent] == ["erp", "other"]
+    assert upstream.requests == ["erp", "other"]
 
 
 async def test_what_has_errors_is_not_kept(free: FreeOperations, upstream: _Upstream) -> None:
-    upstream.beside = [{"message": "a field failed"}]
+    upstream.failures = 1
     assert [await hits(free, "a"), await hits(free, "a")] == [1, 2]
-
-
-async def test_error_is_that_of_all_who_wait_and_not_kept(free: FreeOperations, upstream: _Upstream) -> None:
-    upstream.error = errors.UpstreamFault("failed")
-    outcomes = await asyncio.gather(*(hits(free, "a") for _ in range(2)), return_exceptions=True)
-    assert [str(each) for each in outcomes] == ["failed", "failed"]
-    upstream.error = None
-    assert await hits(free, "a") == 2
 
 
 async def test_what_is_kept_is_bounded(free: FreeOperations, upstream: _Upstream) -> None:
@@ -111,11 +184,136 @@ async def test_what_is_kept_is_bounded(free: FreeOperations, upstream: _Upstream
     assert [await hits(free, "large"), await hits(free, "large")] == [42, 43]
 
 
-async def test_caller_waits_until_its_deadline_and_the_operation_goes_on(
-    free: FreeOperations, upstream: _Upstream, clock: ManualClock
-) -> None:
+async def test_old_list_is_refreshed_in_the_background(size: Any, upstream: _Upstream, clock: ManualClock) -> None:
+    await size()
+    upstream.names.append("Vishay")
+    clock.advance(DAY - 1)
+    assert await size() == 2
+    assert len(upstream.requests) == 1
+    clock.advance(1)
     upstream.gate.clear()
-    with pytest.raises(errors.DeadlineExceeded):
-        await hits(free, "a", deadline=clock.monotonic() + 0.01)
+    assert [await size() for _ in range(5)] == [2] * 5  # no caller waits for the refresh
     upstream.gate.set()
-    assert await hits(free, "a") == 1
+    await settled()
+    assert await size() == 3
+    assert len(upstream.requests) == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.UpstreamUnreachable("gone"),
+        errors.CredentialsRefused("no"),
+        errors.QueryRefused("no"),
+        RuntimeError("unexpected"),
+        None,  # it cannot be translated
+    ],
+)
+async def test_failed_refresh_keeps_the_list_and_is_retried_after_a_back_off(
+    size: Any, upstream: _Upstream, clock: ManualClock, error: Exception | None
+) -> None:
+    await size()
+    clock.advance(DAY)
+    upstream.error, upstream.ids = error, "" if error else "x"
+    for _ in range(5):
+        assert await size() == 2
+        await settled()
+    assert len(upstream.requests) == 2
+    upstream.error, upstream.ids, upstream.names = None, "", ["Vishay"]
+    clock.advance(PAUSE_SECONDS)
+    assert await size() == 2
+    await settled()
+    assert (await size(), len(upstream.requests)) == (1, 3)
+
+
+@pytest.mark.parametrize("names, failures", [([], 0), (["Texas Instruments", "Yageo", "Vishay"], 1)])
+async def test_possibly_incomplete_list_does_not_replace_a_good_one(
+    size: Any, upstream: _Upstream, clock: ManualClock, names: list[str], failures: int
+) -> None:
+    upstream.names = ["Texas Instruments", "Yageo", "Rohm"]
+    await size()
+    upstream.names, upstream.failures = names, failures
+    clock.advance(DAY)
+    for requests in (2, 3):
+        assert await size() == 3
+        await settled()
+        assert (await size(), len(upstream.requests)) == (3, requests)
+        clock.advance(PAUSE_SECONDS)
+    upstream.names, upstream.failures = ["Vishay", "Rohm"], 0
+    await size()
+    await settled()
+    assert await size() == 2
+
+
+@pytest.mark.parametrize("names, failures", [([], 0), (["Vishay"], 1)])
+async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
+    size: Any, upstream: _Upstream, clock: ManualClock, names: list[str], failures: int
+) -> None:
+    upstream.names, upstream.failures = names, failures
+    assert await size() == len(names)
+    upstream.names, upstream.failures = ["Vishay", "Yageo"], 0
+    assert await size() == len(names)
+    clock.advance(PAUSE_SECONDS)
+    await size()
+    await settled()
+    assert await size() == 2
+    clock.advance(DAY - 1)
+    assert (await size(), len(upstream.requests)) == (2, 2)
+
+
+async def test_untranslatable_record_is_left_out(free: FreeOperations, upstream: _Upstream) -> None:
+    upstream.names = ["Yageo", ODD, "Vishay"]
+    listing = await makers(free)
+    assert (len(listing), listing.skipped) == (2, 1)
+
+
+async def test_untranslatable_first_list_is_an_upstream_error(size: Any, upstream: _Upstream) -> None:
+    upstream.ids = "x"
+    with pytest.raises(errors.UpstreamUnreadable, match="cannot be translated"):
+        await size()
+
+
+async def test_large_list_does_not_block_the_event_loop(size: Any, upstream: _Upstream) -> None:
+    upstream.names = [f"Maker {n} of parts" for n in range(30_000)]
+    building = asyncio.create_task(size())
+    turns = 0  # of others, while the list is built: built in the loop itself it would leave them two or three
+    while not building.done():
+        await asyncio.sleep(0.001)
+        turns += 1
+    assert await building == 30_000
+    assert turns > 5
+
+
+async def test_close_cancels_a_running_refresh(
+    free: FreeOperations, size: Any, upstream: _Upstream, clock: ManualClock
+) -> None:
+    await size()
+    clock.advance(DAY)
+    upstream.gate.clear()
+    await size()
+    await free.aclose()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+async def test_a_list_is_exempt_from_garbage_collection(free: FreeOperations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "freeze", FREEZE)  # as it is outside of the tests
+    gc.unfreeze()
+    try:
+        listing = await makers(free)
+        assert gc.get_freeze_count() > 0
+        assert not any(tracked is listing for tracked in gc.get_objects())
+    finally:
+        gc.unfreeze()
+
+
+async def test_a_replaced_list_is_freed_without_garbage_collection(free: FreeOperations, clock: ManualClock) -> None:
+    former = weakref.ref(await makers(free))
+    gc.disable()
+    try:
+        clock.advance(DAY)
+        await makers(free)
+        await settled()
+        assert former() is None
+    finally:
+        gc.enable()
+        gc.unfreeze()

@@ -1,8 +1,7 @@
-"""Work in tasks: repeated in the background, and shared by all that ask for it."""
+"""Work in tasks, repeated in the background; shared by all that ask for it: test_free_operations."""
 
 import asyncio
 import json
-from typing import Any
 
 import pytest
 from support import log_lines
@@ -61,95 +60,19 @@ async def test_work_under_way_is_finished() -> None:
     assert [each for each in asyncio.all_tasks() if each.get_name() == "slow"] == []
 
 
-class Work:
-    """Work that runs until it is let go, and counts how often it was begun."""
-
-    def __init__(self, outcome: str | Exception = "done") -> None:
-        self.begun = 0
-        self.go = asyncio.Event()
-        self.outcome = outcome
-
-    async def __call__(self) -> str:
-        self.begun += 1
-        await self.go.wait()
-        if isinstance(self.outcome, Exception):
-            raise self.outcome
-        return self.outcome
-
-
-@pytest.fixture
-def flight() -> tasks.SingleFlight[str, str]:
-    return tasks.SingleFlight("test flight")
-
-
-async def callers(flight: Any, work: Any, count: Any, key: str = "key") -> Any:
-    tasks = [asyncio.create_task(flight.run(key, work)) for _ in range(count)]
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
-    return tasks
-
-
-async def test_callers_of_one_key_share_one_execution(flight: tasks.SingleFlight[str, str]) -> None:
-    work = Work()
-    tasks = await callers(flight, work, 5)
-    work.go.set()
-    assert await asyncio.gather(*tasks) == ["done"] * 5
-    assert work.begun == 1
-
-
-async def test_result_is_not_kept_afterwards(flight: tasks.SingleFlight[str, str]) -> None:
-    work = Work()
-    work.go.set()
-    await flight.run("key", work)
-    await flight.run("key", work)
-    assert work.begun == 2
-
-
-async def test_error_is_shared_and_not_kept(flight: tasks.SingleFlight[str, str]) -> None:
-    work = Work(ValueError("no"))
-    tasks = await callers(flight, work, 3)
-    work.go.set()
-    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-    assert [str(outcome) for outcome in outcomes] == ["no"] * 3
-    work.outcome = "better"
-    assert await flight.run("key", work) == "better"
-
-
-@pytest.mark.parametrize("leaving", [0, 1])
-async def test_cancelled_caller_does_not_cancel_the_execution(
-    flight: tasks.SingleFlight[str, str], leaving: int
+async def test_error_of_an_execution_without_callers_is_not_reported_as_unhandled(
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    work = Work()
-    tasks = await callers(flight, work, 2)
-    tasks[leaving].cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await tasks[leaving]
-    work.go.set()
-    assert await tasks[1 - leaving] == "done"
-    assert work.begun == 1
+    flight, go = tasks.SingleFlight[str, None]("test flight"), asyncio.Event()
 
+    async def fail() -> None:
+        await go.wait()
+        raise ValueError("nobody hears")
 
-async def test_error_without_callers_is_not_reported_as_unhandled(
-    flight: tasks.SingleFlight[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
-    work = Work(ValueError("nobody hears"))
-    (task,) = await callers(flight, work, 1)
-    task.cancel()
-    work.go.set()
+    leaving = asyncio.create_task(flight.run("key", fail))
     await asyncio.sleep(0.01)
-    assert task.cancelled()
+    leaving.cancel()
+    go.set()
+    await asyncio.sleep(0.01)
+    assert leaving.cancelled()
     assert not caplog.records
-    work.outcome = "again"
-    assert await flight.run("key", work) == "again"
-
-
-async def test_close_cancels_executions(flight: tasks.SingleFlight[str, str]) -> None:
-    running = flight.start("running", Work())
-    await asyncio.sleep(0)
-    unstarted = flight.start("unstarted", Work())
-    await flight.close()
-    assert running.cancelled()
-    assert unstarted.cancelled()
-    work = Work()
-    work.go.set()
-    assert await flight.run("running", work) == "done"
