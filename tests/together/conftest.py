@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from acceptance.conftest import module_processes  # noqa: F401 - a fixture
+from acceptance.conftest import module_processes, processes  # noqa: F401 - fixtures
 from support import log_lines, running_admin, running_proxy
 from together.environment import ProxyEnvironment, StartEnvironment
 

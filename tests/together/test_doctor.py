@@ -242,8 +242,9 @@ async def test_what_the_machine_lacks_is_named(
     (tmp_path / "secret.txt").write_text(f"{OWN.client_secret}\n")
     (tmp_path / "secret.txt").chmod(0o644)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10, used=9, free=1))
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
         secret = {"client_secret": "file:secret.txt"}
         result = await inspect(tmp_path, sandbox, application=secret, admin={"port": port})
     assert result.failed == []

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from acceptance import running
 from support.running_commands import run_command, start_command
 
 from proxy.kit import clock
@@ -14,7 +15,20 @@ from proxy.store.sqlite import SqliteStore
 
 __all__ = ["run_command", "start_command"]
 
+Serve = Callable[..., running.Service]
 UseStore = Callable[[Callable[[SqliteStore], Awaitable[Any]]], Any]
+
+
+@pytest.fixture
+def serve(processes: running.Processes) -> Serve:
+    """`serve(text, *options)` is a service that serves and has said so."""
+
+    def started(*arguments: str, **variables: Any) -> running.Service:
+        service = processes.service(*arguments, **variables)
+        running.until(lambda: "service started" in service.log, "the log says that it has started")
+        return service
+
+    return started
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from acceptance import running
 from support import commands
 
 SANDBOX = "upstream: sandbox\napplications: {demo: {apikeys: [EXAMPLE_KEY]}}\nadmin: false\n"
@@ -84,7 +84,7 @@ async def test_command_does_its_work_and_ends_as_it_does_with_a_reader(folder: P
 
 @pytest.mark.parametrize("command", ["serve --config own.yaml", "sandbox"])
 async def test_services_serve_without_a_reader(folder: Path, command: str) -> None:
-    port = _free_port()
+    port = running.free_port()
     with closed_pipe() as output:
         process = await _start(folder, output, *command.split(), "--port", str(port))
         async with asyncio.timeout(commands.SECONDS), aiohttp.ClientSession() as session:
@@ -95,9 +95,3 @@ async def test_services_serve_without_a_reader(folder: Path, command: str) -> No
                 await asyncio.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), commands.SECONDS) == 0
-
-
-def _free_port() -> int:
-    with socket.socket() as opened:
-        opened.bind(("127.0.0.1", 0))
-        return int(opened.getsockname()[1])

@@ -1,85 +1,86 @@
 """`v3bridge status` and `v3bridge config`: the running service, and its settings, on one screen."""
 
-import contextlib
 import json
+import shutil
 import socket
 import threading
 import time
-import urllib.error
-import urllib.request
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
+from acceptance import bills, running
 from support import cases
-from support.running_commands import Run, Start
+from support.running_commands import Run, run_in_this_process
+from together.cli.conftest import UseStore
 
 from proxy.cli import operators
+from proxy.model import Seen
+from proxy.store.protocol import CLIENT, DAY_SECONDS, UNKNOWN_KEY
 
 CONFIG = """
-listen: {port: 0}
-admin: {port: 0}
 upstream: sandbox
 applications: {shop: {apikeys: [{key: "THE_KEY", name: erp}], parts: 1000}}
 """
+OTHERS = [
+    CONFIG.replace("{shop:", "{web:"),
+    CONFIG.replace("upstream: sandbox", "upstream: nexar").replace(
+        "apikeys", "client_id: a, client_secret: b, apikeys"
+    ),
+]
+PART = bills.match("SN74S74N", key="THE_KEY", limit=2)
 
 
-def admin_port(lines: list[str]) -> str:
-    return lines[-1].partition("/status")[0].rpartition(":")[2]
+def run(url: str, command: str, *options: str, file: Path) -> Any:
+    """Run a command that looks for a service at the URL of its operators' port."""
+    return run_in_this_process(command, "--config", str(file), "--admin-port", url.rpartition(":")[2], *options)
 
 
-def ask(url: str, key: str) -> None:
-    query = quote('[{"mpn":"SN74S74N","limit":2}]')
-    with contextlib.suppress(urllib.error.HTTPError):  # the key is wrong
-        urllib.request.urlopen(f"{url}/parts/match?apikey={key}&queries={query}").read()
+@pytest.fixture(scope="module")
+def service(module_processes: running.Processes) -> running.Service:
+    return module_processes.service(CONFIG)
 
 
-def test_running_service_is_shown_on_one_screen(start_command: Start, run_command: Run, config_file: str) -> None:
-    service = start_command("serve", "--config", config_file)
-    lines = service.until("For operators")
-    url = lines[0].partition("listening at ")[2].partition(" on")[0]
-    for key in ("THE_KEY", "THE_KEY", "WRONG"):
-        ask(url, key)
-
-    def status(*options: str) -> Any:
-        return run_command("status", "--config", config_file, "--admin-port", admin_port(lines), *options)
-
-    end = time.monotonic() + 60
-    while True:
-        found = json.loads(status("--json").stdout)
-        if found["clients"]:  # they are stored at intervals
-            break
-        assert time.monotonic() < end, found
-        time.sleep(1.0)  # a start costs as much
-    done = status()
+def test_running_service_is_shown_on_one_screen(
+    processes: running.Processes, tmp_path: Path, use_store: UseStore
+) -> None:
+    day = int(time.time() // DAY_SECONDS)
+    client = Seen(CLIENT, day, "shop", "erp", "parts/match", "erp/1", "", 2, time.time())
+    unknown = Seen(UNKNOWN_KEY, day, "", "4b1d" * 16, "::1", "bom/2", "", 1, time.time())
+    use_store(lambda store: store.add_seen("1", [client, unknown]))
+    sandbox = processes.sandbox()
+    shop = bills.application(sandbox, 'apikeys: [{key: "THE_KEY", name: erp}], parts: 1000')
+    service = processes.service(bills.configuration(sandbox, f"sqlite:{tmp_path}/state.sqlite", shop=shop))
+    assert service.get(PART).status == 200
+    done = run(service.operators, "status", file=service.file)
     assert (done.returncode, done.stderr) == (0, "")
     shown = done.stdout.splitlines()
-    assert shown[0].startswith(f"ready, operators' port http://127.0.0.1:{admin_port(lines)}, version ")
+    assert shown[0].startswith(f"ready, operators' port {service.operators}, version ")
     rows = [line.split() for line in shown]
     assert ["shop", f"{datetime.now(UTC):%Y-%m}", "2", "0", "1,000", "998", "0.2"] in [row[:7] for row in rows]
     assert ["shop/erp", "parts/match"] in [row[:2] for row in rows]
-    assert found["unknown_keys"][0]["fingerprint"] in [row[0] for row in rows if row]
+    assert "4b1d" in [row[0] for row in rows if row]
     assert len(shown) <= 24
     assert "THE_KEY" not in done.stdout
+    found = json.loads(run(service.operators, "status", "--json", file=service.file).stdout)
+    assert [row["user_agent"] for row in found["clients"]] == ["erp/1"]
 
 
-def test_check_names_what_needs_an_operator(start_command: Start, run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG.replace("1000", "2"))
-    service = start_command("serve", "--config", str(file))
-    lines = service.until("For operators")
-    url = lines[0].partition("listening at ")[2].partition(" on")[0]
-    check = ("status", "--check", "--config", str(file), "--admin-port", admin_port(lines))
-    done = run_command(*check)
+def test_check_names_what_needs_an_operator_and_sends_the_token(processes: running.Processes) -> None:
+    port = running.free_port()
+    admin = f"admin: {{port: {port}, token: a-token-of-operators}}\n"
+    service, url = processes.service(CONFIG.replace("1000", "2") + admin), f"http://127.0.0.1:{port}"
+    assert running.request(url, "/status").status == 401
+    done = run(url, "status", "--check", file=service.file)
     assert (done.returncode, done.stdout) == (0, "nothing needs an operator\n")
-    ask(url, "THE_KEY")
-    end = time.monotonic() + 60
-    while (done := run_command(*check)).returncode == 0:
-        assert time.monotonic() < end
+    assert service.get(PART).status == 200
+    done = running.until(
+        lambda: (again := run(url, "status", "--check", file=service.file)).returncode and again, "all parts are used"
+    )
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout == f"shop has used 2 of 2 parts ({datetime.now(UTC):%Y-%m}): 100%\n"
+    assert "a-token-of-operators" not in service.output + service.log
 
 
 def test_reasons_of_a_check_are_a_line_each() -> None:
@@ -107,58 +108,32 @@ def test_reasons_of_a_check_are_a_line_each() -> None:
     ]
 
 
-def test_token_is_sent_where_one_is_needed(start_command: Start, run_command: Run, tmp_path: Path) -> None:
-    file = tmp_path / "own.yaml"
-    file.write_text(CONFIG.replace("{port: 0}\nup", "{port: 0, token: a-token-of-operators}\nup"))
-    service = start_command("serve", "--config", str(file))
-    lines = service.until("For operators")
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"http://127.0.0.1:{admin_port(lines)}/status")
-    done = run_command("status", "--config", str(file), "--admin-port", admin_port(lines))
-    assert (done.returncode, done.stdout.split()[0]) == (0, "ready,")
+def test_another_v3bridge_on_the_port_is_called_that(service: running.Service, tmp_path: Path) -> None:
+    file, place = tmp_path / "other.yaml", f"admin: {{port: {service.operators.rpartition(':')[2]}}}\n"
+    file.touch(0o600)
+    another = "another v3bridge, with the applications shop and the upstream 127.0.0.1:"
+    for text in OTHERS:
+        file.write_text(text + place)
+        for options in ((), ("--check",), ("--json",)):
+            done = run(service.operators, "status", *options, file=file)
+            assert (done.returncode, done.stdout) == (2, "")
+            assert done.stderr.startswith(f"v3bridge: {another}")
+            assert f"responds at {service.operators}/status; the service of {file} needs" in done.stderr
+        examined = run_in_this_process("doctor", "--config", str(file), "--only", "ports").stdout
+        assert f"ports         warning {another}" in examined
+        assert f"responds at {service.operators}/status" in examined
+    own = run_in_this_process("doctor", "--config", str(service.file), "--only", "ports").stdout
+    assert "another v3bridge" not in own
 
 
-OTHER = CONFIG.replace("upstream: sandbox", "upstream: nexar").replace(
-    "apikeys", "client_id: a, client_secret: b, apikeys"
-)
-
-
-@pytest.mark.parametrize("other", [CONFIG.replace("{shop:", "{web:"), OTHER])
-def test_another_v3bridge_on_the_port_is_called_that(
-    start_command: Start, run_command: Run, config_file: str, tmp_path: Path, other: str
-) -> None:
-    port = admin_port(start_command("serve", "--config", config_file).until("For operators"))
-    file = tmp_path / "other.yaml"
-    file.write_text(other.replace("admin: {port: 0}", f"admin: {{port: {port}}}"))
-    file.chmod(0o600)
-    for options in ((), ("--check",), ("--json",)):
-        done = run_command("status", "--config", str(file), "--admin-port", port, *options)
-        assert (done.returncode, done.stdout) == (2, "")
-        assert done.stderr.startswith(
-            "v3bridge: another v3bridge, with the applications shop and the upstream 127.0.0.1:"
-        )
-        assert f"responds at http://127.0.0.1:{port}/status; the service of {file} needs" in done.stderr
-    examined = run_command("doctor", "--config", str(file), "--only", "ports").stdout
-    assert "ports         warning another v3bridge, with the applications shop and the upstream 127.0.0.1:" in examined
-    assert f"responds at http://127.0.0.1:{port}/status" in examined
-    own = Path(config_file).read_text().replace("admin: {port: 0}", f"admin: {{port: {port}}}")
-    file.write_text(own)
-    assert "another v3bridge" not in run_command("doctor", "--config", str(file), "--only", "ports").stdout
-
-
-def test_what_is_no_operators_port_is_named(start_command: Start, run_command: Run, config_file: str) -> None:
-    lines = start_command("serve", "--config", config_file).until("For operators")
-    url = lines[0].partition("listening at ")[2].partition("/v3")[0]
-    done = run_command("status", "--admin-port", url.rpartition(":")[2])
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == f"v3bridge: what responds at {url}/status is not the operators' port of a v3bridge\n"
+def test_what_is_no_operators_port_is_named(service: running.Service) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
         threading.Thread(target=respond_with_nonsense, args=(listening,), daemon=True).start()
-        done = run_command("status", "--admin-port", str(port))
-    assert done.stderr == (
-        f"v3bridge: what responds at http://127.0.0.1:{port}/status is not the operators' port of a v3bridge\n"
-    )
+        for url in (service.url, f"http://127.0.0.1:{listening.getsockname()[1]}"):
+            done = run(url, "status", file=service.file)
+            assert (done.returncode, done.stdout) == (2, "")
+            said = f"v3bridge: what responds at {url}/status is not the operators' port of a v3bridge\n"
+            assert done.stderr == said
 
 
 def respond_with_nonsense(listening: socket.socket) -> None:
@@ -171,9 +146,9 @@ def respond_with_nonsense(listening: socket.socket) -> None:
 @pytest.mark.parametrize(
     "broken, says",
     [
-        (CONFIG + "  - x", "own.yaml:6:3: did not find expected key"),
-        (CONFIG.replace("1000", "1,000"), "own.yaml:5:63: applications.shop.parts: a comma ends a value in braces"),
-        (CONFIG + "a: &a [*a]\n", "own.yaml:6:4: found unconstructable recursive node"),
+        (CONFIG + "  - x", "own.yaml:4:3: did not find expected key"),
+        (CONFIG.replace("1000", "1,000"), "own.yaml:3:63: applications.shop.parts: a comma ends a value in braces"),
+        (CONFIG + "a: &a [*a]\n", "own.yaml:4:4: found unconstructable recursive node"),
     ],
 )
 def test_broken_file_is_named_with_the_place(run_command: Run, tmp_path: Path, broken: str, says: str) -> None:
@@ -183,42 +158,37 @@ def test_broken_file_is_named_with_the_place(run_command: Run, tmp_path: Path, b
     assert done.stderr.startswith(f"v3bridge: {says}")
 
 
-def test_service_that_does_not_run_is_named(run_command: Run, tmp_path: Path) -> None:
+def test_service_that_does_not_run_is_named(tmp_path: Path) -> None:
     file = tmp_path / "own.yaml"
-    file.write_text(CONFIG.replace("admin: {port: 0}", "admin: false"))
-    done = run_command("status", "--config", str(file))
+    file.write_text(f"{CONFIG}admin: false\n")
+    done = run_in_this_process("status", "--config", str(file))
     assert (done.returncode, "remove `admin: false`" in done.stderr) == (2, True)
     file.write_text(CONFIG)
-    done = run_command("status", "--config", str(file), "--admin-port", "9")
+    done = run("127.0.0.1:9", "status", file=file)
     assert done.returncode == 2
     assert "no service responds at http://127.0.0.1:9/status: [Errno 111] Connection refused" in done.stderr
 
 
-def test_configuration_is_shown_with_its_origins_and_without_keys(run_command: Run, config_file: str) -> None:
-    done = run_command("config", "--config", config_file)
-    rows = [line.split() for line in done.stdout.splitlines()]
-    assert ["applications.shop.parts", "1000", "own.yaml:5"] in rows
-    assert "THE_KEY" not in done.stdout
-
-
-FILE = Path(__file__).with_name("own.yaml")
-
-
-@pytest.fixture
-def shown(run_command: Any, tmp_path: Path) -> str:
-    (tmp_path / "secret").write_text("PLANTED-client-secret")
-    (tmp_path / "own.yaml").write_text(FILE.read_text(encoding="utf-8"))
-    return str(run_command("config", "--all", "--json", "--config", str(tmp_path / "own.yaml")).stdout)
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """All settings of the file beside this module, as `config` shows them."""
+    folder = tmp_path_factory.mktemp("config")
+    (folder / "secret").write_text("PLANTED-client-secret")
+    shutil.copy(Path(__file__).with_name("own.yaml"), folder)
+    shown = run_in_this_process("config", "--all", "--json", "--config", str(folder / "own.yaml"))
+    rows: list[dict[str, str]] = json.loads(shown.stdout)
+    return rows
 
 
 @cases.parametrize("name, value, source")
-def test_setting_has_its_value_and_its_source(shown: str, name: str, value: str, source: str) -> None:
-    rows = {row["name"]: (row["value"], row["source"]) for row in json.loads(shown)}
-    assert rows[name] == (value, source)
+def test_setting_has_its_value_and_its_source(
+    settings: list[dict[str, str]], name: str, value: str, source: str
+) -> None:
+    assert [(row["value"], row["source"]) for row in settings if row["name"] == name] == [(value, source)]
 
 
-def test_settings_are_41_at_most_and_listed_once_without_secrets(shown: str) -> None:
-    names = [row["name"] for row in json.loads(shown)]
+def test_settings_are_41_at_most_and_listed_once_without_secrets(settings: list[dict[str, str]]) -> None:
+    names = [row["name"] for row in settings]
     assert len(names) == len(set(names))
     assert len([name for name in names if ".apikeys.1." not in name]) <= 41
-    assert "PLANTED" not in shown
+    assert "PLANTED" not in json.dumps(settings)

@@ -4,16 +4,14 @@ import datetime
 import json
 import re
 import time
-import urllib.request
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import pytest
-from support.running_commands import Run, Start
-from together.cli.conftest import UseStore
+from acceptance import bills, running
+from support.running_commands import Run
+from together.cli.conftest import Serve, UseStore
 
-import nexar_sandbox
 from proxy import config
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT, DAY_SECONDS, Account, Begin, Finish, Want
@@ -115,13 +113,6 @@ def test_limit_that_the_upstream_has_named_holds_for_the_period(
     assert cells(run_command("usage", "--config", config_file).stdout)["shop"][3] == "1,000"
 
 
-@pytest.mark.parametrize("arguments", [(), ("--json",), ("--set", "shop=1"), ("--clients",)])
-def test_usage_shows_no_key_and_no_secret(run_command: Run, config_file: str, spent: None, arguments: Any) -> None:
-    done = run_command("usage", "--config", config_file, *arguments)
-    assert "k3y" not in done.stdout + done.stderr
-    assert "the-secret" not in done.stdout + done.stderr
-
-
 def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota(
     run_command: Run, config_file: str, spent: None, use_store: UseStore
 ) -> None:
@@ -129,6 +120,7 @@ def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota
     assert cells(done.stdout)["shop"][1:5] == ["970", "0", "1,000", "30"]
     for word in ("usage set", "quota_account=shop", "used_before=960", "uncertain_before=20", "used=970"):
         assert word in done.stderr
+    assert [text for text in ("k3y", "the-secret") if text in done.stdout + done.stderr] == []
     done = run_command("usage", "--config", config_file, "--set", "trial=40")
     assert cells(done.stdout)["trial"][4:] == ["60", "40.0", "never"]
     assert json.loads(run_command("usage", "--config", config_file, "--json").stdout)[3]["exhausted_until"] is None
@@ -180,45 +172,29 @@ def test_mistake_in_what_is_changed_is_named(
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 
 
-SERVED = """
-listen: {{port: 0}}
-admin: false
-upstream: {{graphql_url: "{0}/graphql", token_url: "{0}/connect/token"}}
-store: sqlite:state.sqlite
-applications:
-  shop: {{client_id: id-1, client_secret: secret-1, apikeys: [k3y-of-shop]}}
-  web: {{client_id: id-1, client_secret: secret-1, apikeys: [k3y-of-web], country: DE}}
-  trial: {{client_id: id-2, client_secret: secret-2, apikeys: [k3y-of-trial]}}
-"""
-
-
 def test_results_of_one_application_are_forgotten_and_cost_again(
-    start_command: Start, run_command: Run, tmp_path: Path
+    serve: Serve, processes: running.Processes, run_command: Run
 ) -> None:
-    applications = tuple(
-        nexar_sandbox.SandboxApplication(name, f"app-{name}", f"id-{name}", f"secret-{name}") for name in "12"
-    )
-    file, query = tmp_path / "own.yaml", quote('[{"mpn":"SN74S74N","limit":1}]')
-    with nexar_sandbox.running(nexar_sandbox.SandboxSettings(applications=applications)) as upstream:
-        file.write_text(SERVED.format(upstream.url))
-        (line,) = start_command("serve", "--config", str(file)).until("listening at")
-        url = f"{line.split()[4].rstrip('.')}/parts/match?queries={query}&apikey=k3y-of-"
+    sandbox = processes.sandbox()
+    keys = {"shop": "apikeys: [shop]", "web": "apikeys: [web], country: DE", "trial": "apikeys: [trial]"}
+    applications = {name: bills.application(sandbox, key, second=name == "trial") for name, key in keys.items()}
+    service = serve(bills.configuration(sandbox, **applications))
 
-        def costs() -> list[int]:
-            names = ("shop", "web", "trial")
-            return [int(urllib.request.urlopen(url + name).headers["X-Parts-Cost"]) for name in names]
+    def costs() -> list[int]:
+        responses = [service.get(bills.match("SN74S74N", key=name, limit=1)) for name in keys]
+        return [int(each.headers["x-parts-cost"]) for each in responses]
 
-        assert (costs(), costs()) == ([1, 1, 1], [0, 0, 0])
-        forget = ("usage", "--config", str(file), "--forget-results")
-        done = run_command(*forget, "web", "--yes")
-        assert "The store has 2 parts of web, and others with its client id, free for a day" in done.stderr
-        assert (done.returncode, done.stdout[:18]) == (0, "2 parts forgotten;")
-        again, end = [0, 0, 0], time.monotonic() + 30
-        while again[:2] != [1, 1]:  # the service reads once a second that results are forgotten
-            assert time.monotonic() < end, again
-            again = [sum(both) for both in zip(again, costs(), strict=True)]
-        assert again[2] == 0
-        assert run_command(*forget, "--yes").stdout.startswith("3 parts forgotten;")
+    assert (costs(), costs()) == ([1, 1, 1], [0, 0, 0])
+    forget = ("usage", "--config", str(service.file), "--forget-results")
+    done = run_command(*forget, "web", "--yes")
+    assert "The store has 2 parts of web, and others with its client id, free for a day" in done.stderr
+    assert (done.returncode, done.stdout[:18]) == (0, "2 parts forgotten;")
+    again, end = [0, 0, 0], time.monotonic() + running.SECONDS
+    while again[:2] != [1, 1]:  # the service reads once a second that results are forgotten
+        assert time.monotonic() < end, again
+        again = [sum(both) for both in zip(again, costs(), strict=True)]
+    assert again[2] == 0
+    assert run_command(*forget, "--yes").stdout.startswith("3 parts forgotten;")
 
 
 def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str) -> None:
@@ -236,11 +212,7 @@ def test_empty_store_prints_possible_reasons(run_command: Run, config_file: str)
     ],
 )
 def test_memory_store_is_reported(
-    run_command: Run,
-    config_file: str,
-    tmp_path: Path,
-    change: Any,
-    why: str,
+    run_command: Run, config_file: str, tmp_path: Path, change: tuple[str, str], why: str
 ) -> None:
     Path(config_file).write_text(CONFIG.replace(*change))
     done = run_command("usage", "--config", config_file)
@@ -260,20 +232,16 @@ applications:
 """
 
 
-@pytest.mark.parametrize("command", [("usage",), ("usage", "--clients")])
-def test_unneeded_secrets_may_be_missing(
-    run_command: Run,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    command: Any,
-) -> None:
+def test_unneeded_secrets_may_be_missing(run_command: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "own.yaml"
     file.write_text(ELSEWHERE)
-    lacking = run_command(*command, "--config", str(file))
-    assert (lacking.returncode, lacking.stdout) == (2, "")
-    assert lacking.stderr.endswith("store: the environment variable STORE_ADDRESS is not set\n")
+    for options in ((), ("--clients",)):
+        lacking = run_command("usage", "--config", str(file), *options)
+        assert (lacking.returncode, lacking.stdout) == (2, "")
+        assert lacking.stderr.endswith("store: the environment variable STORE_ADDRESS is not set\n")
     monkeypatch.setenv("STORE_ADDRESS", f"sqlite:{tmp_path}/state.sqlite")
-    done = run_command(*command, "--config", str(file))
-    assert (done.returncode, done.stderr) == (0, "")
+    for options in ((), ("--clients",)):
+        done = run_command("usage", "--config", str(file), *options)
+        assert (done.returncode, done.stderr) == (0, "")
     serving = run_command("serve", "--config", str(file))
     assert (serving.returncode, "NO_SUCH_PROXY is not set" in serving.stderr) == (2, True)
