@@ -26,7 +26,7 @@ from proxy.kit import counted
 from proxy.kit.clock import Clock
 from proxy.store import protocol
 from proxy.store.store import Store
-from proxy.upstream.identity import Credentials
+from proxy.upstream.tokens import Credentials
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
 SUPPORT_END = date(2022, 3, 31)

@@ -30,10 +30,9 @@ from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.documents import Document, ProjectionCache
 from proxy.store import open as opening
-from proxy.upstream import connections
-from proxy.upstream.identity import Credentials
+from proxy.upstream import http_post
 from proxy.upstream.sending import Sender
-from proxy.upstream.tokens import Tokens
+from proxy.upstream.tokens import Credentials, Tokens
 
 SWEEP_SECONDS = 60.0  # between two looks for what the store need not keep
 REFRESH_SECONDS = 1.0  # between two looks for what other processes know
@@ -67,7 +66,7 @@ class Gateway:
         self.access_tokens = AccessTokens(process.store, self.applications, process.clock)
         shared: dict[str, Any] = {"clock": process.clock, "rng": process.rng, "metrics": process.metrics}
         definitions = self.projections.list_definitions()  # before something is opened that must be closed
-        self.http = connections.open_session(upstream)
+        self.http = http_post.open_session(upstream)
         owners = [application.credentials for application in self.applications.by_name.values()]
         self.tokens = Tokens(self.http, upstream.token_url, owners, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)

@@ -9,7 +9,7 @@ from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.quota import StoredState, UsageRow
 from proxy.gateway.recording import SeenRequests
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
-from proxy.upstream.connections import open_session
+from proxy.upstream.http_post import open_session
 
 __all__ = [
     "Answer",

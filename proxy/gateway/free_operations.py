@@ -21,8 +21,8 @@ from proxy.kit.tasks import SingleFlight
 from proxy.model import EncodedOperation
 from proxy.planning.documents import ListDefinition, PartialData
 from proxy.planning.listing import FRESH_SECONDS, Listing
-from proxy.upstream.identity import Credentials
 from proxy.upstream.sending import Send
+from proxy.upstream.tokens import Credentials
 
 RESPONSE_SECONDS = 300.0
 BYTES = 4_194_304  # of all responses that are kept; their data takes some times as much

@@ -1,17 +1,24 @@
-"""Classification of GraphQL responses as data or errors, whatever their HTTP status (contract graphql.md §3.2).
+"""Classification of responses: of GraphQL as data or errors, whatever their HTTP status (contract graphql.md §3.2), and
+of the identity service as access tokens or errors (§4).
 
-Pure. The contract calls the statuses subject to change, so the body decides first.
+Pure. The contract calls the statuses of GraphQL subject to change, so the body decides first. Tokens live as long as
+their claims and `expires_in` say, although the clocks of both sides may differ: clock skew never makes a good token
+unusable.
 """
 
+import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+import jwt
 import msgspec
 
 from proxy import errors
+from proxy.kit import counted
 from proxy.model import EncodedOperation, Envelope, GraphQLError
-from proxy.upstream import http_post
+from proxy.upstream.http_post import HttpResponse
 
 SERVICE = "the GraphQL service"
 # It has no code; the contract recognizes it by the start of its message, under status 200 or 500.
@@ -27,31 +34,46 @@ FAILURE_CODES = {"HC0006", "HC0007", "HC0045"}  # a service behind it failed or 
 FAILURE_MESSAGE = "Unexpected Execution Error"
 TOO_COMPLEX = "HC0047"
 LISTS_OF_PARTS = {"results", "part", "parts"}  # in paths, between the root field and the fields of a part
+WRONG_ADDRESS_STATUSES = {404, 405}
+
+IDENTITY = "the identity service"
+RETRY_AFTER_DEFAULT = 60  # seconds, for a 429 of the identity service without Retry-After
+# The scope of supply data, and where an application gets it (contract graphql.md §4.1, §8).
+SCOPE = "supply.domain"
+SCOPE_ADVICE = (
+    f"supply data needs the scope {SCOPE}: check that the application has the Supply domain in the portal, or use the "
+    "client id and secret of one that has"
+)
 
 _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 # Grouped digits are accepted, although the documented messages have none.
 _PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3}){1,4}|\d{1,15})\b(?!,\d)")
+# Exceptions of decoding a body. RecursionError: thousands of opening brackets, whatever sent them.
+_UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class _Errors(msgspec.Struct, frozen=True):
-    """Envelope of which only the errors are decoded, because its data is null or has other types."""
-
     errors: list[GraphQLError]
 
 
+class _TokenResponse(msgspec.Struct, frozen=True):
+    access_token: str
+    expires_in: float | None = None
+
+
+class _TokenError(msgspec.Struct, frozen=True):
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """Bearer token and its expiry in seconds since 1970."""
+
+    token: str = field(repr=False)
+    expires: float
+
+
 _decode_errors = msgspec.json.Decoder(_Errors).decode
-
-
-def decode(operation: EncodedOperation, reply: http_post.HttpResponse) -> Envelope | None:
-    """Decode a response: its envelope, or only its errors, or None if it is not GraphQL (HTML, empty, truncated)."""
-    try:
-        return operation.decode(reply.body)
-    except http_post.UNDECODABLE:
-        pass
-    try:
-        return Envelope(errors=_decode_errors(reply.body).errors)
-    except http_post.UNDECODABLE:
-        return None
 
 
 def part_limit(message: str) -> int | None:
@@ -66,50 +88,59 @@ def shortened(message: str, length: int = _MESSAGE_MAX) -> str:
     return message if len(message) <= length else message[:length].rpartition(" ")[0] + "…"
 
 
-def data(reply: http_post.HttpResponse, envelope: Envelope | None, now: float) -> Any:
-    """Return the data of a response. `now` is in seconds since 1970.
+def read(
+    operation: EncodedOperation, reply: HttpResponse, now: float
+) -> tuple[Envelope | None, errors.BridgeError | None]:
+    """Return the envelope of a response, None if it is not GraphQL (HTML, empty, truncated), and its error, None if its
+    data is to be used. `now` is in seconds since 1970.
 
-    Raises CredentialsRefused with the code for which the token is refused, QuotaExhausted, TooManyRequests,
+    The error is CredentialsRefused with the code for which the token is refused, QuotaExhausted, TooManyRequests,
     QueryRefused, OversizedOperation, UpstreamFault or UpstreamUnreadable. Errors in a response with data do not count,
     except those of the token and of an exhausted quota.
     """
-    found, reported = (envelope.data, envelope.errors or ()) if envelope else (None, ())
-    if reported or reply.status == 401:
-        if code := _token_refusal(reply, reported, has_data=found is not None):
-            refused = errors.CredentialsRefused(f"{SERVICE} refuses the token: {code}")
-            refused.code = code
-            raise refused
-        # Before others: it comes under 500 as well as 200, and must not look like a failure that is retried.
-        for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
-            limit = part_limit(message)
-            # A plan without parts gets none with the next month either, so no date is promised.
-            wait = None if limit == 0 else errors.seconds_to_next_month(now)
-            text = f"{NO_PARTS}: {message}" if limit == 0 else message
-            raise errors.QuotaExhausted(shortened(text), retry_after=wait)
-    if found is None:
-        raise _error(reply, reported, now)
-    return found
+    envelope: Envelope | None
+    try:
+        envelope = operation.decode(reply.body)
+    except _UNDECODABLE:
+        try:  # the errors alone: the data is null or has other types
+            envelope = Envelope(errors=_decode_errors(reply.body).errors)
+        except _UNDECODABLE:
+            envelope = None
+    reported = (envelope.errors or ()) if envelope else ()
+    has_data = envelope is not None and envelope.data is not None
+    if has_data and not reported and reply.status != 401:
+        return envelope, None
+    return envelope, _refusal(reply, reported, now, has_data=has_data) or (
+        None if has_data else _failure(reply, reported, now)
+    )
 
 
-def is_failure(reply: http_post.HttpResponse, error: errors.BridgeError) -> bool:
-    """Return whether an error is a failure of the service, as opposed to this query, this client or an invalid
-    record."""
-    if isinstance(error, errors.UpstreamUnreadable):
-        # An error page under 200 is a broken service; under 404 it is a wrong address, which no cooldown mends.
-        return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
-    return isinstance(error, errors.UpstreamFault)
-
-
-def _token_refusal(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], *, has_data: bool) -> str:
-    for each in reported:
+def _refusal(
+    reply: HttpResponse, reported: Sequence[GraphQLError], now: float, *, has_data: bool
+) -> errors.CredentialsRefused | errors.QuotaExhausted | None:
+    """Return the error of a token or a quota, which counts beside data, too."""
+    reasons = [
+        _code(each)
+        for each in reported
         # A scope that lacks at a nested path is about that field only, such as one that the plan does not include.
-        lacks_scope = _code(each) == OUT_OF_SCOPE and not has_data and len(_path(each)) <= 1
-        if lacks_scope or _code(each) in TOKEN_CODES:
-            return _code(each)
-    return "HTTP 401" if reply.status == 401 else ""
+        if _code(each) in TOKEN_CODES or (_code(each) == OUT_OF_SCOPE and not has_data and len(_path(each)) <= 1)
+    ]
+    if reply.status == 401:
+        reasons.append("HTTP 401")
+    if reasons:
+        error = errors.CredentialsRefused(f"{SERVICE} refuses the token: {reasons[0]}")
+        error.code = reasons[0]
+        return error
+    # Before others: it comes under 500 as well as 200, and must not look like a failure that is retried.
+    for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
+        if part_limit(message) == 0:  # such a plan gets no parts with the next month either, so no date is promised
+            return errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"))
+        return errors.QuotaExhausted(shortened(message), retry_after=errors.seconds_to_next_month(now))
+    return None
 
 
-def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
+def _failure(reply: HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
+    """Return the error of a response without data."""
     if reply.status == 429:
         return errors.TooManyRequests(f"{SERVICE} asks for fewer requests", retry_after=reply.retry_after(now))
     if reported:
@@ -121,17 +152,25 @@ def _error(reply: http_post.HttpResponse, reported: Sequence[GraphQLError], now:
         is_unexpected = all(each.message.startswith(FAILURE_MESSAGE) for each in reported)
         # The service failed, so that the same query may succeed a moment later.
         if is_unexpected or codes & FAILURE_CODES or (reply.status in FAILURE_STATUSES and not failed):
-            fault = errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
-            return http_post.server_error(reply, SERVICE, now) or fault
+            if reply.status >= 500:
+                return _unusable(reply, SERVICE, now)
+            return errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
         message = shortened("; ".join(dict.fromkeys(each.message for each in reported)))
         if TOO_COMPLEX in codes:
             return errors.OversizedOperation(message, may_be_billed=True)
         return errors.QueryRefused(message, may_be_billed=bool(failed), reported=tuple(reported))
     # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
-    billed = not (reply.status in http_post.WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
-    return http_post.server_error(reply, SERVICE, now, may_be_billed=billed) or http_post.unreadable(
-        reply, SERVICE, "GraphQL", "upstream.graphql_url", may_be_billed=billed
-    )
+    billed = not (reply.status in WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
+    return _unusable(reply, SERVICE, now, may_be_billed=billed)
+
+
+def is_failure(reply: HttpResponse, error: errors.BridgeError) -> bool:
+    """Return whether an error is a failure of the service, as opposed to this query, this client or an invalid
+    record."""
+    if isinstance(error, errors.UpstreamUnreadable):
+        # An error page under 200 is a broken service; under 404 it is a wrong address, which no cooldown mends.
+        return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
+    return isinstance(error, errors.UpstreamFault)
 
 
 def _code(error: GraphQLError) -> str:
@@ -142,3 +181,99 @@ def _code(error: GraphQLError) -> str:
 def _path(error: GraphQLError) -> list[str | int]:
     """Return the path of an error, empty if it has none; documented examples have a text."""
     return error.path if isinstance(error.path, list) else []
+
+
+def access_token(reply: HttpResponse, application: str, now: float) -> AccessToken:
+    """Return the token of a response to a request that was sent at `now`. Raises TokenLimit, CredentialsRefused,
+    UpstreamFault or UpstreamUnreadable."""
+    if reply.status == 200:
+        return _new_token(reply, now)
+    try:  # the code of the error (RFC 6749 §5.2); other text is not passed on
+        error = msgspec.json.decode(reply.body, type=_TokenError).error
+        error = error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
+    except _UNDECODABLE:
+        error = ""
+    # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
+    if reply.status == 429 or error == "slow_down":
+        wait = reply.retry_after(now)
+        seconds = RETRY_AFTER_DEFAULT if wait is None else max(1, wait)
+        raise errors.TokenLimit(f"{IDENTITY} asks application {application} to wait", retry_after=seconds)
+    if reply.status >= 500 or not (error or reply.status == 401):
+        raise _unusable(reply, IDENTITY, now)
+    if error in ("server_error", "temporarily_unavailable"):
+        raise errors.UpstreamFault(f"{IDENTITY} answered with {error}")
+    advice = f"; {SCOPE_ADVICE}" if error == "invalid_scope" else ""
+    raise errors.CredentialsRefused(f"{IDENTITY} refuses application {application}: {error or 'HTTP 401'}{advice}")
+
+
+def _new_token(reply: HttpResponse, now: float) -> AccessToken:
+    try:
+        # Not strict: some servers send expires_in as text.
+        response = msgspec.json.decode(reply.body, type=_TokenResponse, strict=False)
+    except _UNDECODABLE:
+        raise _unusable(reply, IDENTITY, now) from None
+    expires = expiry(response.access_token, response.expires_in, now)
+    # A line break in it would let the identity service write headers of GraphQL requests.
+    if not re.fullmatch(r"[!-~]+", response.access_token):
+        mistake = "that cannot be put into a header"
+    elif expires is None:
+        mistake = "without saying how long it lives"
+    elif expires <= now:
+        mistake = "that has already expired; is the clock of this machine right?"
+    else:
+        return AccessToken(response.access_token, expires)
+    raise errors.UpstreamUnreadable(f"{IDENTITY} sent a token {mistake}")
+
+
+def expiry(token: str, expires_in: float | None, now: float) -> float | None:
+    """Return when a token requested at `now` expires, by this machine's clock; None if nothing says.
+
+    It is the soonest end of those that `expires_in` and the claims say. A claim that it has expired already says only
+    that the clocks differ: no service hands out an expired token. The token is decoded, not verified: the GraphQL
+    service verifies it.
+    """
+    try:
+        claims = jwt.decode(token, options={"verify_signature": False})
+    except (jwt.InvalidTokenError, RecursionError):
+        claims = {}
+    start, end = _time(claims.get("iat", claims.get("nbf"))), _time(claims.get("exp"))
+    ends = [] if expires_in is None or not math.isfinite(expires_in) else [now + expires_in]
+    if end is not None and end > now:
+        ends.append(end)
+    if end is not None and start is not None and end > start:
+        ends.append(now + end - start)
+    return min(ends, default=None)
+
+
+def _time(value: Any) -> float | None:
+    """Return a claimed time; None for anything else: a claim may have any type."""
+    try:
+        is_time = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        return float(value) if is_time else None
+    except OverflowError:
+        return None
+
+
+def _unusable(
+    reply: HttpResponse, service: str, now: float, *, may_be_billed: bool = False
+) -> errors.UpstreamFault | errors.UpstreamUnreadable:
+    """Return the error for a 5xx, or for a response that is something else than expected.
+
+    A 503 means that the request was not processed, so it was not billed; it is passed on with its Retry-After, any
+    other 5xx becomes 502. After an HTML page, a redirect or a missing path the error names the setting that has a wrong
+    address. The message holds nothing of the body, and no address.
+    """
+    if reply.status >= 500:
+        fault = errors.UpstreamFault(f"{service} answered with HTTP {reply.status}", may_be_billed=may_be_billed)
+        if reply.status == 503:
+            fault.status, fault.retry_after, fault.may_be_billed = 503, reply.retry_after(now), False
+        return fault
+    is_page, size = reply.body.lstrip().startswith(b"<"), counted(len(reply.body), "byte")
+    if is_page or reply.status in WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400:
+        content = "HTML" if is_page else "a redirect" if reply.status < 400 else size
+        expected, setting = ("GraphQL", "graphql_url") if service == SERVICE else ("a token", "token_url")
+        text = f"with {content} instead of {expected}; check the address in upstream.{setting}"
+        message = f"{service} answered HTTP {reply.status} {text}"
+    else:
+        message = f"{service} sent something that is not its answer (HTTP {reply.status}, {size})"
+    return errors.UpstreamUnreadable(message, may_be_billed=may_be_billed)

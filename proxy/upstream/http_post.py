@@ -1,34 +1,39 @@
-"""One POST and its whole response; the only module that converts aiohttp's exceptions into errors of this service.
+"""HTTP to the upstream services: the client session, and one POST with its whole response.
 
-Used for token requests and GraphQL. Follows no redirect. Sends a request again only if a pooled connection turns out to
-be closed, which shows at once: a POST that may have been billed is not repeated.
+Used for token requests and GraphQL; the only module that converts aiohttp's exceptions into errors of this service.
+Follows no redirect. Sends a request again only if a pooled connection turns out to be closed, which shows at once: a
+POST that may have been billed is not repeated. The connection pool records how far each attempt came, by private
+attributes and undocumented behavior of aiohttp: test_session.py names each of them, and fails when an aiohttp lacks
+one; `pyproject.toml` bounds the version.
 """
 
 import asyncio
 import math
+import socket
+import ssl
 from collections.abc import Mapping
+from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 import msgspec
+from aiohttp.abc import ResolveResult
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
 
+import proxy
 from proxy import config, errors
-from proxy.kit import counted
-from proxy.upstream.connections import ATTEMPT, Attempt, AttemptConnector
 
+RESPONSE_SHARE = 0.9  # of the time of a client's request; the rest is left to say that there was no response
 IDLE_CLOSE_SECONDS = 1.0  # after which a connection that ends was not closed before the request came
 LONGEST = 33_554_432  # bytes of a response with parts, decompressed
 RETRY_AFTER_MAX = 86_400  # seconds of a Retry-After that are passed on; no client waits for longer
-WRONG_ADDRESS_STATUSES = {404, 405}
 FAIR_SHARE = 0.5  # of the session's time limit; a timeout after less than that is not the service's fault
 
 # application/json only: Hot Chocolate chooses statuses and content type by Accept (contract graphql.md §3.3).
 JSON = {"Content-Type": "application/json", "Accept": "application/json"}
-
-# Exceptions of decoding a body. RecursionError: thousands of opening brackets, whatever sent them.
-UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 _CONNECTION_LOST = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError)
 
@@ -63,6 +68,98 @@ class HttpResponse(NamedTuple):
             return None
 
 
+def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
+    """Open a client session, which the caller closes. No cookies, and nothing from the environment but OpenSSL's own
+    SSL_CERT_FILE: authorities that are trusted beside the system's."""
+    is_tls = any(url.startswith("https:") for url in (upstream.graphql_url, upstream.token_url))
+    return aiohttp.ClientSession(
+        connector=AttemptConnector(
+            config.CONNECT_SECONDS,
+            limit=config.UPSTREAM_CONNECTIONS,
+            # With the authorities that are trusted now: aiohttp's own context knows those of its import.
+            ssl=ssl.create_default_context() if is_tls else True,
+            resolver=_Resolver(upstream.connections_to) if upstream.connect_to else None,
+        ),
+        # A cookie of one application would be sent with the requests of another.
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=upstream.total_seconds * RESPONSE_SHARE),
+        headers={"User-Agent": f"v3bridge/{proxy.__version__}"},
+        proxy=None if upstream.proxy is None else upstream.proxy.reveal(),
+    )
+
+
+class _Resolver(aiohttp.ThreadedResolver):
+    """Resolves some hosts and ports to the addresses of others (`upstream.connect_to`)."""
+
+    def __init__(self, connections_to: Mapping[tuple[str, int], tuple[str, int]]) -> None:
+        super().__init__()
+        self._connections_to = connections_to
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await super().resolve(*self._connections_to.get((host, port), (host, port)), family)
+        return [ResolveResult({**each, "hostname": host}) for each in found]
+
+
+class Attempt(msgspec.Struct):
+    """Progress of one attempt to send a request.
+
+    `since`: the loop's time at which the attempt got its connection; infinite while it waits for a free one. `reused`:
+    that connection had been idle in the pool. `sent`: it had a connection. `answered`: a response head has come.
+    """
+
+    since: float
+    reused: bool = True
+    sent: bool = True
+    answered: bool = False
+
+
+ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+
+
+class AttemptConnector(aiohttp.TCPConnector):
+    """Records in the current `ATTEMPT` that it waits for a free connection, and that it opens a new one.
+
+    Reuse of an idle connection, the usual case, is an attempt's default and costs nothing; aiohttp's own tracing takes
+    a tenth of a request's time. `connect_seconds` bounds the whole set-up of a connection: name, TCP, proxy and TLS.
+    """
+
+    def __init__(self, connect_seconds: float, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._connect_seconds = connect_seconds
+
+    def close_idle(self) -> None:
+        """Close all connections that no request uses."""
+        for idle in self._conns.values():
+            for protocol, _ in idle:
+                protocol.close()
+        self._conns.clear()
+
+    async def _wait_for_available_connection(self, key: ConnectionKey, traces: list[Any]) -> None:
+        if attempt := ATTEMPT.get():
+            attempt.sent = False
+            attempt.since = math.inf
+        await super()._wait_for_available_connection(key, traces)
+        if attempt:
+            attempt.sent = True
+            attempt.since = asyncio.get_running_loop().time()
+
+    async def _create_connection(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Any],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - aiohttp's signature
+    ) -> ResponseHandler:
+        if attempt := ATTEMPT.get():
+            attempt.reused = attempt.sent = False
+        async with asyncio.timeout(self._connect_seconds):  # aiohttp's sock_connect bounds the TCP handshake only
+            connection = await super()._create_connection(req, traces, timeout)
+        if attempt:
+            attempt.sent = True
+        return connection
+
+
 async def post(
     session: aiohttp.ClientSession, service: Service, body: bytes, headers: Mapping[str, str], seconds: float = math.inf
 ) -> HttpResponse:
@@ -78,16 +175,23 @@ async def post(
         # aiohttp gives its connector no argument for it: the connector reads this context variable.
         ATTEMPT.set(attempt)
         # Above 0, which aiohttp takes for no limit.
-        total = max(0.001, started + min(seconds, limit) - attempt.since)
-        timeout = aiohttp.ClientTimeout(total=total)
+        timeout = aiohttp.ClientTimeout(total=max(0.001, started + min(seconds, limit) - attempt.since))
+        pieces: list[bytes] = []
         try:
             async with session.post(
                 service.url, data=body, headers=headers, allow_redirects=False, timeout=timeout
             ) as response:
                 attempt.answered = True
-                content = await _read_bounded(response, service.max_bytes)
-                if content is not None:
-                    return HttpResponse(response.status, content, response.headers)
+                # Without the bound the upstream would decide how much memory a response takes. aiohttp bounds the
+                # decompressed size of one piece.
+                length, size = response.headers.get("Content-Length", ""), 0
+                is_longer = length.isdigit() and int(length) > service.max_bytes
+                while not is_longer:
+                    pieces.append(await response.content.readany())
+                    if not pieces[-1]:
+                        return HttpResponse(response.status, b"".join(pieces), response.headers)
+                    size += len(pieces[-1])
+                    is_longer = size > service.max_bytes
         except (aiohttp.ClientError, OSError) as error:
             # A new connection, or one that ended late: the server may have read the request, so it is not sent again.
             is_stale = attempt.reused and not attempt.answered and now() - started <= IDLE_CLOSE_SECONDS
@@ -100,28 +204,8 @@ async def post(
             del response  # the traceback of the error references this frame, and with it what was received
             message = f"{service.name} sent an answer of more than {service.max_bytes} bytes"
             raise errors.OversizedOperation(message, may_be_billed=service.bills)
-
-
-async def _read_bounded(response: aiohttp.ClientResponse, max_bytes: int) -> bytes | None:
-    """Read a whole body, decompressed; None if it has more than so many bytes.
-
-    Without the bound the upstream would decide how much memory a response takes. aiohttp bounds the decompressed size
-    of one piece.
-    """
-    length, size = response.headers.get("Content-Length", ""), 0
-    if length.isdigit() and int(length) > max_bytes:
-        return None
-    pieces: list[bytes] = []
-    try:
-        while size <= max_bytes:
-            piece = await response.content.readany()
-            if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
-            size += len(piece)
-        return None
-    finally:
-        pieces.clear()  # the traceback of an error references this frame, and with it the pieces
+        finally:
+            pieces.clear()
 
 
 def _error(
@@ -150,34 +234,3 @@ def _error(
         kind = errors.UpstreamUnreadable
         text = f"sent {'an answer that is cut' if attempt.answered else 'something that is not HTTP'}"
     return kind(f"{service.name} {text}", may_be_billed=service.bills and attempt.sent)
-
-
-def unreadable(
-    reply: HttpResponse, service: str, expected: str, setting: str, *, may_be_billed: bool = False
-) -> errors.UpstreamUnreadable:
-    """Error for a response that is something else than expected. After an HTML page, a redirect or a missing path it
-    names the setting that has a wrong address. The message holds nothing of the body, and no address."""
-    is_page, size = reply.body.lstrip().startswith(b"<"), counted(len(reply.body), "byte")
-    if is_page or reply.status in WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400:
-        content = "HTML" if is_page else "a redirect" if reply.status < 400 else size
-        text = f"answered HTTP {reply.status} with {content} instead of {expected}; check the address in {setting}"
-    else:
-        text = f"sent something that is not its answer (HTTP {reply.status}, {size})"
-    return errors.UpstreamUnreadable(f"{service} {text}", may_be_billed=may_be_billed)
-
-
-def server_error(
-    reply: HttpResponse, service: str, now: float, *, may_be_billed: bool = False
-) -> errors.UpstreamFault | None:
-    """Error for a 5xx: 503 with its Retry-After is passed on, any other becomes 502.
-
-    A 503 means that the request was not processed, so it was not billed.
-    """
-    if reply.status < 500:
-        return None
-    is_closed = reply.status == 503
-    message = f"{service} answered with HTTP {reply.status}"
-    fault = errors.UpstreamFault(message, may_be_billed=may_be_billed and not is_closed)
-    if is_closed:
-        fault.status, fault.retry_after = 503, reply.retry_after(now)
-    return fault

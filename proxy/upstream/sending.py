@@ -20,8 +20,8 @@ from proxy.kit.clock import Clock
 from proxy.log import REQUEST_ID
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation
-from proxy.upstream import classify, http_post, identity
-from proxy.upstream.tokens import Tokens
+from proxy.upstream import classify, http_post
+from proxy.upstream.tokens import Credentials, Tokens
 
 FAILURES = 10  # in a row, after which nothing is sent
 COOLDOWN_SECONDS = 5.0  # until one request tries again
@@ -32,7 +32,7 @@ WAIT_SECONDS = 0.1  # at most, before an operation is sent once more; and its Re
 _LOGGED_ERRORS = 3
 _LOGGED_LENGTH = 200
 
-Send = Callable[[EncodedOperation, identity.Credentials, float], Awaitable[Any]]
+Send = Callable[[EncodedOperation, Credentials, float], Awaitable[Any]]
 """Sends an operation, within so many seconds, and returns its data, or raises an error of this service."""
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ class CircuitBreaker:
         self._rng = rng
         self._metrics = metrics
         metrics.circuit_breaker_openings.inc(NAME, by=0)
-        self._failures = 0
+        self.failures = 0
         self._open_until: float | None = None  # by the monotonic clock; None while closed
         self._set_state(CLOSED)
 
@@ -76,13 +76,13 @@ class CircuitBreaker:
     def refusal(self) -> errors.CircuitBreakerOpen | None:
         """Return the error that a request would get now, None if it would be admitted."""
         wait = 0.0 if self._open_until is None else self._open_until - self._clock.monotonic()
-        reason = f"it failed {counted(self._failures, 'time')} in a row"
+        reason = f"it failed {counted(self.failures, 'time')} in a row"
         message = f"{classify.SERVICE} is not asked for the moment: {reason}"
         return errors.CircuitBreakerOpen(message, retry_after=math.ceil(wait)) if wait > 0 else None
 
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
-        self._failures = 0
+        self.failures = 0
         if self._open_until is not None:
             self._open_until = None
             self._set_state(CLOSED)
@@ -90,12 +90,12 @@ class CircuitBreaker:
 
     def failed(self) -> None:
         """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
-        self._failures += 1
-        if self.state == OPEN or self._failures < self._failures_max:
+        self.failures += 1
+        if self.state == OPEN or self.failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._start_cooldown(OPEN)
         self._metrics.circuit_breaker_openings.inc(NAME)
-        log.warning("circuit breaker opened", service=NAME, failures=self._failures, retry_in=round(cooldown, 1))
+        log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(cooldown, 1))
 
     def _start_cooldown(self, state: str) -> float:
         """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
@@ -130,46 +130,41 @@ class Sender:
         self._clock, self._rng, self._metrics, self._sleep = clock, rng, metrics, sleep
         self.proven = False
 
-    async def send(self, operation: EncodedOperation, credentials: identity.Credentials, seconds: float) -> Any:
+    async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
         """Send the operation, within so many seconds, and return its data; errors beside data are counted and logged.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
         UpstreamUnreachable, CircuitBreakerOpen, DeadlineExceeded, UpstreamUnreadable or UpstreamFault.
         """
         until = self._clock.monotonic() + seconds
-        try:
-            return await self._send(operation, credentials, until)
-        except errors.BridgeError as error:
-            # Jitter: clients that failed together do not come back together.
-            wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
-            if not is_retryable(error) or self._clock.monotonic() + wait >= until:
-                raise
-            self._metrics.retries.inc(operation.name, type(error).__name__)
-        await self._sleep(wait)
-        return await self._send(operation, credentials, until)
-
-    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
-        """Send a request of a caller as it is, with the caller's own access token, unmetered. Raises BridgeErrors."""
-        headers = http_post.JSON | {"Authorization": authorization}
-        return await http_post.post(self._session, self._service._replace(bills=False), body, headers)
-
-    async def _send(self, operation: EncodedOperation, credentials: identity.Credentials, until: float) -> Any:
-        """Send with the cached token, and once more with a new one if it is refused."""
-        for _ in range(2):
-            token = await self._tokens.get(credentials, until - self._clock.monotonic())
+        is_renewed = is_repeated = False
+        while True:
             try:
+                token = await self._tokens.get(credentials, until - self._clock.monotonic())
                 data = await self._request(operation, token, until - self._clock.monotonic())
             except errors.CredentialsRefused as error:
                 code = error.code
+                if not code:  # there is no token
+                    raise
+            except errors.BridgeError as error:
+                # Jitter: clients that failed together do not come back together.
+                wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
+                if is_repeated or not is_retryable(error) or self._clock.monotonic() + wait >= until:
+                    raise
+                self._metrics.retries.inc(operation.name, type(error).__name__)
+                is_repeated = True
+                await self._sleep(wait)
+                continue
             else:
                 self._tokens.mark_accepted(credentials, token)
                 return data
-            if code == classify.OUT_OF_SCOPE:  # a new token would lack it, too
+            if is_renewed or code == classify.OUT_OF_SCOPE:  # a new token would lack it, too
                 break
             await self._tokens.invalidate(credentials, token)
-        # A new token is refused, too: the cause is the configuration.
+            is_renewed = True
+        # The cause is the configuration.
         if code == classify.OUT_OF_SCOPE:
-            lacking = f"its token lacks a scope ({code}); {identity.SCOPE_ADVICE}"
+            lacking = f"its token lacks a scope ({code}); {classify.SCOPE_ADVICE}"
             message = f"{classify.SERVICE} refuses {operation.name} to application {credentials.name}: {lacking}"
         else:
             hint = "; is upstream.token_url that of upstream.graphql_url?" if code == classify.INVALID_TOKEN else ""
@@ -178,11 +173,17 @@ class Sender:
         await self._tokens.invalidate(credentials, token, refusal)
         raise refusal
 
+    async def pass_on(self, body: bytes, authorization: str) -> http_post.HttpResponse:
+        """Send a request of a caller as it is, with the caller's own access token, unmetered. Raises BridgeErrors."""
+        headers = http_post.JSON | {"Authorization": authorization}
+        return await http_post.post(self._session, self._service._replace(bills=False), body, headers)
+
     async def _request(self, operation: EncodedOperation, token: str, seconds: float) -> Any:
         """Send once; tell breaker and metrics what came."""
         if seconds <= 0:  # a request sent now would be billed although nobody waits for it
             raise errors.DeadlineExceeded(f"{classify.SERVICE} was not asked: there was no time left")
-        self._breaker.admit()
+        if self._breaker.failures:
+            self._breaker.admit()
         headers = http_post.JSON | {"Authorization": f"Bearer {token}"}
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
@@ -190,9 +191,10 @@ class Sender:
         self._metrics.upstream_in_flight.inc()
         try:
             reply = await http_post.post(self._session, self._service, operation.payload, headers, seconds)
-            envelope = classify.decode(operation, reply)
+            envelope, failure = classify.read(operation, reply, self._clock.now())
             self.proven = envelope is not None
-            data = classify.data(reply, envelope, self._clock.now())
+            if failure is not None:
+                raise failure
             outcome = "ok"
         except errors.BridgeError as error:
             outcome = type(error).__name__
@@ -205,9 +207,11 @@ class Sender:
             self._metrics.upstream_in_flight.inc(by=-1)
             self._metrics.upstream_seconds.observe(operation.name, self._clock.monotonic() - started)
             self._metrics.upstream_requests.inc(operation.name, outcome)
-        self._breaker.succeeded()
-        if envelope is not None and envelope.errors:
+        if self._breaker.failures:
+            self._breaker.succeeded()
+        assert envelope is not None  # noqa: S101 - without an error it is GraphQL
+        if envelope.errors:
             self._metrics.upstream_errors.inc(operation.name, by=len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
-        return data
+        return envelope.data

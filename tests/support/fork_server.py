@@ -26,7 +26,7 @@ from typing import Any
 
 IMPORTED = (
     *("proxy.cli.main", "aiohttp.web", "proxy.planning.documents"),
-    *("proxy.graphql.documents", "proxy.upstream.connections"),
+    *("proxy.graphql.documents", "proxy.upstream.http_post"),
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.comparison",

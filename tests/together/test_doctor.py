@@ -26,8 +26,8 @@ from proxy.kit import clock
 from proxy.store import open as opening
 from proxy.store.protocol import Account
 from proxy.store.store import Store
-from proxy.upstream import identity
-from proxy.upstream.tokens import RATE_LIMITS, StoredToken
+from proxy.upstream import classify
+from proxy.upstream.tokens import RATE_LIMITS, CachedToken, Credentials
 
 if TYPE_CHECKING:
     from support.redis_server import RedisServer
@@ -132,16 +132,16 @@ async def test_results_in_another_order_than_the_queries_are_found(
 async def test_stored_token_that_is_refused_is_replaced_and_the_rate_limit_of_tokens_is_kept(
     sandbox: nexar_sandbox.Sandbox, tmp_path: Path
 ) -> None:
-    credentials = identity.Credentials("demo", OWN.client_id, config.Secret(OWN.client_secret))
+    credentials = Credentials("demo", OWN.client_id, config.Secret(OWN.client_secret))
     async with opened(tmp_path) as state:
-        revoked = identity.AccessToken("revoked", TIME.now() + 3600)
-        await StoredToken(state, sandbox.token_url, credentials, TIME).keep(revoked)
+        revoked = classify.AccessToken("revoked", TIME.now() + 3600)
+        await CachedToken(state, sandbox.token_url, credentials, TIME).keep(revoked)
     assert (await inspect(tmp_path, sandbox)).failed == []
     assert sandbox.journal.totals.requests["token"] == 1
     (tmp_path / "state.sqlite").unlink()
     time = clock.ManualClock(TIME.now() - 120)
     async with opened(tmp_path, time) as state:
-        window = StoredToken(state, sandbox.token_url, credentials, TIME).window
+        window = CachedToken(state, sandbox.token_url, credentials, TIME).window
         while not await state.take(window, RATE_LIMITS):
             time.advance(0.5)
     result = await inspect(tmp_path, sandbox)

@@ -10,6 +10,7 @@ from typing import Any
 import graphql
 import msgspec
 from service.gateway.world import SECONDS, START, Upstream, World, uid
+from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.gateway.applications import Client
@@ -21,8 +22,8 @@ from proxy.graphql import documents
 from proxy.graphql.documents import DocumentReader, DocumentRequest
 from proxy.graphql.service import GraphQLResponse, GraphQLService
 from proxy.model import EncodedOperation
-from proxy.upstream import classify, http_post
-from proxy.upstream.identity import Credentials
+from proxy.upstream import http_post
+from proxy.upstream.tokens import Credentials
 
 Info = graphql.GraphQLResolveInfo[Any]
 SCHEMA = documents.schema()
@@ -81,7 +82,7 @@ class Supply(Upstream):
         if failure is not None:
             raise failure[0]
         reply = http_post.HttpResponse(200, json.dumps(body).encode())
-        return classify.data(reply, classify.decode(operation, reply), START)
+        return graphql_responses.data(operation, reply, START)
 
     def response(self, document: str, variables: Any = None, name: str | None = None) -> dict[str, Any]:
         """Return what the service answers to a document."""

@@ -22,7 +22,7 @@ from proxy.model import EncodedOperation
 from proxy.planning import documents
 from proxy.planning.documents import Document, PartialData
 from proxy.planning.listing import Listing
-from proxy.upstream.identity import Credentials
+from proxy.upstream.tokens import Credentials
 
 DAY = 86_400.0
 SECONDS = 30.0  # that a caller has

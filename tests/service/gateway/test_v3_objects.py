@@ -15,7 +15,7 @@ from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, FacetField, PartsMatchQuery, PartsMatchRequest, Projection, SearchRequest
-from proxy.upstream.identity import Credentials
+from proxy.upstream.tokens import Credentials
 
 SHOWN = Projection(show=frozenset({("uid",), ("mpn",)}), features=frozenset(ALL))
 

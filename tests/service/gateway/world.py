@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
+from service.upstream import graphql_responses
 
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
@@ -25,8 +26,8 @@ from proxy.planning.documents import ProjectionCache
 from proxy.planning.queries import Query
 from proxy.store.store import Store
 from proxy.upstream import classify, http_post
-from proxy.upstream.identity import Credentials
 from proxy.upstream.sending import Send
+from proxy.upstream.tokens import Credentials
 
 START = 1_796_083_200.0 + 9 * 86_400  # 2026-12-10 00:00 UTC
 SECONDS = 30.0  # that an operation may take
@@ -145,7 +146,7 @@ class Upstream:
             raise failure[0]
         self.used[client_id] += returned if is_returned else 0
         reply = http_post.HttpResponse(200, msgspec.json.encode(body))
-        return classify.data(reply, classify.decode(operation, reply), START)
+        return graphql_responses.data(operation, reply, START)
 
     def _response(self, request: dict[str, Any], credentials: Credentials) -> tuple[dict[str, Any], list[Page]]:
         """Return the response, and the pages that are billed."""

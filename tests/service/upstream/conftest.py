@@ -21,7 +21,7 @@ from proxy import config, log
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
-from proxy.upstream import connections, identity, sending, tokens
+from proxy.upstream import http_post, sending, tokens
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
     """The real session of the service, with the settings given."""
 
     def open_(**settings: Any) -> aiohttp.ClientSession:
-        return connections.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
+        return http_post.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
 
     return open_
 
@@ -116,7 +116,7 @@ async def start(clock: clocks.ManualClock, metrics: metering.Metrics, shared_sto
     processes: list[tokens.Tokens] = []
     async with aiohttp.ClientSession() as session:
 
-        def started(*owners: identity.Credentials) -> tokens.Tokens:
+        def started(*owners: tokens.Credentials) -> tokens.Tokens:
             rng = random.Random(len(processes) + 1)
             shared: dict[str, Any] = {"store": shared_store, "clock": clock, "rng": rng, "metrics": metrics}
             known = owners or (identity_service.CREDENTIALS,)

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from proxy import model
-from proxy.upstream import http_post
+from proxy.upstream import classify, http_post
 
 
 class Data(msgspec.Struct):
@@ -34,3 +34,11 @@ def coded(code: Any) -> dict[str, Any]:
 def reply(status: int = 200, body: Any = b"", retry_after: str | None = None) -> http_post.HttpResponse:
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     return http_post.HttpResponse(status, raw, {"Retry-After": retry_after} if retry_after else {})
+
+
+def data(operation: model.EncodedOperation, response: http_post.HttpResponse, now: float) -> Any:
+    """Return the data of a response, or raise its error."""
+    envelope, error = classify.read(operation, response, now)
+    if error is not None:
+        raise error
+    return envelope and envelope.data

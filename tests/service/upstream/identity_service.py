@@ -10,11 +10,11 @@ import jwt
 
 from proxy import config, errors
 from proxy.store.store import Store
-from proxy.upstream import identity
+from proxy.upstream.tokens import Credentials
 
 URL = "https://identity.example/connect/token"
 DAY = 86_400
-CREDENTIALS = identity.Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
+CREDENTIALS = Credentials("demo", config.ClientId("the-id"), config.Secret("the-secret"))
 
 
 def make_jwt(**claims: Any) -> str:

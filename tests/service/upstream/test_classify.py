@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
+from service.upstream import graphql_responses
 from service.upstream.graphql_responses import GOOD, OPERATION, coded, fault, reply
 from service.upstream.identity_service import make_jwt
 from support import cases
 
 from proxy import errors
-from proxy.upstream import classify, http_post, identity
+from proxy.upstream import classify, http_post
 
 NOW = 1_700_000_000.0  # 2023-11-14T22:13:20Z; the 1st is 1 388 800 s away
 TO_THE_FIRST = 1_388_800
@@ -25,7 +26,7 @@ NULL = {"supSearchMpn": None}
 
 
 def judged(response: http_post.HttpResponse) -> Any:
-    return classify.data(response, classify.decode(OPERATION, response), NOW)
+    return graphql_responses.data(OPERATION, response, NOW)
 
 
 @pytest.mark.parametrize(
@@ -175,9 +176,9 @@ def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number:
 DAY = 86_400.0
 
 
-def parsed(status: int, body: bytes, retry_after: str | None = None) -> identity.AccessToken:
+def parsed(status: int, body: bytes, retry_after: str | None = None) -> classify.AccessToken:
     headers = {"Retry-After": retry_after} if retry_after else {}
-    return identity.parse(http_post.HttpResponse(status, body, headers), "demo", NOW)
+    return classify.access_token(http_post.HttpResponse(status, body, headers), "demo", NOW)
 
 
 @pytest.mark.parametrize("rest", ["100", '"100"', "100.0"])
@@ -233,5 +234,5 @@ def test_retry_after_of_a_429(header: str | None, seconds: int) -> None:
 )
 def test_expiry_is_valid_by_both_clocks(claims: dict[str, Any], expires_in: float | None, end: float | None) -> None:
     times = {name: NOW + time if type(time) in (int, float) and time < 1e9 else time for name, time in claims.items()}
-    found = identity.expiry(make_jwt(**times) if claims else "opaque", expires_in, NOW)
+    found = classify.expiry(make_jwt(**times) if claims else "opaque", expires_in, NOW)
     assert found == (None if end is None else NOW + end)

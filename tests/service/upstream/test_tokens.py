@@ -11,15 +11,14 @@ from support.time_limit import until
 
 from proxy import config, errors
 from proxy import metrics as metering
-from proxy.upstream import identity
-from proxy.upstream.tokens import LEASE_SECONDS, POLL_SECONDS, REFUSED_SECONDS, StoredToken
+from proxy.upstream.tokens import LEASE_SECONDS, POLL_SECONDS, REFUSED_SECONDS, CachedToken, Credentials
 
-OTHER = identity.Credentials("other", "other-id", CREDENTIALS.client_secret)
+OTHER = Credentials("other", "other-id", CREDENTIALS.client_secret)
 TAKES_NONE = errors.CredentialsRefused("no token of demo is taken")
 
 
 async def test_renewals_of_applications_are_spread(start: Any, service: Any) -> None:
-    others = [identity.Credentials(f"a{n}", f"id{n}", CREDENTIALS.client_secret) for n in range(20)]
+    others = [Credentials(f"a{n}", f"id{n}", CREDENTIALS.client_secret) for n in range(20)]
     worker = start(*others)
     service.grant(times=40)
     for seconds in (0, DAY - 450):
@@ -153,7 +152,7 @@ async def test_rate_limit_belongs_to_the_client_id_and_outlives_workers(start: A
 
 
 async def test_application_without_credentials_is_refused(start: Any, service: Any) -> None:
-    bare = identity.Credentials("bare", None, None)
+    bare = Credentials("bare", None, None)
     with pytest.raises(errors.CredentialsRefused, match="application bare has no client id and secret"):
         await start(bare).get(bare)
     assert not service.requests
@@ -249,7 +248,7 @@ async def test_stopping_worker_ends_the_lease(start: Any, service: Any) -> None:
 
 
 async def test_another_process_requests_the_token_when_one_died(worker: Any, service: Any, shared_store: Any) -> None:
-    stored = StoredToken(shared_store, URL, CREDENTIALS, service.clock)
+    stored = CachedToken(shared_store, URL, CREDENTIALS, service.clock)
     await shared_store.put_value(stored.lease, "a process that was killed", LEASE_SECONDS)
     service.grant()
     started = service.clock.now()

@@ -25,7 +25,7 @@ OpenSession = Callable[..., aiohttp.ClientSession]
 
 
 async def test_installed_aiohttp_has_the_private_names_that_are_used() -> None:
-    tree = ast.parse((ROOT / "proxy" / "upstream" / "connections.py").read_text(encoding="utf-8"))
+    tree = ast.parse((ROOT / "proxy" / "upstream" / "http_post.py").read_text(encoding="utf-8"))
     private = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
     own = {node.attr for node in private if isinstance(node.ctx, ast.Store)}
     used = {node.attr for node in private if not node.attr.startswith("__")} - own
