@@ -12,9 +12,9 @@ from graphql.language import ast
 
 from proxy import errors, model
 from proxy.gateway.core import Answer, Client, Gateway, ResponseMetadata
-from proxy.graphql import documents, roots, selection
+from proxy.graphql import documents, fields
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
-from proxy.graphql.roots import Requested
+from proxy.graphql.fields import Requested
 from proxy.planning.queries import Query
 
 DOCUMENT_PARTS_MAX = 1_000  # that a document may cost
@@ -57,7 +57,7 @@ class GraphQLService:
     def __init__(self, gateway: Gateway, schema: graphql.GraphQLSchema) -> None:
         assert schema.query_type is not None  # noqa: S101 - it has one
         self._gateway, self._schema, self._query = gateway, schema, schema.query_type
-        self._known = gateway.projections.whole(gateway.projections.features).fields | roots.KNOWN
+        self._known = gateway.projections.whole(gateway.projections.features).fields | fields.KNOWN
         self._added = gateway.projections.gated()
 
     async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
@@ -78,7 +78,7 @@ class GraphQLService:
         coerced = documents.coerced(self._schema, request.operation, request.variables)
         prepared: dict[str, Requested | Value] = {}
         try:
-            merged = selection.Compiler(self._schema, request.document, coerced).merged(request.operation.selection_set)
+            merged = fields.Compiler(self._schema, request.document, coerced).merged(request.operation.selection_set)
             for key, nodes in merged.items():
                 if nodes[0].name.value in documents.INTROSPECTION:
                     prepared[key] = self._introspected(request, key, nodes)
@@ -107,9 +107,9 @@ class GraphQLService:
         return Value(msgspec.json.encode((result.data or {}).get(key)))
 
     def _requested(self, request: DocumentRequest, coerced: VariableValues, key: str, nodes: Nodes) -> Requested:
-        compiler = selection.Compiler(self._schema, request.document, coerced)
+        compiler = fields.Compiler(self._schema, request.document, coerced)
         field, definition = compiler.field(self._query, key, nodes), self._query.fields[nodes[0].name.value]
-        read = {*selection.paths((field,))}
+        read = {*fields.paths((field,))}
         needed = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
         declared = ((each.variable.name.value, each) for each in request.operation.variable_definitions or ())
         used = {name: each for name, each in declared if name in compiler.used}
@@ -119,7 +119,7 @@ class GraphQLService:
             get_argument_values(definition, nodes[0], coerced),
             not isinstance(definition.type, graphql.GraphQLNonNull),
             needed if read <= self._known else None,
-            selection.depth((field,)),
+            fields.depth((field,)),
             f"({', '.join(map(graphql.print_ast, used.values()))})" if used else "",
             {name: request.variables[name] for name in used if name in request.variables},
             bool(request.document.client_names),
@@ -205,7 +205,7 @@ def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answe
     is_any = any(answer.result for answer in answers)
     for place, answer in enumerate(answers):
         is_refused = isinstance(answer.error, errors.QueryRefused)
-        if answer.error is None or (is_refused and name == roots.MULTI_MATCH):
+        if answer.error is None or (is_refused and name == fields.MULTI_MATCH):
             continue
         if not is_any or not (is_refused or isinstance(answer.error, errors.QuotaExhausted)):
             raise answer.error.shared()
@@ -215,7 +215,7 @@ def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answe
 
 def _shown(value: Any, requested: Requested, *, as_sent: bool = False) -> bytes:
     try:
-        return msgspec.json.encode(selection.select(value, requested.field.below, as_sent=as_sent))
+        return msgspec.json.encode(fields.select(value, requested.field.below, as_sent=as_sent))
     except (KeyError, TypeError) as error:
         message = f"the upstream sent {requested.field.name} in another form: {error}"
         raise errors.UpstreamUnreadable(message) from error
