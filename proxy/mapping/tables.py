@@ -12,28 +12,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from typing import Annotated, Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
 
-Kind = Literal["Seller", "Brand", "Manufacturer", "Category", "Source"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-# Words that a reader of logs may recognize; any six digits that no recorded uid begins with would do.
-TAGS: dict[str, str] = {
-    "Seller": "5e11e4",
-    "Brand": "b4a2d0",
-    "Manufacturer": "3a2fac",
-    "Category": "ca7e60",
-    "Source": "50c4ce",
-}
+# Words that a reader of logs may recognize, by kind; any six digits that no recorded uid begins with would do.
+TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
+KINDS = tuple(TAGS)
 RENAMED = frozenset({"Seller", "Source"})  # kinds that are sent under v3's name; the others keep the service's
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
 LISTS = {"Manufacturer": "Brand"}
 REMEMBERED = 65_536  # entries of the cache of uids, far more than there are companies and categories
-
-Uid = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}\\Z")]
 
 
 class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -103,12 +94,12 @@ class Uids:
         entries = self._entries.get(numeric_id) or self._entries.get(name.casefold())
         return entries[-1] if entries else None
 
-    def _uid(self, numeric_id: str, name: str) -> Uid:
+    def _uid(self, numeric_id: str, name: str) -> str:
         """Return 16 hex digits. Raises ValueError if the upstream id is not a number below 2^40."""
         entry = self._newest(numeric_id, name)
         return entry.uid if entry else self.computed(numeric_id)
 
-    def computed(self, numeric_id: str) -> Uid:
+    def computed(self, numeric_id: str) -> str:
         """Return the computed uid, which can be converted back, whether or not the object also has a recorded one."""
         number = int(numeric_id)
         # Ten hex digits of the sixteen are left for it.
@@ -125,7 +116,7 @@ class Uids:
         """Return the names on record of an object that upstream calls `name`."""
         return [each for entry in self._recorded(numeric_id, name) for each in entry.names]
 
-    def digest(self, v3_name: str) -> Uid:
+    def digest(self, v3_name: str) -> str:
         """Return 16 hex digits for a source without a recorded uid: upstream has no id of sources, only names."""
         return f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
@@ -148,7 +139,7 @@ class Uids:
         return self._targets.get(uid) or (UidTarget(str(int(number[1], 16))) if number else None)
 
 
-def source_uids(uids: Mapping[str, Uids]) -> dict[str, Uid]:
+def source_uids(uids: Mapping[str, Uids]) -> dict[str, str]:
     """Return the recorded uids of sources, by name in small letters. Those that are sellers have the seller's uid,
     unless a site's own table gives them another."""
     return {**uids["Source"].by_any_name(), **uids["Seller"].by_any_name(), **uids["Source"].own}

@@ -7,13 +7,9 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
-
-from proxy.mapping.tables import Tables, Uid, source_uids
-
-Timestamp = Annotated[str, msgspec.Meta(pattern="^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$")]
+from proxy.mapping.tables import Tables, source_uids
 
 
 def prices_by_currency(prices: Iterable[Any]) -> dict[str, list[tuple[int | str, ...]]]:
@@ -33,7 +29,7 @@ def prices_by_currency(prices: Iterable[Any]) -> dict[str, list[tuple[int | str,
     return table
 
 
-def timestamp(time: str) -> Timestamp:
+def timestamp(time: str) -> str:
     """Format an RFC 3339 time as v3 did: `YYYY-MM-DDTHH:MM:SSZ`, no fraction (contract v3-rest.md §3.4)."""
     moment = datetime.fromisoformat(time)
     if time[7::3] == "-T::Z":  # a valid time with these separators is in v3's format
@@ -95,9 +91,8 @@ def converted_price(price: float, currency: str, converted: float, converted_to:
 def lifecycle_status(specs: Iterable[Any]) -> str | None:
     """Return the lifecycle status of a part, such as `Production`. The text for display also says how old it is
     (contract graphql.md §2.6)."""
-    return next(
-        (spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == "lifecyclestatus"), None
-    )
+    found = (spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == "lifecyclestatus")
+    return next(found, None)
 
 
 def case_package(specs: Iterable[Any]) -> str | None:
@@ -130,14 +125,14 @@ def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
         v3_name, entry = sources.name("", name), sellers.named.get(name)
         return v3_name if v3_name != name else sellers.name((entry and entry.id) or "", name)
 
-    def source_uid(name: str, ids: Mapping[str, tuple[str, ...]]) -> Uid:
+    def source_uid(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:
         """Return the uid of a source, by its name and the ids of all sellers."""
         if name in ids and name.casefold() not in sources.own:
             return sellers.uid(ids[name][0], name)
         v3_name = source_name(name)
         return recorded.get(v3_name.casefold()) or recorded.get(name.casefold()) or sources.digest(v3_name)
 
-    def category_uids(categories: Iterable[Any]) -> list[Uid]:
+    def category_uids(categories: Iterable[Any]) -> list[str]:
         return [category_uid(category.id, category.name) for category in categories]
 
     return {
