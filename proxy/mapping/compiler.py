@@ -54,14 +54,6 @@ class CompiledObject:
     decode: Callable[[bytes], Any]
     reads_sellers: bool
 
-    def shown_in(self, projection: model.Projection) -> "CompiledObject":
-        """Return the mapping for a projection that differs below the fields of the object, or in its slices."""
-
-        def map_shown(record: Any, context: model.MappingContext) -> Any:
-            return rules.projected(msgspec.to_builtins(self.map(record, context)), projection)
-
-        return dataclasses.replace(self, map=map_shown)
-
 
 def compile_object(
     mappings: loader.Mappings, name: str, projection: model.Projection, needs: tuple[str, ...] = ()
@@ -210,7 +202,6 @@ class _Writer:
         return listed
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None") -> str:
-        """Return the expression of a scalar, passed through its transform."""
         if isinstance(rule.paths, str):
             read = paths.read(self._mappings.schema, rule.paths, scope)
             return read.guarded(self._through(rule.through, read.expression), blank)
@@ -221,7 +212,6 @@ class _Writer:
         return ", ".join(read.guarded(read.expression, "None") for read in reads)
 
     def _nested(self, rule: FieldRule, path: str, scope: Scope) -> str:
-        """Return the expression of one nested object."""
         read = paths.read(self._mappings.schema, path, scope)
         target = self._target(rule.is_, read.node)
         above = scope.above if rule.paths == "." else scope.here
@@ -274,7 +264,6 @@ class _Writer:
         return loops, Scope(here, above)
 
     def _target(self, name: str | None, node: Node) -> str:
-        """Return the name of the object that maps a value. Raises LookupError if it cannot."""
         target = self._mappings.rules.get(name or "")
         if name is None or target is None:
             raise LookupError(f"no mapping file describes an object {name!r}")
@@ -283,7 +272,6 @@ class _Writer:
         return name
 
     def _through(self, transform: str | None, arguments: str) -> str:
-        """Return the call of a transform, or the arguments themselves without one."""
         if transform is None:
             return arguments
         if transform not in self._mappings.transforms:

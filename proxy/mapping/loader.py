@@ -38,16 +38,14 @@ class Mappings:
     hidden: dict[str, frozenset[str]]
     views: dict[str, "Mappings"]
 
-    def knows(self, name: str, path: FieldPath) -> bool:
-        """Return whether a dotted path such as `offers.seller.name` leads to a field. Below a keyed object any key
-        is accepted."""
+    def _knows(self, name: str, path: FieldPath) -> bool:
         rules = self.rules[name]
         if path[0] not in rules.fields:
             return False
         rule, below = rules.rule(path[0]), path[1:]
         # A key is data, such as that of a spec: any is accepted, and finds nothing where no part has it.
         below = below[1:] if rule.keyed else below
-        return not below or (rule.target is not None and self.knows(rule.target, below))
+        return not below or (rule.target is not None and self._knows(rule.target, below))
 
     def missing_source(self, name: str, path: FieldPath, features: Set[str]) -> str | None:
         """Return why a field, such as `offers.on_order_eta`, has no source under a plan with `features`; None if it has
@@ -62,7 +60,10 @@ class Mappings:
         return self.missing_source(rule.target, below, features) if rule.target and below else None
 
     def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
-        """Return the paths in a response that a requested path refers to: a spec can have other keys there."""
+        """Return the paths in a response that a requested path such as `offers.seller.name` refers to, none if it leads
+        to no field: below a keyed object any key is accepted, and a spec can have other keys there."""
+        if not self._knows(name, path):
+            return []
         rule = self.rules[name].rule(path[0])
         if rule.keyed and rule.key and rule.key.through == SPEC_KEY and len(path) > 1:
             return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings.get(path[1], (path[1],))]
@@ -206,7 +207,12 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
                 raise errors.ConfigError(f"{place}: {field!r} is not a field name: use letters, digits and _")
-            if mistake := _mistake(rule):
+            mistake = ": `keyed` and `key` go together" if bool(rule.keyed) != bool(rule.key) else None
+            if rule.always is not msgspec.UNSET and not rule.why:
+                mistake = " is always the same; say in `why` what for"
+            if [rule.paths is None, rule.always is msgspec.UNSET, rule.none is None].count(False) != 1:
+                mistake = " needs exactly one of `from`, `always` and `none`"
+            if mistake:
                 raise errors.ConfigError(f"{place}: {name}.{field}{mistake}")
     for name in mappings.rules:
         if name not in used:
@@ -214,14 +220,4 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
 
 
 def _place(mappings: Mappings, name: str) -> str:
-    """Return file and line of an object's first rule."""
     return mappings.places[name, next(iter(mappings.rules[name].fields))]
-
-
-def _mistake(rule: FieldRule) -> str | None:
-    """Return what is wrong with a rule, behind the name of its field."""
-    if [rule.paths is None, rule.always is msgspec.UNSET, rule.none is None].count(False) != 1:
-        return " needs exactly one of `from`, `always` and `none`"
-    if rule.always is not msgspec.UNSET and not rule.why:
-        return " is always the same; say in `why` what for"
-    return ": `keyed` and `key` go together" if bool(rule.keyed) != bool(rule.key) else None

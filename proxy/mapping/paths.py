@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import graphql
 import msgspec
@@ -38,8 +38,7 @@ class PathError(ValueError):
     """The text is not a valid path; the message gives the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One field of a path: its name, its printed arguments, and the selection in braces below a last step."""
 
     name: str
@@ -47,8 +46,7 @@ class Step:
     below: tuple["Step", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Parsed path. `origin` is "here", "above" (`^`) or "context" (`$`, then `steps` is the one name)."""
 
     origin: str
@@ -98,8 +96,7 @@ def _step(node: graphql.FieldNode) -> Step:
     return Step(node.name.value, f"({arguments})" if arguments else "", below)
 
 
-@dataclass(frozen=True, slots=True)
-class FieldType:
+class FieldType(NamedTuple):
     """Type of a field: the bare type's name, and whether it is a list and may be null."""
 
     name: str
@@ -134,9 +131,7 @@ class Schema:
 
 
 # Building is slow, and tests and commands load the same file again.
-@lru_cache(maxsize=1)
-def _built(sdl: str) -> graphql.GraphQLSchema:
-    return graphql.build_schema(sdl)
+_built = lru_cache(maxsize=1)(graphql.build_schema)
 
 
 @dataclass(slots=True)
@@ -208,16 +203,14 @@ def _record(type_name: str, fields: tuple[tuple[Any, ...], ...]) -> type:
     return msgspec.defstruct(type_name, fields, kw_only=True, gc=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
+class Cursor(NamedTuple):
     """Start of a path: an expression of the mapping function, and the selection that it reads from."""
 
     expression: str
     node: Node
 
 
-@dataclass(frozen=True, slots=True)
-class ReadExpression:
+class ReadExpression(NamedTuple):
     """Expression of a value, the conditions under which it is null, and the type that it has."""
 
     expression: str
@@ -233,8 +226,7 @@ class ReadExpression:
         return f"({blank} if {' or '.join(self.nulls)} else {value})"
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """Objects that a path can start from: the object itself, and the one that it is listed under (`^`)."""
 
     here: Cursor

@@ -110,16 +110,12 @@ def projected(value: Any, projection: Projection) -> Any:
 
 
 def _is_shown(projection: Projection, at: Path) -> bool:
-    if _names(projection.hide, at):
+    show, spellings = projection.show, [*_spellings(at)]
+    if not projection.hide.isdisjoint(spellings):
         return False
     # The field itself, an object around a shown field, or a field below a shown object.
-    is_above = _names(_beginnings(projection.show), at)
-    return not projection.show or is_above or any(_names(projection.show, at[:end]) for end in range(len(at) + 1))
-
-
-def _names(paths: frozenset[Path], at: Path) -> bool:
-    """Return whether `paths` has this path."""
-    return bool(paths) and any(path in paths for path in _spellings(at))
+    is_above = not show or not _beginnings(show).isdisjoint(spellings)
+    return is_above or any(each[:end] in show for each in spellings for end in range(len(at)))
 
 
 def _spellings(at: Path) -> Iterator[Path]:
@@ -131,5 +127,4 @@ def _spellings(at: Path) -> Iterator[Path]:
 # The same set is looked up for every field of a projection.
 @lru_cache(maxsize=8)
 def _beginnings(paths: frozenset[Path]) -> frozenset[Path]:
-    """Return all prefixes of these paths, including the paths themselves."""
     return frozenset(path[:length] for path in paths for length in range(len(path) + 1))

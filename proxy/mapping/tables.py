@@ -90,7 +90,6 @@ class Uids:
         self.uid, self.name = lru_cache(REMEMBERED)(self._uid), lru_cache(REMEMBERED)(self._name)
 
     def _newest(self, numeric_id: str, name: str) -> KnownUid | None:
-        """Return the newest entry of an object; None if it is in no table."""
         entries = self._entries.get(numeric_id) or self._entries.get(name.casefold())
         return entries[-1] if entries else None
 

@@ -6,6 +6,7 @@ Documents hold names from mapping files only (decision 2). Whether errors leave 
 because it depends on which fields of a document are nullable.
 """
 
+import dataclasses
 import types
 from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import model
-from proxy.mapping import compiler, loader
+from proxy.mapping import compiler, loader, rules
 from proxy.mapping.specs import SpecNames
 from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
@@ -184,8 +185,8 @@ class ProjectionCache:
         self.tables = mappings.tables
         self._included = frozenset[str]().union(*mappings.hidden.values())
         self._views = {PART: mappings, **mappings.views}
-        rules = [rules.rule(field) for rules in mappings.rules.values() for field in rules.fields]
-        self.features = frozenset({rule.feature for rule in rules if rule.feature})
+        every = [each.rule(field) for each in mappings.rules.values() for field in each.fields]
+        self.features = frozenset({rule.feature for rule in every if rule.feature})
         # Per object, not as decorators, which would share one cache between mappings.
         self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
         self.part, self.count = lru_cache(SHOWN_MAX)(self.shown), lru_cache(PROJECTIONS_MAX)(count)
@@ -242,8 +243,12 @@ class ProjectionCache:
         )
         name = name or projection.view
         compiled = self._compiled(self._views.get(name, self.mappings), name, fields, needs)
-        has_more = projection.slices or any(len(path) > 1 for path in shown | hidden)
-        return compiled.shown_in(projection) if has_more else compiled
+        if not projection.slices and all(len(path) == 1 for path in shown | hidden):
+            return compiled
+        map_all = compiled.map
+        return dataclasses.replace(
+            compiled, map=lambda *of: rules.projected(msgspec.to_builtins(map_all(*of)), projection)
+        )
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         """Return the mapping of all that is fetched of a part with these features."""

@@ -142,8 +142,7 @@ def parse_projection(
         if not range_match:
             raise errors.BadRequest(f"{each[:60]} must be a range like [0:5], not {value[:40]!r}")
         start, stop = (int(number) if number else None for number in range_match.groups())
-        if mappings.knows(name, path):
-            slices |= dict.fromkeys(mappings.spelled(name, path), (start, stop))
+        slices |= dict.fromkeys(mappings.spelled(name, path), (start, stop))
     show = [text for text in parameters.texts("show") if text]  # show[]= is as good as none
     return model.Projection(
         frozenset(parameters.texts("include")) & mappings.hidden[name],
@@ -156,7 +155,4 @@ def parse_projection(
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
     """Return the paths of those dotted texts that lead to a field."""
-    paths = (tuple(text.split(".")) for text in texts)
-    return frozenset(
-        spelled for path in paths if mappings.knows(name, path) for spelled in mappings.spelled(name, path)
-    )
+    return frozenset(spelled for text in texts for spelled in mappings.spelled(name, tuple(text.split("."))))

@@ -8,7 +8,8 @@ import pytest
 
 from proxy import model
 from proxy.kit import shipped
-from proxy.mapping import compiler, loader
+from proxy.mapping import loader
+from proxy.planning.documents import ProjectionCache
 
 SCHEMA = """
 type Query { things: [SupPart!]! }
@@ -54,7 +55,7 @@ def map_part(load: Load) -> Callable[..., object]:
 
     def map_(rules: str, record: object, **projection: object) -> object:
         shown = model.Projection(**projection)  # type: ignore[arg-type]
-        part = compiler.compile_object(load(rules), "Part", shown).shown_in(shown)
+        part = ProjectionCache(load(rules)).part(shown)
         return msgspec.to_builtins(part.map(msgspec.convert(record, part.record), model.MappingContext("US", "USD")))
 
     return map_
