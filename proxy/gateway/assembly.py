@@ -71,8 +71,9 @@ class Gateway:
         self.tokens = Tokens(self.http, upstream.token_url, owners, store=process.store, **shared)
         self.sender = Sender(self.http, upstream.graphql_url, self.tokens, breaker=self.breaker, **shared)
         send, seconds = self.sender.send, upstream.total_seconds
-        lists = process.lists_of((*sources, upstream.graphql_url))
-        self.free = FreeOperations(send, process.clock, seconds, definitions, lists)
+        made_of = *sources, upstream.graphql_url
+        process.lists = {made_of: process.lists.get(made_of, {})}  # others are forgotten
+        self.free = FreeOperations(send, process.clock, seconds, definitions, process.lists[made_of])
         self.features = Features(self.projections, process.store, process.clock)
         self.pipeline = Pipeline(
             process,

@@ -155,14 +155,8 @@ class ProcessState:
         self.flights = Flights()
         self.quotas = Quotas(store, clock)
         self.bookings = Bookings(store, self.flights, self.quotas, clock)
-        self._lists: tuple[tuple[str, ...], Lists] = (), {}
+        self.lists: dict[tuple[str, ...], Lists] = {}  # by the mappings and the upstream that they are made with
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
-
-    def lists_of(self, sources: tuple[str, ...]) -> Lists:
-        """Return the lists of an upstream that are made by these mappings, and forget others."""
-        if self._lists[0] != sources:
-            self._lists = sources, {}
-        return self._lists[1]
 
     def admit(self, client: Client) -> None:
         """Count a request against the rate of its API key, which has one, and of which each worker admits its part.

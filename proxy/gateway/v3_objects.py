@@ -4,7 +4,8 @@ Every part is decoded and mapped on its own: one that cannot be is left out alon
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -198,18 +199,13 @@ class V3Objects:
             projection = replace(projection, features=projection.features - lacking)
         compiled, context = self.projections.part(projection, needs), request.context
         if compiled.reads_sellers:
-            context = replace(context, sellers=await self._sellers(request))
+            # Without the list of sellers, sources have the uids on record: it is no reason to leave a client without
+            # parts, or to keep it waiting for an upstream that hangs.
+            deadline = min(self._deadline(request), self.metrics.clock.monotonic() + SELLERS_SECONDS)
+            with suppress(errors.BridgeError):
+                listing: Listing = await self.free.listed("Seller", request.client.application, deadline)
+                context = replace(context, sellers=listing.ids)
         return compiled, context
-
-    async def _sellers(self, request: GatewayRequest) -> Mapping[str, tuple[str, ...]]:
-        """Return the ids of all sellers by name. Without their list sources have the uids on record: it is no reason to
-        leave a client without parts, or to keep it waiting for an upstream that hangs."""
-        deadline = min(self._deadline(request), self.metrics.clock.monotonic() + SELLERS_SECONDS)
-        try:
-            listing: Listing = await self.free.listed("Seller", request.client.application, deadline)
-        except errors.BridgeError:
-            return {}
-        return listing.ids
 
 
 class _Reader:
