@@ -52,10 +52,10 @@ class Service:
     """What outlives a configuration, and the App of the present one. `operators_url` is empty without their port."""
 
     app: App
-    _listener: ports.Listener
+    listener: ports.Listener
+    url = operators_url = ""
 
     def __init__(self, core: ProcessState, mounts: Sequence[Mount]) -> None:
-        self.url = self.operators_url = ""
         self._core, self._mounts = core, mounts
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
         self._api_keys: set[config.Digest] = set()
@@ -74,8 +74,7 @@ class Service:
             paths, schema = messages.Routes(), documents.schema(site)
             v3_routes.V3Routes(gateway, authenticator).add_to(paths)
             served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-            v4_reader = v4.V4DocumentReader(v4.schema(site))
-            served.add_to(paths, documents.DocumentReader(schema), v4_reader)
+            served.add_to(paths, documents.DocumentReader(schema), v4.V4DocumentReader(v4.schema(site)))
             paths.add("/healthz", operators.health, *messages.READ)
             for mount in self._mounts:
                 mount(paths, authenticator, gateway)
@@ -84,39 +83,27 @@ class Service:
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
 
-    async def listen(self, stack: AsyncExitStack, opened: ports.WorkerSockets) -> None:
-        """Accept connections until `stack` is closed."""
-        limits = _limits(self.app.gateway.settings)
-        # Handlers are those of the App at the time of a request.
-        public = ports.listening(lambda request: self.app.requests.handle(request), opened.public, limits)
-        self._listener = await stack.enter_async_context(public)
-        self.url = self._listener.url
-        if opened.operators:
-            watching = ports.listening(lambda request: self.app.operators(request), opened.operators, OPERATORS_LIMITS)
-            self.operators_url = (await stack.enter_async_context(watching)).url
-
     async def swap(self, settings: config.Config) -> None:
         """Serve another configuration from the next request on, also on connections that are open. Requests under way
         finish in the App that they began in. Raises ConfigError; then nothing has changed."""
         replaced = self.app
         self.app = await self.build(settings, replaced)
-        self._listener.connections.limits = _limits(settings)
-        task = asyncio.create_task(_retire(replaced), name="retirement of a replaced application")
+        self.listener.connections.limits = _limits(settings)
+        task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
         self._retiring.add(task)
         task.add_done_callback(self._retiring.discard)
+
+    async def _retire(self, replaced: App) -> None:
+        """Close an App once the requests that began in it have ended. New ones begin in another one."""
+        while replaced.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
+            await asyncio.sleep(RETIREMENT_SECONDS)
+        await replaced.resources.aclose()
 
     async def close(self) -> None:
         """Close all Apps, when nothing is served any more."""
         while self._retiring:
             await asyncio.wait(self._retiring)
         await self.app.resources.aclose()
-
-
-async def _retire(replaced: App) -> None:
-    """Close an App once the requests that began in it have ended. New ones begin in another one."""
-    while replaced.requests.in_flight:  # noqa: ASYNC110 - an event would cost every request something
-        await asyncio.sleep(RETIREMENT_SECONDS)
-    await replaced.resources.aclose()
 
 
 @asynccontextmanager
@@ -152,7 +139,13 @@ async def serving(
         core.metrics.stored = lambda: service.app.gateway.stored_metrics()
         core.metrics.flush()  # makes their files, while there is room
         stack.push_async_callback(service.close)
-        await service.listen(stack, opened)
+        # Handlers are those of the App at the time of a request.
+        public = ports.listening(lambda request: service.app.requests.handle(request), opened.public, _limits(settings))
+        service.listener = await stack.enter_async_context(public)
+        service.url = service.listener.url
+        if opened.operators:
+            watching = ports.listening(lambda each: service.app.operators(each), opened.operators, OPERATORS_LIMITS)
+            service.operators_url = (await stack.enter_async_context(watching)).url
         yield service
 
 

@@ -86,20 +86,6 @@ class Metrics(Collector):
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
         self._shown: list[Numbers | Durations] = []
         self._lines_dropped = 0
-        self._add_counters()
-        self._add_gauges()
-
-    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Numbers:
-        numbers = Numbers(kind(f"v3bridge_{name}", meaning, labels, registry=self._own))
-        self._shown.append(numbers)
-        return numbers
-
-    def _add_seconds(self, name: str, meaning: str, label: str) -> Durations:
-        shown = Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
-        self._shown.append(durations := Durations(shown))
-        return durations
-
-    def _add_counters(self) -> None:
         counter = partial(self._add, Counter)
         self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
         self.request_seconds = self._add_seconds("request_duration_seconds", "Duration of HTTP requests", "route")
@@ -119,8 +105,6 @@ class Metrics(Collector):
         self.retries = counter("upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         self.circuit_breaker_openings = counter("circuit_breaker_openings", "Openings of a circuit breaker", "service")
         self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
-
-    def _add_gauges(self) -> None:
         total = partial(self._add, partial(Gauge, multiprocess_mode="livesum"))
         highest = partial(self._add, partial(Gauge, multiprocess_mode="livemax"))
         self.upstream_in_flight = total("upstream_requests_in_flight", "GraphQL requests without a response yet")
@@ -133,6 +117,16 @@ class Metrics(Collector):
         self.last_reload_successful = highest("configuration_last_reload_successful", succeeded)
         loaded = "Time at which the running configuration was loaded, in seconds since 1970"
         self.last_reload_success = highest("configuration_last_success_timestamp_seconds", loaded)
+
+    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Numbers:
+        numbers = Numbers(kind(f"v3bridge_{name}", meaning, labels, registry=self._own))
+        self._shown.append(numbers)
+        return numbers
+
+    def _add_seconds(self, name: str, meaning: str, label: str) -> Durations:
+        shown = Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
+        self._shown.append(durations := Durations(shown))
+        return durations
 
     async def measure(self) -> None:
         """Set the gauges that nothing else sets, and that of the lag by which the event loop is late; flush all."""

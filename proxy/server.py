@@ -14,7 +14,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn
 
 import structlog
 from msgspec.structs import replace
@@ -24,7 +23,6 @@ from proxy import log as logging
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
-_STDIN = 0
 
 log = structlog.get_logger()
 
@@ -70,7 +68,7 @@ class Server:
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
         app.check(self._resolve(self._settings))
-        is_at_terminal = os.isatty(_STDIN)
+        is_at_terminal = os.isatty(0)
         wakeup, waking = socket.socketpair()
         waking.setblocking(False)
         signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
@@ -79,15 +77,15 @@ class Server:
         self._selector.register(wakeup, selectors.EVENT_READ, lambda: self._signals.update(wakeup.recv(4096)))
         gc.freeze()  # a collection in a child would copy all memory that it shares with the parent
         try:
-            while not (all(child.serves for child in self._children) or self._is_told_to_stop()):
+            while not (all(child.serves for child in self._children) or self._signals & STOP_SIGNALS):
                 for child in self._wait():
                     raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
-            if not self._is_told_to_stop():
+            if self._signals.isdisjoint(STOP_SIGNALS):
                 self._announce("started")
-            while not self._is_told_to_stop():
+            while self._signals.isdisjoint(STOP_SIGNALS):
                 if signal.SIGHUP not in self._signals:
                     self._replace_ended()
-                elif is_at_terminal and not os.isatty(_STDIN):
+                elif is_at_terminal and not os.isatty(0):
                     break  # the terminal is gone: nothing could stop the service there
                 else:
                     self._reload()
@@ -97,9 +95,6 @@ class Server:
             code = self._end()
         log.info("service stopped")
         return code
-
-    def _is_told_to_stop(self) -> bool:
-        return not STOP_SIGNALS.isdisjoint(self._signals)
 
     def _reload(self) -> None:
         """Read and check the configuration, and hand it to the workers, or leave it as it is."""
@@ -120,11 +115,11 @@ class Server:
                 child.deadline = time.monotonic() + REPORT_SECONDS
                 with suppress(OSError):  # who does not read it does not report, either
                     child.pipe.send(resolved)
-        while any(child.deadline < math.inf for child in self._children) and not self._is_told_to_stop():
+        while any(child.deadline < math.inf for child in self._children) and self._signals.isdisjoint(STOP_SIGNALS):
             self._replace_ended()
         if any(child.mistake for child in self._children):
             self._announce("failed")
-        elif not self._is_told_to_stop():
+        elif self._signals.isdisjoint(STOP_SIGNALS):
             log.info("configuration reloaded", waiting_for_restart=waiting)
             self._announce("reloaded")
 
@@ -158,22 +153,19 @@ class Server:
 
     def _fork(self, child: worker.Child) -> None:
         self._selector.register(child.pipe, selectors.EVENT_READ, child.hear)
-        child.deadline = time.monotonic() + REPORT_SECONDS
+        child.deadline, code = time.monotonic() + REPORT_SECONDS, 1
         try:
             child.pid = os.fork()
         except OSError as error:  # no more processes for now
             child.exit = str(error)
             return
-        if child.pid == 0:
-            self._become(child)
-        child.pipe_of_child.close()
-
-    def _become(self, child: worker.Child) -> NoReturn:
-        """Be a child, which Ctrl-C at a terminal reaches, too: the parent ends it."""
-        code = 1
+        if child.pid:
+            child.pipe_of_child.close()
+            return
         try:
             for number in (*STOP_SIGNALS, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)  # the parent reloads, and ends the pipe
+                # Ctrl-C at a terminal reaches a child, too; the parent reloads, and ends the pipe.
+                signal.signal(number, signal.SIG_IGN)
             # Else pipes would not end with the parent, and connections would wait in queues after its end.
             for other in self._children:
                 other.pipe.close()
@@ -200,7 +192,7 @@ class Server:
             with suppress(OSError):
                 child.pipe.send(None)
         end = time.monotonic() + config.STOP_SECONDS + worker.KILL_AFTER
-        while not (all(child.exit for child in workers) or self._is_told_to_stop()):
+        while not (all(child.exit for child in workers) or self._signals & STOP_SIGNALS):
             for child in workers:
                 child.deadline = end  # also after a report, which ends another deadline
             self._wait()
@@ -208,4 +200,4 @@ class Server:
             os.kill(child.pid, signal.SIGKILL)
         while self._children:
             self._wait()
-        return int(self._is_told_to_stop())
+        return int(not self._signals.isdisjoint(STOP_SIGNALS))

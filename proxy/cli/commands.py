@@ -96,7 +96,13 @@ def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
     right, a Decimal as an amount of money; texts are folded and never cut; a `Text` keeps its style. A column in which
     nothing stands is left out."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    cells = {title: [_value(row, column) for row in rows] for title, column in columns.items()}
+
+    def value(row: Any, column: Column) -> Any:
+        if callable(column):
+            return column(row)
+        return row[column] if isinstance(row, Mapping) else getattr(row, column)
+
+    cells = {title: [value(row, column) for row in rows] for title, column in columns.items()}
     used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
     for title, values in used.items():
         is_number = any(isinstance(value, int | float | Decimal) for value in values)
@@ -105,12 +111,6 @@ def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
     for cells_of_row in zip(*used.values(), strict=True):
         made.add_row(*map(_cell, cells_of_row))
     return made
-
-
-def _value(row: Any, column: Column) -> Any:
-    if callable(column):
-        return column(row)
-    return row[column] if isinstance(row, Mapping) else getattr(row, column)
 
 
 def _cell(value: Any) -> Text:

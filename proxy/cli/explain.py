@@ -37,6 +37,7 @@ TODO = {
 }
 DAY_SECONDS = 86_400.0
 MONTH_DAYS = 30
+Stored = dict[tuple[str, ...], tuple[float, int]]  # by list: when it was fetched, and how much of it
 _VALUE = re.compile(r"'[^']*'|=\S*")  # what requests of one kind differ in
 
 
@@ -50,7 +51,7 @@ class Program(msgspec.Struct):
     parts: int = 0
 
 
-class Kind(msgspec.Struct, frozen=True):
+class Kind(msgspec.Struct):
     """Requests of a program to an endpoint that work, or lose the same, or are refused for the same reason; one of them
     is at `place`."""
 
@@ -74,33 +75,6 @@ class ExplainedLog(msgspec.Struct, frozen=True):
     programs: list[Program]
     kinds: list[Kind]
     skipped: dict[str, int]
-
-
-class EmptyStore:
-    """Quotes queries on the clock of a log, as a store would that was empty at its beginning."""
-
-    def __init__(self) -> None:
-        self._stored: dict[tuple[str, ...], tuple[float, int]] = {}  # when a list was fetched, and how much of it
-
-    def quote(self, client: Client, queries: Iterable[Query], at: float) -> int:
-        """Return the most parts that queries cost at a time (seconds since 1970), and store their results."""
-        parts, context = 0, client.application.context
-        market = client.application.account, context.country, context.currency
-        for asked in queries:
-            query = asked
-            fetched, end = self._fresh((*market, query.key), query.first, at)
-            if query.start > end:  # what lies between is not paid for: a list of its own
-                query = asked.as_list_of_its_own()
-                fetched, end = self._fresh((*market, query.key), query.first, at)
-            if query.end > end:
-                parts += query.end - end
-                self._stored[*market, query.key] = fetched, query.end  # as old as its oldest part
-        return parts
-
-    def _fresh(self, key: tuple[str, ...], first: int, at: float) -> tuple[float, int]:
-        """Return when what is stored of a list was fetched, and its end; now and its beginning, if none is fresh."""
-        fetched, end = self._stored.get(key, (at, first))
-        return (fetched, end) if at - fetched < FRESH_SECONDS else (at, first)
 
 
 def explain(
@@ -162,24 +136,29 @@ async def _explain_log(explainer: Explainer, file: Path) -> ExplainedLog:
     known: dict[str, tuple[Explained, list[Query], Client]] = {}
     programs: dict[str, Program] = {}
     kinds: dict[tuple[str, ...], Kind] = {}
-    store, without_proxy, redaction = EmptyStore(), 0, Redaction(clients.secrets())
+    stored: Stored = {}
+    without_proxy, redaction = 0, Redaction(clients.secrets())
     for request in requests:
         apikey = clients.key(request.client, "baseline")
         if request.id not in known:
             client = explainer.client(apikey)
             known[request.id] = *(await explainer.explain(request, client, apikey)), client
         explained, asked, client = known[request.id]
-        name = _program(explainer, request, apikey, redaction)
+        try:  # an API key as the configuration names it, or the file
+            name = explainer.applications.client(apikey).name
+        except errors.ClientError:
+            name = request.client
+        name = f"{name} {redaction.text(request.agent)}".removeprefix(f"{NO_KEY} ").strip()
         program = programs.setdefault(name, Program(name))
         verdict = explained.verdict
         setattr(program, verdict, getattr(program, verdict) + request.times)
-        program.parts += store.quote(client, asked, request.at or 0.0)
+        program.parts += _quote(stored, client, asked, request.at or 0.0)
         without_proxy += explained.parts_max * request.times
         lost = [*explained.mistakes, *explained.ignored] or [""]
         for reason in [f"{explained.status} {explained.error}"] if explained.error else lost:
             place = name, request.endpoint, verdict, _VALUE.sub("…", reason)
-            kind = kinds.get(place) or Kind(name, request.endpoint, verdict, reason, 0, request.origin)
-            kinds[place] = msgspec.structs.replace(kind, requests=kind.requests + request.times)
+            kind = kinds.setdefault(place, Kind(name, request.endpoint, verdict, reason, 0, request.origin))
+            kind.requests += request.times
     times = [request.at for request in requests if request.at is not None] or [0.0]
     days = max(1.0, (times[-1] - times[0]) / DAY_SECONDS)
     parts = sum(program.parts for program in programs.values())
@@ -195,14 +174,25 @@ async def _explain_log(explainer: Explainer, file: Path) -> ExplainedLog:
     )
 
 
-def _program(explainer: Explainer, request: V3Request, apikey: str | None, redaction: Redaction) -> str:
-    """Return what a program is told from others by: its API key, as the configuration or the file names it, and its
-    User-Agent."""
-    try:
-        name = explainer.applications.client(apikey).name
-    except errors.ClientError:
-        name = request.client
-    return f"{name} {redaction.text(request.agent)}".removeprefix(f"{NO_KEY} ").strip()
+def _quote(stored: Stored, client: Client, queries: Iterable[Query], at: float) -> int:
+    """Return the most parts that queries cost at a time (seconds since 1970), and store their results."""
+    parts, context = 0, client.application.context
+    market = client.application.account, context.country, context.currency
+
+    def fresh(query: Query) -> tuple[float, int]:
+        """Return when what is stored of a list was fetched, and its end; now and its beginning, if none is fresh."""
+        fetched, end = stored.get((*market, query.key), (at, query.first))
+        return (fetched, end) if at - fetched < FRESH_SECONDS else (at, query.first)
+
+    for asked in queries:
+        query = (
+            asked if asked.start <= fresh(asked)[1] else asked.as_list_of_its_own()
+        )  # what lies between is not paid for
+        fetched, end = fresh(query)
+        if query.end > end:
+            parts += query.end - end
+            stored[*market, query.key] = fetched, query.end  # as old as its oldest part
+    return parts
 
 
 def _lines(explained: Explained) -> Iterator[commands.Line]:

@@ -39,8 +39,10 @@ NOT_RUN = {"compare": 3, "conform": 2, "sheet": 2}
 
 VERSION_HELP = "Print the versions of the program, of its schema and of its mappings, and exit."
 
-OF_ANOTHER_PROGRAM = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-SETTINGS = {"sandbox": {"context_settings": OF_ANOTHER_PROGRAM, "add_help_option": False}}
+OF_ANOTHER_PROGRAM: dict[str, Any] = {
+    "context_settings": {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+    "add_help_option": False,
+}
 
 
 class CommandGroup(core.TyperGroup):
@@ -80,16 +82,8 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
         if isinstance(command, typer.Typer):
             app.add_typer(command, name=name, cls=CommandGroup)
         else:
-            app.command(name, **getattr(module, "SETTINGS", {}).get(name, {}))(command)
+            app.command(name, **(OF_ANOTHER_PROGRAM if name == "sandbox" else {}))(command)
     return app
-
-
-def _called(words: list[str]) -> Iterable[str]:
-    """Return the commands that a command line needs: the one that it calls, none for the program's help, else all."""
-    if words and words[0] in COMMANDS:
-        return words[:1]
-    is_help = words[:1] in ([], ["-h"], ["--help"], ["--version"]) and "_V3BRIDGE_COMPLETE" not in os.environ
-    return () if is_help else COMMANDS
 
 
 def _root(context: typer.Context, version: bool = typer.Option(False, "--version", help=VERSION_HELP)) -> None:
@@ -127,10 +121,13 @@ def sandbox(context: typer.Context) -> None:
 def main() -> None:
     """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
     code is 2, or that of NOT_RUN."""
-    not_run = NOT_RUN.get("".join(sys.argv[1:2]))
+    word = "".join(sys.argv[1:2])
+    is_help = word in ("", "-h", "--help", "--version") and "_V3BRIDGE_COMPLETE" not in os.environ
+    names: Iterable[str] = [word] if word in COMMANDS else () if is_help else COMMANDS
+    not_run = NOT_RUN.get(word)
     try:
         # Not standalone: typer would print usage and boxes around its errors.
-        sys.exit(program(_called(sys.argv[1:]))(standalone_mode=False))
+        sys.exit(program(names)(standalone_mode=False))
     except errors.StartError as error:
         message, code = error.message, 2
     except typer.TyperException as error:

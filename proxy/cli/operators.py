@@ -82,10 +82,21 @@ def status(
         own = f"the service of {config_file} needs an operators' port of its own: {ports.OPERATORS_OPTIONS}"
         raise errors.ConfigError(f"{other}, responds at {url}/status; {own}")
     if check:
-        lines = [printable(reason) for reason in reasons(found)]
-        typer.echo("\n".join(lines) or "nothing needs an operator")
-        raise typer.Exit(int(bool(lines)))
-    commands.print_result(found, _status_lines(url, found), as_json)
+        wrong = [printable(reason) for reason in reasons(found)]
+        typer.echo("\n".join(wrong) or "nothing needs an operator")
+        raise typer.Exit(int(bool(wrong)))
+    state, running = "ready" if found["ready"] else "not ready", duration(found["uptime_seconds"])
+    program, unknown = {"program": "user_agent", "last": "last_seen"}, {"unknown API keys": "fingerprint"}
+    failed = {"last failures": "at"} | {name: name for name in ("request", "route", "status", "error")}
+    lines: list[commands.Line] = [
+        f"{state}, operators' port {url}, version {found['version']}, up {running}",
+        *(commands.visible(reason, "red") for reason in reasons(found)),
+        commands.table(found["usage"], USAGE),
+        commands.table(found["clients"][:ROWS], {"last calls": _name} | ENDPOINTS | program),
+        commands.table(found["unknown_keys"][:ROWS], unknown | {"address": "address"} | program),
+        commands.table(found["failures"][:ROWS], failed | {"client": _name}),
+    ]
+    commands.print_result(found, lines, as_json)
     raise typer.Exit(int(not found["ready"]))
 
 
@@ -131,20 +142,6 @@ def reasons(read: Row) -> Iterator[str]:
             yield f"{name} has used {used:,} of {limit} ({row['period']}): {used / row['limit']:.0%}"
 
 
-def _status_lines(url: str, read: Row) -> Iterator[commands.Line]:
-    state, running = "ready" if read["ready"] else "not ready", duration(read["uptime_seconds"])
-    yield f"{state}, operators' port {url}, version {read['version']}, up {running}"
-    yield from (commands.visible(reason, "red") for reason in reasons(read))
-    program = {"program": "user_agent", "last": "last_seen"}
-    failed = {name: name for name in ("request", "route", "status", "error")}
-    yield commands.table(read["usage"], USAGE)
-    yield commands.table(read["clients"][:ROWS], {"last calls": _name} | ENDPOINTS | program)
-    yield commands.table(
-        read["unknown_keys"][:ROWS], {"unknown API keys": "fingerprint", "address": "address"} | program
-    )
-    yield commands.table(read["failures"][:ROWS], {"last failures": "at", **failed, "client": _name})
-
-
 def usage(
     *,
     application: Annotated[str | None, typer.Argument(help="With --forget-results: only those of this one.")] = None,
@@ -180,10 +177,8 @@ def usage(
     if why:
         typer.echo("[]" if as_json else why)
         return
-    found = _with_state(settings, _clients if clients else _usage)
-    commands.print_result(
-        found, _client_lines(found) if clients else _usage_lines(found, settings.store.shown), as_json
-    )
+    shown = _with_state(settings, _clients if clients else lambda state: _usage(state, settings.store.shown))
+    commands.print_result(*shown, as_json)
 
 
 def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
@@ -201,19 +196,17 @@ def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable
     return asyncio.run(run())
 
 
-async def _usage(state: StoredState) -> Any:
-    """Return the usage of each application and API key in its period, with its parts by day."""
-    days = await state.parts_by_day(DAYS)
-    return [msgspec.to_builtins(row) | {"days": days.get(row.name, {})} for row in await state.usage()]
-
-
-def _usage_lines(rows: list[Row], store: str) -> Iterator[commands.Line]:
-    yield commands.table(rows, USAGE)
+async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Line]]:
+    """Return the usage of each application and API key in its period, with its parts by day, and the lines for it."""
+    by_day = await state.parts_by_day(DAYS)
+    rows = [msgspec.to_builtins(row) | {"days": by_day.get(row.name, {})} for row in await state.usage()]
     days = sorted({day for row in rows for day in row["days"]})
-    by_day = [{"account": _name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
-    yield commands.table(by_day, {"parts by day": "account"} | {day: day for day in days})
+    named = [{"account": _name(row)} | dict.fromkeys(days) | row["days"] for row in rows if days]
+    columns: dict[str, commands.Column] = {"parts by day": "account"} | {day: day for day in days}
+    lines: list[commands.Line] = [commands.table(rows, USAGE), commands.table(named, columns)]
     if not any(row["used"] or row["uncertain"] or row["reserved"] or row["exhausted_until"] for row in rows):
-        yield f"Nothing was used in these periods, or the service has another store than {store}."
+        lines.append(f"Nothing was used in these periods, or the service has another store than {store}.")
+    return rows, lines
 
 
 def _set(settings: config.Config, text: str) -> None:
@@ -250,8 +243,8 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 
-async def _clients(state: StoredState) -> Any:
-    """Return the programs that called, the most requests first, with what they lost, and the API keys."""
+async def _clients(state: StoredState) -> tuple[Any, list[commands.Line]]:
+    """Return the programs that called, the most requests first, with what they lost, and the API keys; and lines."""
     programs = sorted(operators.clients(await state.clients()), key=lambda each: -each["requests"])
     keys = []
     for row in await state.usage():
@@ -260,12 +253,9 @@ async def _clients(state: StoredState) -> Any:
             key = {"application": row.application, "key": row.key, "parts": row.used}
             key["requests"] = sum(each["requests"] for each in own)
             keys.append(key | {"last_seen": max((each["last_seen"] for each in own), default=None)})
-    return {"first_day": state.first_day().isoformat(), "clients": programs, "keys": keys}
-
-
-def _client_lines(found: Row) -> Iterator[commands.Line]:
+    first = state.first_day().isoformat()
     last: dict[str, commands.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
-    yield commands.table(found["keys"], {"API key": _name, "parts": "parts", **last})
-    program: dict[str, commands.Column] = {f"clients since {found['first_day']}": _name, **ENDPOINTS}
-    program |= {"user agent": "user_agent", **last, "unsupported uses": lambda row: ", ".join(row["unsupported"])}
-    yield commands.table(found["clients"], program)
+    program: dict[str, commands.Column] = {f"clients since {first}": _name, **ENDPOINTS, "user agent": "user_agent"}
+    program |= last | {"unsupported uses": lambda row: ", ".join(row["unsupported"])}
+    by_key = commands.table(keys, {"API key": _name, "parts": "parts", **last})
+    return {"first_day": first, "clients": programs, "keys": keys}, [by_key, commands.table(programs, program)]

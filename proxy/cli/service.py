@@ -9,7 +9,6 @@ import shutil
 import sys
 import time
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,13 @@ class Service:
         settings = self._settings
         for file in loader.exposed(self._file):
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-        run_worker = partial(_run_worker, os.getpid(), self._folder)
+        parent = os.getpid()
+
+        def run_worker(child: worker.Child, resolved: config.Config) -> None:
+            worker.run(child, resolved)
+            if os.getppid() != parent:  # which has been killed, and removes no folder
+                shutil.rmtree(self._folder, ignore_errors=True)
+
         mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
         children = [worker.Child(number, each, run_worker, mounts) for number, each in enumerate(self._workers, 1)]
         if self._sandbox is not None:
@@ -83,9 +88,8 @@ class Service:
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
             raise errors.ConfigError(f"upstream: sandbox is not installed; {kit.install_line('sandbox')}")
         if admin and admin.port and admin.port == listen.port:
-            raise errors.ConfigError(
-                f"port {admin.port} is that of the service: choose another with {ports.OPERATORS_OPTIONS}"
-            )
+            other = f"choose another with {ports.OPERATORS_OPTIONS}"
+            raise errors.ConfigError(f"port {admin.port} is that of the service: {other}")
         workers = listen.workers
         public = [self._passed] * workers if self._passed else ports.open_port(listen.host, listen.port, workers)
         operators: list[ports.Sockets] = [()] * workers
@@ -129,7 +133,6 @@ class Service:
     def _report_start(self) -> None:
         """Print and log where the service listens, and tell the service manager that it is ready."""
         settings, url, query = self._settings, self._url, '[{"mpn":"SN74S74N"}]'
-        upstream = settings.upstream
         admin_url = _url(settings.admin.host, self._workers[0].operators) if settings.admin else ""
         # The example's key if it is configured; others may be known only by digest.
         keys = {key.key for entry in settings.applications.values() for key in entry.apikeys}
@@ -150,22 +153,14 @@ class Service:
             address=url,
             admin=admin_url or "off",
             workers=settings.listen.workers,
-            upstream=upstream if upstream == "sandbox" else config.without_credentials(upstream.graphql_url),
+            upstream=getattr(settings.upstream, "graphql_url", "sandbox"),
             store="memory:" if self._sandbox else settings.store.shown,
         )
         if not ports.notify(self._manager, "READY=1", f"STATUS=serving at {url}"):
             logger.warning("service manager unreachable")
 
 
-def _run_worker(parent: int, folder: Path, child: worker.Child, settings: config.Config) -> None:
-    """Serve; then remove the folder where the parent has been killed, which does it otherwise."""
-    worker.run(child, settings)
-    if os.getppid() != parent:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def _run_sandbox(child: worker.Child, _: config.Config) -> None:
-    """Serve the sandbox until the pipe ends."""
     import nexar_sandbox
 
     with nexar_sandbox.running(opened=child.opened.public[0]):

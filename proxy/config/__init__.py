@@ -1,7 +1,7 @@
 """Settings of the service: types, defaults and limits; docs/settings.md says what they are for.
 
 `loader.py` reads the YAML file and checks several settings together. A description completes the words "it accepts" of
-an error message.
+an error message; a choice of words has none of its own.
 """
 
 import datetime
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct
 
 from proxy.config import secret
-from proxy.config.secret import ClientId, Digest, Secret, StoreUrl, digest, without_credentials
+from proxy.config.secret import ClientId, Digest, Secret, StoreUrl, digest
 
 Feature = Literal[
     "LEAD_TIME",
@@ -164,16 +164,13 @@ class ApplicationSettings(Settings, frozen=True):
     client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
     country: Annotated[str, text("[A-Z]{2}", "two capital letters (ISO 3166), such as US")] = "US"
     currency: Annotated[str, text("[A-Z]{3}", "three capital letters (ISO 4217), such as USD")] = "USD"
-    plan: Annotated[
-        Literal["evaluation", "standard", "pro", "enterprise"] | None,
-        Meta(description="evaluation, standard, pro or enterprise"),
-    ] = None
+    plan: Literal["evaluation", "standard", "pro", "enterprise"] | None = None
     features: Annotated[
         Literal["unknown", "all"] | tuple[Feature, ...],
         Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
     ] = "unknown"
     parts: Parts = "unlimited"
-    period: Annotated[Period, Meta(description="month or lifetime")] = "month"
+    period: Period = "month"
     rate: Rate = 0
     sunset: Sunset = None
 
@@ -198,9 +195,7 @@ class ApplicationSettings(Settings, frozen=True):
 class TranslationSettings(Settings, frozen=True):
     """Options of the translation from v3 requests to GraphQL operations."""
 
-    single_query: Annotated[
-        Literal["supSearchMpn", "supMultiMatch"], Meta(description="supSearchMpn or supMultiMatch")
-    ] = "supMultiMatch"
+    single_query: Literal["supSearchMpn", "supMultiMatch"] = "supMultiMatch"
 
 
 class CacheSettings(Settings, frozen=True):
@@ -212,10 +207,8 @@ class CacheSettings(Settings, frozen=True):
 class LogSettings(Settings, frozen=True):
     """Log on standard error."""
 
-    level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="debug, info, warning or error")
-    ] = "info"
-    format: Annotated[Literal["json", "console"], Meta(description="json or console")] = "console"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["json", "console"] = "console"
 
 
 class Config(Settings, frozen=True):

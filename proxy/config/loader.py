@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
 import msgspec
 
@@ -91,7 +91,7 @@ class Blocks:
             return None
 
     def _search(self, hint: Any, raw: Any, at: Trail, accepts: str = "") -> None:
-        accepts, (kind, content) = _description(hint) or accepts, _content(hint)
+        accepts, (kind, content) = accepts or _description(hint), _content(hint)
         if isinstance(raw, dict) and content is None and kind is not None:
             self._search_block(kind, raw, at)
             return
@@ -180,18 +180,15 @@ class _Reader(Blocks):
             if not raw.get(name):
                 self.report_missing(config.ApplicationSettings, (*at, name))
         keys = raw.get("apikeys")
-        for index, key in enumerate(keys if isinstance(keys, list) else ()):
-            self._check_key(key, (*at, "apikeys", index), isinstance(raw.get("parts"), int))
-
-    def _check_key(self, raw: dict[str, Any], at: Trail, is_limited: bool) -> None:
-        """Report an API key or its name that another one has, and a share of parts that are not limited."""
-        name = str(raw.get("name") or int(at[-1]) + 1)
-        with suppress(ValueError, TypeError, KeyError):  # what is no API key has been reported
-            self._check_first(((), secret.apikey(raw["key"])), "this API key", at)
-        self._check_first((at[:-1], name), f"the name {name}", at)
-        if str(raw.get("parts")).endswith("%") and not is_limited:
-            needed = dotted((*at[:2], "parts"))
-            self.report((*at, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
+        for place, key in enumerate(keys if isinstance(keys, list) else (), 1):
+            # An API key or its name that another one has, and a share of parts that are not limited.
+            name, at_key = str(key.get("name") or place), (*at, "apikeys", place - 1)
+            with suppress(ValueError, TypeError, KeyError):  # what is no API key has been reported
+                self._check_first(((), secret.apikey(key["key"])), "this API key", at_key)
+            self._check_first((at, name), f"the name {name}", at_key)
+            if str(key.get("parts")).endswith("%") and not isinstance(raw.get("parts"), int):
+                needed = dotted((*at, "parts"))
+                self.report((*at_key, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
 
     def _check_first(self, use: tuple[Trail, object], shown: str, at: Trail) -> None:
         earlier = self._first_uses.setdefault(use, at)
@@ -251,6 +248,9 @@ def block_of(hint: Any) -> type[config.Settings] | None:
 
 
 def _description(hint: Any) -> str:
+    if get_origin(hint) is Literal:
+        *words, last = get_args(hint)
+        return f"{', '.join(words)} or {last}"
     own = [each.description for each in get_args(hint) if isinstance(each, msgspec.Meta) and each.description]
     return own[0] if own else next(filter(None, map(_description, get_args(hint))), "")
 

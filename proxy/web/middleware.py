@@ -44,9 +44,7 @@ class RequestIds:
     """Makes ids of 8 random hex digits of the process and an 8-digit counter."""
 
     def __init__(self, keys: redaction.Redaction) -> None:
-        self.redaction = keys
-        self._process = secrets.token_hex(4)
-        self._numbers = count()
+        self.redaction, self._process, self._numbers = keys, secrets.token_hex(4), count()
 
     def resolve(self, client_id: str | None, target: str) -> str:
         """Return the client's id if it is well-formed, else a new one.

@@ -35,6 +35,11 @@ MOVED = "/readyz and /metrics are on the operators' port, admin.port"
 METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 # A browser asks for a name and a password: the token is the password.
 CHALLENGE = 'Bearer, Basic realm="v3bridge for operators", charset="UTF-8"'
+UNAUTHORIZED = (
+    "send the header Authorization: Bearer TOKEN with the token of admin.token, or as a browser does: any name, with "
+    "the token as its password"
+)
+ONLY_LOCAL = "without admin.token this is reached at 127.0.0.1 or localhost only"
 CLIENTS_MAX = 50  # that called last
 DAYS = 31  # of usage: all of a month
 RATE_DAYS = 7  # whose mean is the present rate, today among them
@@ -46,7 +51,8 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
     """Return the handler of the operators' port."""
 
     async def status(request: messages.Request) -> web.Response:
-        _authenticate(request, admin)
+        if refusal := _refusal(request, admin):
+            return web.json_response({"message": refusal}, status=401, headers={hdrs.WWW_AUTHENTICATE: CHALLENGE})
         found = await read(gateway, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
         if wants_page(request):
@@ -74,8 +80,7 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
         try:
             return await (routes.find(request) or _unserved)(request)
         except errors.BridgeError as error:
-            headers = {hdrs.WWW_AUTHENTICATE: CHALLENGE} if error.status == 401 else None
-            return web.json_response({"message": error.message}, status=error.status, headers=headers)
+            return web.json_response({"message": error.message}, status=error.status)
 
     return handle
 
@@ -84,34 +89,22 @@ async def health(_: messages.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def _authenticate(request: messages.Request, admin: config.AdminSettings) -> None:
-    """Raise Unauthorized without the token of the running configuration. On loopback none is needed unless one is
-    set."""
+def _refusal(request: messages.Request, admin: config.AdminSettings) -> str:
+    """Return why a request without the token of the running configuration is refused, else "". On loopback none is
+    needed unless one is set."""
     if admin.token is not None:
-        if not hmac.compare_digest(_sent_token(request), admin.token.reveal().encode()):
-            raise Unauthorized(
-                "send the header Authorization: Bearer TOKEN with the token of admin.token, or as a browser does: any "
-                "name, with the token as its password"
-            )
-    elif not secret.is_loopback(admin.host):
-        raise Unauthorized(f"set admin.token: {admin.host} is not a loopback address")
-    else:
-        name = None
-        with suppress(ValueError):  # such as a bracket that is not closed
-            name = urlsplit(f"//{request.host}").hostname
-        # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
-        if not secret.is_loopback(name or ""):
-            raise Unauthorized("without admin.token this is reached at 127.0.0.1 or localhost only")
-
-
-def _sent_token(request: messages.Request) -> bytes:
-    """Return the token of a Bearer header, or the password of a Basic one (RFC 7617); nothing of any other."""
-    kind, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
-    if kind.lower() == "bearer":
-        return sent.strip().encode("utf-8", "replace")
-    with suppress(ValueError):
-        return bytes(BasicAuth.decode(f"{kind} {sent.strip()}").password, "latin1")  # the bytes that were sent
-    return b""
+        kind, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
+        token = sent.strip().encode("utf-8", "replace") if kind.lower() == "bearer" else b""
+        with suppress(ValueError):  # no Basic header (RFC 7617), whose password has the bytes that were sent
+            token = bytes(BasicAuth.decode(f"{kind} {sent.strip()}").password, "latin1")
+        return "" if hmac.compare_digest(token, admin.token.reveal().encode()) else UNAUTHORIZED
+    if not secret.is_loopback(admin.host):
+        return f"set admin.token: {admin.host} is not a loopback address"
+    name = None
+    with suppress(ValueError):  # such as a bracket that is not closed
+        name = urlsplit(f"//{request.host}").hostname
+    # A name that a web page chose for this address, to have a browser on this machine read it (DNS rebinding).
+    return "" if secret.is_loopback(name or "") else ONLY_LOCAL
 
 
 async def _unserved(request: messages.Request) -> web.Response:
@@ -128,10 +121,6 @@ def wants_page(request: messages.Request) -> bool:
     return page >= 0 and not 0 <= data < page
 
 
-class Unauthorized(errors.ClientError, status=401):
-    """Without the token of operators."""
-
-
 async def read(gateway: Gateway, explained: str = "") -> Row:
     """Return the state of the service; the last failure whose request id is `explained` has its explanation.
     `store_failure` says why nothing is known from the store. Times are RFC 3339 in UTC."""
@@ -142,8 +131,16 @@ async def read(gateway: Gateway, explained: str = "") -> Row:
             "tokens": await _tokens(gateway),
             "usage": await _usage(gateway.state, now),
             "clients": clients(await gateway.state.clients())[:CLIENTS_MAX],
-            "unknown_keys": [*map(_unknown_key, await gateway.state.unknown_keys())],
-            "failures": [*map(_failure, await gateway.state.failures())],
+            "unknown_keys": [
+                {"fingerprint": each.key[: secret.FINGERPRINT], "address": each.endpoint, "user_agent": each.user_agent}
+                | {"last_seen": rfc3339(each.last), "requests": each.requests}
+                for each in await gateway.state.unknown_keys()
+            ],
+            "failures": [
+                msgspec.json.decode(each.detail)
+                | {"at": rfc3339(each.last), "route": each.endpoint, "application": each.application, "key": each.key}
+                for each in await gateway.state.failures()
+            ],
         }
     except errors.StoreUnavailable as error:
         store_failure = error.message
@@ -182,11 +179,13 @@ def another(found: Row, settings: config.Config) -> str:
 async def _tokens(gateway: Gateway) -> list[Row]:
     """Return until when the access token of each application is valid, null without one, and why the last request for
     one failed."""
-    rows = []
-    for name, application in gateway.applications.by_name.items():
-        expires, refusal = await gateway.tokens.stored(application.credentials)
-        rows.append({"application": name, "expires_at": expires and rfc3339(expires), "refusal": refusal})
-    return rows
+    stored = {
+        name: await gateway.tokens.stored(each.credentials) for name, each in gateway.applications.by_name.items()
+    }
+    return [
+        {"application": name, "expires_at": expires and rfc3339(expires), "refusal": refusal}
+        for name, (expires, refusal) in stored.items()
+    ]
 
 
 async def _usage(state: StoredState, now: float) -> list[Row]:
@@ -229,18 +228,6 @@ def clients(seen: Iterable[Seen]) -> list[Row]:
         for name, values in (("endpoints", [each.endpoint]), ("unsupported", uses)):
             client[name] += [value for value in values if value not in client[name]]
     return [*found.values()]
-
-
-def _unknown_key(seen: Seen) -> Row:
-    """Return an API key that no application has, by the first hex digits of its SHA-256."""
-    names = {"fingerprint": seen.key[: secret.FINGERPRINT], "address": seen.endpoint, "user_agent": seen.user_agent}
-    return names | {"last_seen": rfc3339(seen.last), "requests": seen.requests}
-
-
-def _failure(seen: Seen) -> Row:
-    detail: Row = msgspec.json.decode(seen.detail)
-    names = {"at": rfc3339(seen.last), "route": seen.endpoint, "application": seen.application, "key": seen.key}
-    return detail | names
 
 
 async def _explanation(gateway: Gateway, failure: Row) -> Row:

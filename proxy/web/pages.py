@@ -23,7 +23,7 @@ STYLE = (FOLDER / "page.css").read_text(encoding="utf-8")
 
 
 class Template:
-    """Template of a page, which extends `page.html.j2`, and its `script`, if it has one."""
+    """Template of a page, which extends `page.html.j2`, with its `script`, if it has one, and its `policy`."""
 
     def __init__(self, path: Path, script: str = "", **filters: Any) -> None:
         loader = jinja2.FileSystemLoader((path.parent, FOLDER))

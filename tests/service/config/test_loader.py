@@ -340,7 +340,6 @@ def test_mistake_in_a_sunset_names_its_key(mistake: Any, value: str, said: str) 
 
 @cases.parametrize("address, seen")
 def test_displayed_url_has_no_password(address: str, seen: str) -> None:
-    assert config.without_credentials(address) == seen
     assert config.StoreUrl(address).shown == seen
 
 
