@@ -3,7 +3,6 @@
 Of the installed packages only those that the wheel requires without an extra are put into the environment.
 """
 
-import asyncio
 import importlib.metadata
 import json
 import re
@@ -12,26 +11,21 @@ import sys
 import urllib.request
 import venv
 import zipfile
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-import aiohttp
 import pytest
-import yaml
+from acceptance import bills, running
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support import commands, scripted_upstream
-from support.scripted_upstream import ScriptedResponse
+from support import commands
 from support.workbooks import workbook
 
 from bench import canned
 
-ROOT = Path(__file__).parents[3]
-KEY = "A_KEY"
-NOBODY = "http://127.0.0.1:9"
-RunAll = Callable[..., list["subprocess.CompletedProcess[str]"]]
+ROOT = running.ROOT
+NOBODY = "upstream: {graphql_url: 'http://127.0.0.1:9', token_url: 'http://127.0.0.1:9'}"
+APPLICATION = f"applications: {{erp: {{client_id: id, client_secret: secret, apikeys: [{bills.KEY}]}}}}"
 
 
 def required(packages: Path) -> set[str]:
@@ -85,6 +79,18 @@ def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None
             (packages / top).symlink_to(source)
 
 
+def test_bare_installation_serves_a_request(
+    processes: running.Processes, bare_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "PROGRAM", str(bare_python.with_name("v3bridge")))
+    upstream = processes.upstream()
+    parts = [json.loads(part) for part in canned.parts(1, range(3), frozenset())]
+    upstream.answer = lambda _: {"data": {"supMultiMatch": [{"error": None, "hits": 3, "parts": parts}]}}
+    service = processes.service(f'{upstream.upstream}\nstore: "memory:"\n{APPLICATION}')
+    assert bills.found(service.get(bills.match("TD000001"))) == ["TD000001"] * 3
+
+
+# Runs commands one after the other in one process, because most of a run are imports.
 RUN_ALL = """
 import contextlib, io, json, sys
 from proxy.cli import main
@@ -102,82 +108,11 @@ json.dump(ended, sys.stdout)
 """
 
 
-@pytest.fixture
-def run_all(bare_python: Path, tmp_path: Path) -> RunAll:
-    """Runs commands of the bare installation, one after the other in one process, because most of a run are imports."""
-
-    def run(*commands: list[str]) -> list["subprocess.CompletedProcess[str]"]:
-        done = subprocess.run(
-            [bare_python, "-c", RUN_ALL],
-            cwd=tmp_path,
-            input=json.dumps(commands),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-        )
-        return [subprocess.CompletedProcess(*ended) for ended in json.loads(done.stdout)]
-
-    return run
-
-
-def configuration(folder: Path, graphql_url: str = NOBODY, token_url: str = NOBODY, **more: Any) -> Path:
-    application = {"client_id": "id", "client_secret": "secret", "apikeys": [KEY]}
-    settings = {
-        "listen": {"port": 0},
-        "store": "memory:",
-        "upstream": {"graphql_url": graphql_url, "token_url": token_url},
-        "applications": {"erp": application},
-    }
-    file = folder / "config.yaml"
-    file.write_text(yaml.safe_dump(settings | more), encoding="utf-8")
-    file.chmod(0o600)
-    return file
-
-
-@pytest.fixture
-def serve(bare_python: Path, tmp_path: Path) -> Iterator[Callable[[Path], str]]:
-    """Starts the bare service with a configuration; returns its base URL."""
-    started: list[subprocess.Popen[str]] = []
-
-    def serve(file: Path) -> str:
-        command = [str(bare_python.with_name("v3bridge")), "serve", "--config", str(file)]
-        process = subprocess.Popen(
-            command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
-        )
-        started.append(process)
-        assert process.stdout is not None
-        lines = []
-        for line in process.stdout:
-            lines.append(line)
-            if found := re.search(r"http://[\d.:]+/v3", line):
-                return found[0]
-        raise AssertionError(f"the service ended: {''.join(lines)}")
-
-    yield serve
-    for process in started:
-        process.terminate()
-        process.wait(30)
-        assert process.stdout is not None
-        process.stdout.close()
-
-
-async def test_bare_installation_serves_a_request(serve: Callable[[Path], str], tmp_path: Path) -> None:
-    async with scripted_upstream.running() as upstream:
-        parts = b",".join(canned.parts(1, range(3), frozenset()))
-        match = b'{"data":{"supMultiMatch":[{"error":null,"hits":3,"parts":[%s]}]}}' % parts
-        upstream.respond_with(ScriptedResponse(match))
-        url = await asyncio.to_thread(serve, configuration(tmp_path, upstream.graphql_url, upstream.token_url))
-        target = f"{url}/parts/match?apikey={KEY}&queries=%5B%7B%22mpn%22%3A%22TD000001%22%7D%5D"
-        async with aiohttp.ClientSession() as session, session.get(target) as response:
-            (result,) = (await response.json())["results"]
-    assert [item["mpn"] for item in result["items"]] == ["TD000001"] * 3
-
-
-def test_bare_installation_names_the_missing_extra(run_all: RunAll, bare_python: Path, tmp_path: Path) -> None:
+def test_bare_installation_names_the_missing_extra(bare_python: Path, tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n", encoding="utf-8")
     (tmp_path / "BOM.xlsx").write_bytes(workbook([["MPN"], ["SN74S74N"]]))
-    configuration(tmp_path, store="redis://127.0.0.1:1/0")
+    (tmp_path / "config.yaml").touch(0o600)
+    (tmp_path / "config.yaml").write_text(f"store: redis://127.0.0.1:1/0\n{NOBODY}\n{APPLICATION}")
     extras = {
         "serve --config config.yaml": "redis",
         "serve": "sandbox",
@@ -192,7 +127,9 @@ def test_bare_installation_names_the_missing_extra(run_all: RunAll, bare_python:
     refused = [
         subprocess.run([program, *each], cwd=tmp_path, capture_output=True, text=True, check=False) for each in served
     ]
-    *more, shown, version, explained = run_all(*others, *without)
+    command, given = [str(bare_python), "-c", RUN_ALL], json.dumps([*others, *without])
+    done = subprocess.run(command, cwd=tmp_path, input=given, capture_output=True, text=True, check=True)
+    *more, shown, version, explained = (subprocess.CompletedProcess(*ended) for ended in json.loads(done.stdout))
     refused += more
     for done in (shown, version, explained):
         assert (done.returncode, done.stderr) == (0, ""), done

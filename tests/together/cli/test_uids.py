@@ -1,13 +1,12 @@
 """Tests of `v3bridge compare --learn-uids` on files, and of the setting `uids` with its output."""
 
 import json
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
-from support import commands
+from support.running_commands import Run, run_in_this_process
 
 SELLER = {"__class__": "Seller", "uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284"}
 KNOWN = {"__class__": "Seller", "uid": "fbaa3ea0de71286d", "name": "RS Components", "id": "3261"}
@@ -28,52 +27,46 @@ def recording_file(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def learn(tmp_path: Path) -> Callable[..., Any]:
-    async def run(*arguments: str) -> commands.CommandResult:
-        return await commands.wait(await commands.start(tmp_path, "compare", "--learn-uids", *arguments))
-
-    return run
+def learn(tmp_path: Path) -> Run:
+    return partial(run_in_this_process, "compare", "--learn-uids", folder=tmp_path)
 
 
-async def test_learning_prints_table_and_summary(recording_file: str, learn: Callable[..., Any]) -> None:
-    found = await learn(recording_file)
-    assert found.code == 0, found
-    assert yaml.safe_load(found.out) == {
+def test_learning_prints_table_and_summary(recording_file: str, learn: Run) -> None:
+    found = learn(recording_file)
+    assert found.returncode == 0, found
+    assert yaml.safe_load(found.stdout) == {
         "Seller": [{"uid": "1" * 16, "name": 'Zoro "Tools"', "id": "8284", "source": "learnt"}]
     }
-    assert "uids: 1 learnt, 1 already known, 2 conflicting." in found.err
-    assert "1 line is skipped: no response, an error, or no JSON" in found.err
-    assert f"Brand twice has the uids {'2' * 16}, {'3' * 16}" in found.err
-    assert "SECRET_KEY" not in found.out + found.err
+    assert "uids: 1 learnt, 1 already known, 2 conflicting." in found.stderr
+    assert "1 line is skipped: no response, an error, or no JSON" in found.stderr
+    assert f"Brand twice has the uids {'2' * 16}, {'3' * 16}" in found.stderr
+    assert "SECRET_KEY" not in found.stdout + found.stderr
 
 
-async def test_refused_responses_say_why_nothing_is_learnt(learn: Callable[..., Any], tmp_path: Path) -> None:
+def test_refused_responses_say_why_nothing_is_learnt(learn: Run, tmp_path: Path) -> None:
     line = {"url": "/v3/brands/search?q=u", "status": 403, "body": {"message": "Invalid apikey"}}
     (tmp_path / "old.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    found = await learn("old.jsonl")
-    assert (found.code, found.out) == (0, "")
-    assert found.err.splitlines() == [
+    found = learn("old.jsonl")
+    assert (found.returncode, found.stdout) == (0, "")
+    assert found.stderr.splitlines() == [
         "1 line is skipped: no response, an error, or no JSON",
         "uids: 0 learnt, 0 already known, 0 conflicting.",
     ]
 
 
-async def test_table_is_valid_for_the_uids_setting(
-    recording_file: str, learn: Callable[..., Any], tmp_path: Path
-) -> None:
-    (tmp_path / "uids.yaml").write_text((await learn(recording_file)).out, encoding="utf-8")
+def test_table_is_valid_for_the_uids_setting(recording_file: str, learn: Run, tmp_path: Path) -> None:
+    (tmp_path / "uids.yaml").write_text(learn(recording_file).stdout, encoding="utf-8")
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: uids.yaml\n", encoding="utf-8")
-    again = await learn(recording_file, "--config", "config.yaml")
-    assert "uids: 0 learnt, 2 already known, 2 conflicting." in again.err
-    assert again.out == ""
+    again = learn(recording_file, "--config", "config.yaml")
+    assert "uids: 0 learnt, 2 already known, 2 conflicting." in again.stderr
+    assert again.stdout == ""
 
 
-async def test_file_without_responses_is_named(learn: Callable[..., Any], tmp_path: Path) -> None:
+def test_file_without_responses_is_named(learn: Run, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("{}\n", encoding="utf-8")
     for name in ("empty.jsonl", "nowhere.jsonl"):
-        found = await learn(name)
-        assert found.code == 3
-        assert name in found.err
+        found = learn(name)
+        assert (found.returncode, name in found.stderr) == (3, True)
 
 
 @pytest.mark.parametrize(
@@ -83,11 +76,11 @@ async def test_file_without_responses_is_named(learn: Callable[..., Any], tmp_pa
         (None, "v3bridge: config.yaml:2:1: uids: the file "),
     ],
 )
-async def test_invalid_uid_table_stops_the_start_with_file_and_line(
-    tmp_path: Path, table: str | None, message: str
+def test_invalid_uid_table_stops_the_start_with_file_and_line(
+    run_command: Run, tmp_path: Path, table: str | None, message: str
 ) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: ours.yaml\n", encoding="utf-8")
     if table:
         (tmp_path / "ours.yaml").write_text(table, encoding="utf-8")
-    found = await commands.wait(await commands.start(tmp_path, "serve", "--port", "0", "--config", "config.yaml"))
-    assert (found.code, message in found.err) == (2, True), found
+    found = run_command("serve", "--port", "0", "--config", str(tmp_path / "config.yaml"))
+    assert (found.returncode, message in found.stderr) == (2, True), found

@@ -126,17 +126,6 @@ REFUSED_EARLY = {
     "no-such.yaml: cannot be read": ["--baseline", "sandbox", "--config", "no-such.yaml"],
     "no-such.log: cannot be read": ["--baseline", "sandbox", "--requests", "no-such.log"],
 }
-RUN_ALL = """
-import json, sys
-from proxy.cli import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["v3bridge", *arguments]
-    try:
-        main.main()
-    except SystemExit as end:
-        print(end.code)
-print(*sys.modules)
-"""
 
 
 def test_options_are_checked_before_services_start(make_request_file: Any, tmp_path: Path) -> None:
@@ -144,21 +133,15 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
         "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
         "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
     )
-    shipped = ["compare", "--requests", make_request_file(1), "--config", str(commands.ROOT / "config.yaml")]
-    given = json.dumps([shipped + arguments for arguments in REFUSED_EARLY.values()])
-    done = subprocess.run(
-        [sys.executable, "-c", RUN_ALL, given],
-        cwd=tmp_path,
-        env=commands.environment(tmp_path),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    *codes, loaded = done.stdout.splitlines()
-    assert codes == ["3"] * len(REFUSED_EARLY)  # 2 is a verdict
-    assert [words for words in REFUSED_EARLY if words not in done.stderr] == []
-    assert "proxy.tools.compare.command" in loaded.split()
-    assert {*loaded.split()} & {"nexar_sandbox.app", "proxy.app"} == set()
+    given = ["compare", "--requests", make_request_file(1), "--config", str(commands.ROOT / "config.yaml")]
+    for words, options in REFUSED_EARLY.items():
+        done = run_in_this_process(*given, *options, folder=tmp_path)
+        assert (done.returncode, words in done.stderr) == (3, True), done  # 2 is a verdict
+    command = [sys.executable, "-X", "importtime", "-m", "proxy", *given, *options]
+    alone = subprocess.run(command, cwd=tmp_path, env=commands.environment(tmp_path), capture_output=True, text=True)
+    loaded = {line.rpartition("|")[2].strip() for line in alone.stderr.splitlines()}
+    assert "proxy.tools.compare.comparison" in loaded
+    assert loaded & {"nexar_sandbox.app", "proxy.app"} == set()
     assert "part-0" in (tmp_path / "urls.txt").read_text()
 
 
