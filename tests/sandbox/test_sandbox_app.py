@@ -10,7 +10,6 @@ import yarl
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import app, applications, faults, settings
-from nexar_sandbox.catalog import store
 
 
 @pytest.mark.parametrize("host", [b"", b"[", b"a b", b"[::1", b"x:99999", b"x:y", b"\xff", b"a/b", b'"<b>'])
@@ -67,13 +66,6 @@ async def test_the_port_is_closed_after_the_context(start: StartSandbox) -> None
     async with aiohttp.ClientSession() as session:
         with pytest.raises(aiohttp.ClientConnectorError):
             await session.get(url)
-
-
-async def test_a_port_in_use_is_an_error(start: StartSandbox, catalog: store.Catalog) -> None:
-    async with start() as caller:
-        with pytest.raises(OSError, match=str(caller.sandbox.port)):
-            async with app.serve(settings.SandboxSettings(), port=caller.sandbox.port, catalog=catalog):
-                pass
 
 
 @pytest.fixture
