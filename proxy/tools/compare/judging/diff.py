@@ -4,11 +4,10 @@ Equal subtrees are not walked; list elements are matched by identity (matching.p
 """
 
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import identity, json_values, matching, paths, unknown_uids
+from proxy.tools.compare.judging import json_values, matching, paths, unknown_uids
 from proxy.tools.compare.judging.findings import Difference, Kind
 
 UID = re.compile(r"[0-9a-f]{16}")
@@ -16,8 +15,6 @@ OWN = frozenset(("uid", "parent_uid"))  # fields whose uids v3bridge computes wh
 # Texts of these fields are compared as texts: the part numbers 1.5 and 1.50 are two parts.
 NAMES = frozenset(("uid", "mpn", "sku", "id", "_naive_id", "name", "reference", "q", "mpn_or_sku", "brand", "seller"))
 JSON_TYPES = {dict: "object", list: "list", str: "text", int: "number", Decimal: "number", bool: "boolean"}
-
-ElementLabel = tuple[str | None, int]  # identifying text of an element, and its ordinal among those with the same
 
 
 class ValuePair(NamedTuple):
@@ -40,21 +37,17 @@ def diff(baseline: Any, candidate: Any) -> list[Difference]:
     # A list of pending pairs instead of recursion: responses may be nested deeper than Python's stack.
     pending = [ValuePair(baseline, candidate)] if whole or not json_values.same(baseline, candidate) else []
     while pending:
-        differences, pairs = _step(pending.pop())
+        pair = pending.pop()
+        if type(pair.baseline) is dict and type(pair.candidate) is dict:
+            differences, pairs = _objects(pair)
+        elif type(pair.baseline) is list and type(pair.candidate) is list:
+            differences, pairs = _lists(pair)
+        else:
+            differences, pairs = [_scalars(pair)], []
         found += differences
         # The last element is compared next, so reversing keeps the order of the document.
         pending += reversed(pairs)
     return found
-
-
-def _step(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    """Compare one pair: return its own differences, and the unequal pairs inside it."""
-    if type(pair.baseline) is dict and type(pair.candidate) is dict:
-        return _objects(pair)
-    if type(pair.baseline) is list and type(pair.candidate) is list:
-        return _lists(pair)
-    kind = _kind(pair.baseline, pair.candidate, pair.name)
-    return [Difference(kind, pair.path, pair.place, pair.baseline, pair.candidate)], []
 
 
 def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
@@ -82,69 +75,44 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
 
 
 def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    known = identity.for_list(pair.name, pair.within, (*pair.baseline[:1], *pair.candidate[:1]))
-    matched = matching.match(pair.baseline, pair.candidate, known)
-    baseline, candidate = _labels(pair, matched, known)
-    path = paths.each(pair.path)
+    matched = matching.match(pair.name, pair.within, pair.baseline, pair.candidate)
+    labels, path = matched.baseline_labels, paths.each(pair.path)
 
-    def at(label: ElementLabel) -> tuple[str, str]:
+    def at(label: matching.Label) -> tuple[str, str]:
         return path, paths.element(pair.place, *label)
 
     missing, extra = ({n: pair.baseline[n] for n in matched.missing}, {n: pair.candidate[n] for n in matched.extra})
     if unknown_uids.same_list(pair.name, pair.within, missing, extra):
         found = [Difference(unknown_uids.KIND, path, f"{pair.place}[*]", [*missing.values()], [*extra.values()])]
     else:
-        found = [Difference("missing", *at(baseline[each]), baseline=was) for each, was in missing.items()]
-        found += [Difference("extra", *at(label), candidate=pair.candidate[each]) for each, label in candidate.items()]
+        found = [Difference("missing", *at(labels[each]), baseline=was) for each, was in missing.items()]
+        found += [Difference("extra", *at(matched.extra_labels[each]), candidate=now) for each, now in extra.items()]
     # One difference for the whole list: a moved element shifts all others.
-    if matched.moved:
-        before, after = ([paths.element(paths.ROOT, *baseline[each]) for each in order] for order in matched.orders())
+    if matched.orders:
+        before, after = ([paths.element(paths.ROOT, *labels[each]) for each in order] for order in matched.orders)
         found.append(Difference("order", pair.path, pair.place, before, after))
-    pairs = (
-        ValuePair(pair.baseline[was], pair.candidate[now], *at(baseline[was]), pair.name, pair.within)
-        for was, now in matched.changed
-    )
-    return found, [each for whole in pairs for each in _inside(whole)]
+    inner: list[ValuePair] = []
+    for was, now in matched.changed:
+        one, other, (_, place) = pair.baseline[was], pair.candidate[now], at(labels[was])
+        if type(one) is not list or type(other) is not list:
+            inner.append(ValuePair(one, other, path, place, pair.name, pair.within))
+        elif pair.within == "prices" and len(one) == 2 == len(other):  # quantity and amount of a price break
+            quantity, amount = (paths.field(path, "quantity"), paths.field(place, "quantity")), (path, place)
+            breaks = (
+                ValuePair(*both, *where, "prices") for *both, where in zip(one, other, (quantity, amount), strict=True)
+            )
+            inner += [each for each in breaks if not json_values.same(each.baseline, each.candidate)]
+        else:
+            inner.append(ValuePair(one, other, path, place))
+    return found, inner
 
 
-def _inside(element: ValuePair) -> Iterator[ValuePair]:
-    """Yield the pairs to compare inside a list element; quantity and amount of a price break are separate pairs."""
-    baseline, candidate = element.baseline, element.candidate
-    if type(baseline) is not list or type(candidate) is not list:
-        yield element
-    elif element.within == "prices" and len(baseline) == 2 == len(candidate):
-        for at, path, place in (
-            (0, paths.field(element.path, "quantity"), paths.field(element.place, "quantity")),
-            (1, element.path, element.place),
-        ):
-            if not json_values.same(baseline[at], candidate[at]):
-                yield ValuePair(baseline[at], candidate[at], path, place, "prices")
-    else:
-        yield element._replace(name="", within="")
-
-
-def _labels(
-    pair: ValuePair, matched: matching.ListMatching, known: identity.ElementIdentity
-) -> tuple[list[ElementLabel], dict[int, ElementLabel]]:
-    """Label the elements of the baseline, and those that only the candidate has."""
-    if known.by_position:
-        return [(str(at), 1) for at in range(len(pair.baseline))], {at: (str(at), 1) for at in matched.extra}
-    turns: dict[str | None, int] = {}
-
-    def next_of(element: Any) -> ElementLabel:
-        label = known.label(element)
-        turns[label] = turn = turns.get(label, 0) + 1
-        return label, turn
-
-    return [next_of(each) for each in pair.baseline], {at: next_of(pair.candidate[at]) for at in matched.extra}
-
-
-def _kind(baseline: Any, candidate: Any, name: str) -> Kind:
+def _scalars(pair: ValuePair) -> Difference:
     """Classify two unequal values, of which at most one is an object or a list."""
+    baseline, candidate = pair.baseline, pair.candidate
     kinds = {JSON_TYPES.get(type(baseline)), JSON_TYPES.get(type(candidate))}
-    if len(kinds) > 1:
-        return "type"
     is_same = kinds == {"number"} and baseline == candidate
-    if kinds == {"text"} and name not in NAMES:
+    if kinds == {"text"} and pair.name not in NAMES:
         is_same = json_values.spelling_key(baseline) == json_values.spelling_key(candidate)
-    return "format" if is_same else "value"
+    kind: Kind = "type" if len(kinds) > 1 else "format" if is_same else "value"
+    return Difference(kind, pair.path, pair.place, baseline, candidate)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from proxy.traffic.recordings import SideResponse
 
-TOO_DEEP = "JSON that is nested too deeply"
+CUT = "JSON that is cut or broken"
 
 
 class Body(NamedTuple):
@@ -34,33 +34,23 @@ def parse(response: SideResponse) -> Body:
 def read(body: bytes) -> Any:
     """Parse a body per RFC 8259 and, as old services require, with byte order marks and lone surrogates; numbers as int
     or Decimal. Raises ValueError, with a description of the body, if it is not JSON."""
+
+    def refuse(text: str) -> Any:
+        raise ValueError(f"{text} instead of a number")
+
+    def integer(text: str) -> int | Decimal:
+        return Decimal(text) if text == "-0" else int(text)
+
     try:
-        return json.loads(body, parse_float=_decimal, parse_int=_integer, parse_constant=_no_number)
+        return json.loads(body, parse_float=Decimal, parse_int=integer, parse_constant=refuse)
     except RecursionError as error:
-        raise ValueError(TOO_DEEP) from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(_describe_non_json(body)) from error
-
-
-def _decimal(text: str) -> Decimal:
-    try:
-        return Decimal(text)
+        raise ValueError("JSON that is nested too deeply") from error
     except ArithmeticError as error:
         raise ValueError("a number beyond all bounds") from error
-
-
-def _integer(text: str) -> int | Decimal:
-    return Decimal(text) if text == "-0" else int(text)
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} instead of a number")
-
-
-def _describe_non_json(body: bytes) -> str:
-    start = body.lstrip()[:1]
-    known = {b"": "an empty body", b"<": "HTML instead of JSON"}
-    return known.get(start, "JSON that is cut or broken" if start in (b"{", b"[") else "something that is no JSON")
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        start = body.lstrip()[:1]
+        known = {b"": "an empty body", b"<": "HTML instead of JSON", b"{": CUT, b"[": CUT}
+        raise ValueError(known.get(start, "something that is no JSON")) from error
 
 
 def same(baseline: Any, candidate: Any) -> bool:
@@ -82,13 +72,9 @@ def _are_exact(baseline: Any, candidate: Any) -> bool:
 
 def canonical(value: Any) -> str:
     """Return a canonical form: equal exactly for values that are `same`."""
-    return repr(_sorted(value))
-
-
-def _sorted(value: Any) -> Any:
     if type(value) is dict:
-        return {key: _sorted(value[key]) for key in sorted(value)}
-    return [_sorted(each) for each in value] if type(value) is list else value
+        return f"{{{','.join(f'{key!r}:{canonical(value[key])}' for key in sorted(value))}}}"
+    return f"[{','.join(map(canonical, value))}]" if type(value) is list else repr(value)
 
 
 # JSON's number syntax without exponents: 0402 is a package size, and 1e10 may be a uid.

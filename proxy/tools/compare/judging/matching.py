@@ -1,50 +1,170 @@
-"""Matching of the elements of two lists. Pure; used by diff. Each element is in exactly one pair or unmatched."""
+"""Matching of the elements of two lists by their identity, so that a moved element is recognized. Pure; used by diff.
+
+Identifying fields: uid of a part, else part number and manufacturer; seller (uid, else id, else name) and SKU of an
+offer; quantity of a price break; reference and position of a result; otherwise the first usual field that is present.
+Texts and numbers identify themselves.
+"""
 
 import itertools
-from collections import defaultdict
+import json
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
-from proxy.tools.compare.judging import json_values
-from proxy.tools.compare.judging.identity import ElementIdentity
+from proxy.tools.compare.judging import json_values, unknown_uids
 
 ALIKE_MAX = 2_500  # pairs that are scored to match elements with equal keys; bounded because the scoring is quadratic
 
 Pairs = list[tuple[int, int]]
+Key = Callable[[Any], Hashable]  # returns None where the element lacks the identifying fields
+Label = tuple[str | None, int]  # identifying text of an element, and its ordinal among those with the same
+
+
+class ElementIdentity(NamedTuple):
+    """Identity of the elements of one list: `keys` are tried in order, each on the elements that the previous ones did
+    not match. With `by_position`, the others are matched by index, and labels are indexes. Without a `label`, the first
+    key that is a text labels an element."""
+
+    keys: tuple[Key, ...]
+    label: Callable[[Any], str | None] | None = None
+    by_position: bool = False
 
 
 class ListMatching(NamedTuple):
-    """Result of matching two lists, as indexes (baseline, candidate).
+    """Result of matching two lists, by index.
 
-    `missing` are only in the baseline, `extra` only in the candidate; `moved` tells that matched elements are in
-    another order."""
+    `changed` are the pairs of matched elements that differ, `missing` are only in the baseline, `extra` only in the
+    candidate. `orders` are the baseline's indexes of the matched elements in the order of each side, where they moved.
+    """
 
-    same: Pairs
     changed: Pairs
     missing: list[int]
     extra: list[int]
-    moved: bool
-
-    def orders(self) -> tuple[list[int], list[int]]:
-        """Return the baseline indexes of the matched elements, in the order of each side."""
-        pairs = sorted([*self.same, *self.changed])
-        return [was for was, _ in pairs], [was for was, _ in sorted(pairs, key=lambda pair: pair[1])]
+    orders: tuple[list[int], list[int]] | None
+    baseline_labels: list[Label]
+    extra_labels: dict[int, Label]
 
 
-def match(baseline: Sequence[Any], candidate: Sequence[Any], identity: ElementIdentity) -> ListMatching:
-    """Match two lists: equal elements at both ends first, then equal elements anywhere, then by each key, then by
-    position. Results of a match are matched by reference and position, unless nothing but their order differs."""
+def text(value: Any) -> str | None:
+    """Return a text or number as text; None for other values, which identify nothing."""
+    return str(value) if type(value) in (str, int, Decimal) and value != "" else None
+
+
+def _field(element: Any, path: str) -> str | None:
+    """Return the text or number at dotted names in an element; `a|b` is the first that it has."""
+    for names in path.split("|"):
+        value = element
+        for name in names.split("."):
+            value = value.get(name) if type(value) is dict else None
+        if (found := text(value)) is not None:
+            return found
+    return None
+
+
+def _by(*paths: str, needed: int = 1) -> Key:
+    """Make a key of fields, of which an element must have the first, or as many as are `needed`."""
+
+    def key(element: Any) -> Hashable:
+        found = tuple(_field(element, path) for path in paths)
+        if None in found[:needed]:
+            return None
+        return found if len(found) > 1 else found[0]
+
+    return key
+
+
+def _by_uid(element: Any) -> str | None:
+    """Key by uid; none for one that v3bridge computed, which no element of the baseline has."""
+    uid = _field(element, "uid")
+    return None if unknown_uids.computed(None, uid) else uid
+
+
+def _by_spelling(element: Any) -> Hashable:
+    """Key of a scalar; two spellings of a spec value, such as `22` and `22.0`, have the same key."""
+    if type(element) in (dict, list):
+        return None
+    shown = text(element)
+    return json_values.spelling_key(shown) if shown else json_values.canonical(element)
+
+
+def _quantity(price_break: Any) -> str | None:
+    return text(price_break[0]) if type(price_break) is list and price_break else None
+
+
+def _of_item(key: Key) -> Key:
+    return lambda result: key(result.get("item") if type(result) is dict else None)
+
+
+USUAL = (_by_uid, *map(_by, ("url", "listing_url", "sku", "mpn", "name", "value", "key", "id")))
+PART = (_by_uid, _by("mpn", "manufacturer.name|brand.name"))
+VARIANT = ("packaging", "eligible_region")
+BREAKS = ElementIdentity((lambda each: (shown := _quantity(each)) and _by_spelling(shown), _by_spelling), _quantity)
+ASKED = ElementIdentity((_by("reference"), _by_spelling), by_position=True)
+FOUND = ElementIdentity((*map(_of_item, (*PART, _by("id"), *USUAL)), _by_spelling))
+ANYTHING = ElementIdentity((*USUAL, _by_spelling))
+NAMED = {
+    "items": ElementIdentity((*PART, *USUAL, _by_spelling)),
+    "queries": ASKED,
+    "offers": ElementIdentity(
+        (
+            _by("sku", "seller.uid", *VARIANT),
+            _by("sku", "seller.id", *VARIANT, needed=2),
+            _by("sku", "seller.name", *VARIANT, needed=2),
+            _by("sku", "seller.uid"),
+            _by("sku", "seller.id", needed=2),
+            _by("sku", "seller.name"),
+            _by_spelling,
+        ),
+        lambda offer: " ".join(filter(None, (_field(offer, "seller.name|seller.uid"), _field(offer, "sku")))) or None,
+    ),
+    "imagesets": ElementIdentity(
+        (_by("large_image.url|medium_image.url|small_image.url|swatch_image.url"), _by_spelling)
+    ),
+    "sources": ElementIdentity((_by_uid, _by("name"), _by_spelling), _by_uid),
+    # Not by listing_url, a click link that differs in each response: without a seller they are compared in order.
+    "broker_listings": ElementIdentity((_by("seller.name"), _by("seller.id"), _by_spelling)),
+}
+
+
+def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[Any]) -> ListMatching:
+    """Match two lists in the field `name` of the field `within`: equal elements at both ends first, then equal elements
+    anywhere, then by each key, then by position. Results of a match are matched by reference and position, unless
+    nothing but their order differs."""
+    identity = BREAKS if within == "prices" else NAMED.get(name, ANYTHING)
+    if name == "results" and within != "prices":
+        first = (*baseline[:1], *candidate[:1])
+        identity = FOUND if any(type(each) is dict and "item" in each for each in first) else ASKED
     rest = _Unmatched(baseline, candidate, identity)
     same = rest.ends() + rest.by(json_values.canonical)
     if identity.by_position and rest.baseline_left and len(baseline) == len(candidate):
         rest, same = _Unmatched(baseline, candidate, identity), []
     keyed = [pair for key in identity.keys for pair in rest.by(key)]
     places = [now for _, now in sorted([*same, *keyed])]
-    moved = any(later < earlier for earlier, later in itertools.pairwise(places))
+    orders = None
     pairs = sorted([*keyed, *rest.leftover()])
-    same += [pair for pair in pairs if json_values.same(baseline[pair[0]], candidate[pair[1]])]
-    changed = [pair for pair in pairs if pair not in same]
-    return ListMatching(sorted(same), changed, rest.baseline_left, rest.candidate_left, moved)
+    if any(later < earlier for earlier, later in itertools.pairwise(places)):
+        matched = sorted([*same, *pairs])
+        orders = [was for was, _ in matched], [was for was, _ in sorted(matched, key=lambda pair: pair[1])]
+    changed = [pair for pair in pairs if not json_values.same(baseline[pair[0]], candidate[pair[1]])]
+    turns: Counter[str | None] = Counter()
+
+    def label(side: Sequence[Any], place: int) -> Label:
+        element = side[place]
+        if identity.by_position:
+            return str(place), 1
+        if identity.label:
+            found = identity.label(element)
+        elif type(element) in (dict, list):
+            found = next((found for key in identity.keys if type(found := key(element)) is str), None)
+        else:
+            found = text(element) or json.dumps(element).strip('"')
+        turns[found] += 1
+        return found, turns[found]
+
+    labels = [label(baseline, place) for place in range(len(baseline))]
+    extra = {place: label(candidate, place) for place in rest.candidate_left}
+    return ListMatching(changed, rest.baseline_left, rest.candidate_left, orders, labels, extra)
 
 
 class _Unmatched:
@@ -64,18 +184,15 @@ class _Unmatched:
     def ends(self) -> Pairs:
         """Match equal elements at both ends, so that one inserted element among equal ones is one difference and moves
         nothing."""
-        sizes = len(self._baseline), len(self._candidate)
-        head = self._same(range(min(sizes)))
-        tail = self._same(range(-1, head - min(sizes) - 1, -1))
+        one, other = self._baseline, self._candidate
+        least = min(len(one), len(other))
+        head = next((n for n in range(least) if not json_values.same(one[n], other[n])), least)
+        rest = least - head
+        tail = next((n for n in range(rest) if not json_values.same(one[-1 - n], other[-1 - n])), rest)
         starts = [(place, place) for place in range(head)]
-        return self.take(starts + [(sizes[0] - place, sizes[1] - place) for place in range(tail, 0, -1)])
+        return self.take(starts + [(len(one) - place, len(other) - place) for place in range(tail, 0, -1)])
 
-    def _same(self, places: range) -> int:
-        """Count the leading indexes whose elements are equal."""
-        equal = (json_values.same(self._baseline[place], self._candidate[place]) for place in places)
-        return sum(1 for _ in itertools.takewhile(bool, equal))
-
-    def by(self, key: Callable[[Any], Hashable]) -> Pairs:
+    def by(self, key: Key) -> Pairs:
         """Match elements with equal keys; among several with the same key, the most similar ones."""
         if not self.baseline_left or not self.candidate_left:
             return []
@@ -88,11 +205,16 @@ class _Unmatched:
         return self.take([pair for pairs in alike for pair in pairs])
 
     def _alike(self, before: list[int], after: list[int]) -> Pairs:
-        """Pair elements with equal keys, those with the most common fields first."""
+        """Pair elements with equal keys, those with the most equal fields first."""
         is_lone = len(before) <= 1 and len(after) <= 1
         if is_lone or len(before) * len(after) > ALIKE_MAX:
             return list(zip(before, after, strict=False))
-        scores = ((-_common(self._baseline[was], self._candidate[now]), was, now) for was in before for now in after)
+        scores = []
+        for was, now in itertools.product(before, after):
+            one, other, equal = self._baseline[was], self._candidate[now], 0
+            if type(one) is dict and type(other) is dict:
+                equal = sum(key in other and json_values.same(value, other[key]) for key, value in one.items())
+            scores.append((-equal, was, now))
         left, found = (set(before), set(after)), []
         for _, was, now in sorted(scores):
             if was in left[0] and now in left[1]:
@@ -106,28 +228,20 @@ class _Unmatched:
         if self._identity.by_position:
             places = set(self.candidate_left)
             return self.take([(place, place) for place in self.baseline_left if place in places])
-        left = self._unknown(self._baseline, self.baseline_left)
-        right = self._unknown(self._candidate, self.candidate_left)
-        if len(self._baseline) == 1 == len(self._candidate) and self.baseline_left and (left or right):
+        sides = (self._baseline, self.baseline_left), (self._candidate, self.candidate_left)
+        nested = [[place for place in left if type(side[place]) in (dict, list)] for side, left in sides]
+        # Without identity; a scalar has none beside another single value.
+        unknown = [
+            [
+                place
+                for place in left
+                if all(key(side[place]) is None for key in self._identity.keys)
+                or (len(side) == 1 and type(side[place]) not in (dict, list))
+            ]
+            for side, left in sides
+        ]
+        if len(self._baseline) == 1 == len(self._candidate) and self.baseline_left and any(unknown):
             return self.take([(0, 0)])
         # One side lacks the identifying fields in all of its elements.
-        if len(left) == len(self.baseline_left) or len(right) == len(self.candidate_left):
-            left = [place for place in self.baseline_left if type(self._baseline[place]) in (dict, list)]
-            right = [place for place in self.candidate_left if type(self._candidate[place]) in (dict, list)]
-        return self.take(list(zip(left, right, strict=False)))
-
-    def _unknown(self, side: Sequence[Any], left: list[int]) -> list[int]:
-        """Return the places of elements without identity; a scalar has none beside another single value."""
-        is_single = len(side) == 1
-        return [
-            place
-            for place in left
-            if self._identity.unknown(side[place]) or (is_single and type(side[place]) not in (dict, list))
-        ]
-
-
-def _common(baseline: Any, candidate: Any) -> int:
-    """Count the fields that are equal in two objects."""
-    if type(baseline) is not dict or type(candidate) is not dict:
-        return 0
-    return sum(key in candidate and json_values.same(value, candidate[key]) for key, value in baseline.items())
+        lacks = any(len(places) == len(left) for places, (_, left) in zip(unknown, sides, strict=True))
+        return self.take(list(zip(*(nested if lacks else unknown), strict=False)))

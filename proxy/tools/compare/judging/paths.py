@@ -26,27 +26,25 @@ def is_whole(path: str) -> bool:
 
 
 def matches(pattern: str, path: str) -> bool:
-    """Return true if a rule's pattern matches the whole path: `*` any one key, `**` any number of steps, also none."""
+    """Return true if a rule's pattern matches the whole path: `*` any one key, `**` any number of steps, also none.
+
+    Takes O(pattern × path): only the last `**` is ever retried."""
     if is_whole(path) or is_whole(pattern):
         return path == pattern
-    return _glob(steps(pattern), steps(path))
-
-
-def _glob(pattern: tuple[str, ...], path: tuple[str, ...]) -> bool:
-    """Match with wildcards in O(pattern × path): only the last `**` is ever retried."""
+    wanted, found = steps(pattern), steps(path)
     at, here, again, from_here = 0, 0, -1, 0
-    while here < len(path):
-        if at < len(pattern) and pattern[at] == "**":
+    while here < len(found):
+        if at < len(wanted) and wanted[at] == "**":
             again, from_here = at, here
             at += 1
-        elif at < len(pattern) and (pattern[at] == path[here] or (pattern[at] == "*" and path[here] != ELEMENT)):
+        elif at < len(wanted) and (wanted[at] == found[here] or (wanted[at] == "*" and found[here] != ELEMENT)):
             at, here = at + 1, here + 1
         elif again >= 0:
             from_here += 1
             at, here = again + 1, from_here
         else:
             return False
-    return all(step == "**" for step in pattern[at:])
+    return all(step == "**" for step in wanted[at:])
 
 
 ROOT = "$"

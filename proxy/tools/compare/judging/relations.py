@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from proxy.tools.compare.judging import identity
+from proxy.tools.compare.judging import matching
 from proxy.tools.compare.judging.findings import Difference
 
 LINKS = (".product_url", ".listing_url")
@@ -38,8 +38,8 @@ def offers(body: Any) -> Iterator[tuple[str, Offer]]:
         for offer in _objects(part["offers"], "product_url"):
             seller = offer.get("seller")
             number = seller.get("id") if type(seller) is dict else None
-            shown = identity.text(part.get("uid")), identity.text(number), identity.text(offer.get("sku"))
-            yield identity.text(offer["product_url"]) or "", shown
+            shown = matching.text(part.get("uid")), matching.text(number), matching.text(offer.get("sku"))
+            yield matching.text(offer["product_url"]) or "", shown
 
 
 def owners_of(body: Any) -> Iterator[tuple[str, Offer]]:
@@ -100,7 +100,7 @@ def _results(body: Any) -> Iterator[tuple[str, Any, Words]]:
     """Yield part, snippet and words of the part's own texts of each result of a search."""
     for result in _objects(body, "snippet"):
         item = result.get("item")
-        part = identity.text(item.get("uid") or item.get("mpn")) if type(item) is dict else None
+        part = matching.text(item.get("uid") or item.get("mpn")) if type(item) is dict else None
         if part is not None:
             descriptions = item.get("descriptions")
             values = descriptions if type(descriptions) is list else []
