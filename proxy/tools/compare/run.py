@@ -18,7 +18,7 @@ from proxy import errors
 from proxy.kit import counted
 from proxy.redaction import Redaction
 from proxy.tools.compare import http_side
-from proxy.tools.compare.judging import json_values, known, relations, unknown_uids
+from proxy.tools.compare.judging import json_values, known, unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, LookedUp
 from proxy.tools.compare.judging.result import Tally
@@ -221,13 +221,13 @@ class ComparisonRun:
     async def _look_up_links(self, shown: SideResponse, client: str) -> None:
         """Look up which offers the links of parts lead to, of each part once in a run. A part that the candidate has
         just sent costs nothing more; as it might, its cost is reserved."""
-        offers = relations.offers(json_values.parse(shown).value)
+        offers = known.offers(json_values.parse(shown).value)
         uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
         self._linked.update(uids)
         for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
             if isinstance(self.sides.candidate, http_side.HttpSide) and await self.budget.reserve(len(some)):
                 response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
-                for link, offer in relations.owners_of(json_values.parse(response).value):
+                for link, offer in known.owners_of(json_values.parse(response).value):
                     self._looked_up.owners.setdefault(link, set()).add(offer)
 
     async def _look_up_one(self, side: SideName, request: V3Request) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.tools.compare.judging import diff, json_values, known, paths, relations, unknown_uids
+from proxy.tools.compare.judging import diff, json_values, known, paths, unknown_uids
 from proxy.tools.compare.judging.causes import Causes, is_refused_query
 from proxy.tools.compare.judging.findings import Comparison, Difference, Finding, IgnoreRule
 from proxy.tools.compare.judging.unsupported_uses import UnsupportedUses
@@ -40,7 +40,7 @@ class LookedUp(NamedTuple):
     """What was asked about the responses: names of objects by their uids, and offers by the links that lead to them."""
 
     names: dict[str, str]
-    owners: dict[str, set[relations.Offer]]
+    owners: dict[str, set[known.Offer]]
 
 
 NOTHING = LookedUp({}, {})
@@ -125,7 +125,7 @@ class Judge:
     ) -> tuple[list[Difference], Counter[str]]:
         """Return the differences that are not known ones, and the number of these by name."""
         found = self._found(request, baseline, candidate, looked_up.names)
-        foreign = relations.foreign(found, baseline.body.value, candidate.body.value, looked_up.owners)
+        foreign = known.foreign(found, baseline.body.value, candidate.body.value, looked_up.owners)
         left: list[Difference] = []
         ignored: Counter[str] = Counter()
         for each in found:
