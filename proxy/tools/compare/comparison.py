@@ -20,7 +20,7 @@ from proxy.mapping import loader as mapping
 from proxy.redaction import IsKey, Redaction
 from proxy.tools import event_loop
 from proxy.tools.compare import run, settings, sides
-from proxy.tools.compare.judging import causes, fields, judge, result
+from proxy.tools.compare.judging import causes, judge, result
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 from proxy.traffic import estimate, reading
 from proxy.traffic.recordings import Recorder, Recording
@@ -99,7 +99,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
         upstream = service.upstream if service else None
         site = upstream.site if isinstance(upstream, config.UpstreamSettings) else None
-        why = causes.Causes(fields.load(site or fields.SITE))
+        why = causes.Causes(site or causes.SITE)
         uids = frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset[str]()
         judged = judge.Judge(standing, why, redaction.text, uids) if opened.candidate else None
         # What has been said and confirmed is the most, also where nothing else limits it.

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from proxy.tools.compare import settings
-from proxy.tools.compare.judging import fields
 from proxy.tools.compare.judging import judge as judging
 from proxy.tools.compare.judging.causes import Causes
 from proxy.traffic.recordings import SideResponse
@@ -17,7 +16,7 @@ from proxy.traffic.v3_request import V3Request
 
 @pytest.fixture(scope="session")
 def causes() -> Any:
-    return Causes(fields.load())
+    return Causes()
 
 
 @pytest.fixture

@@ -2,16 +2,24 @@
 
 The field list (v3_fields.yaml) is walked by its own structure: `results[*].items[*].offers[*].seller.id` of a match is
 field `id` of the object Seller, because the list says that `Part.offers` holds PartOffer and `PartOffer.seller` a
-Seller. Fields outside v3's objects (hits, facets, the echo of the request) are not in the list and have no entry.
+Seller. Fields outside v3's objects (hits, facets, the echo of the request) are not in the list and have no entry. It is
+not derived from mappings/: the mappings under test must not decide what counts.
 """
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+import json
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from proxy.tools.compare.judging import fields, paths, unknown_uids
+import msgspec
+
+from proxy.kit import located_yaml
+from proxy.tools.compare.judging import paths, unknown_uids
 from proxy.tools.compare.judging.findings import ABSENT, Cause, Difference, Kind
 from proxy.v3 import endpoints
 
+SITE = "octopart"  # default; it is part of a field's name, and does not influence a judgement
+FILE = Path(__file__).with_name("v3_fields.yaml")
 KNOWN_PATHS = 2000  # entries of the field cache; bounded because paths come from client data
 ROOTS = {
     "match": ("results", "[*]", "items", "[*]"),
@@ -21,7 +29,7 @@ ROOTS = {
 }
 COUNTS = ("hits", "count")  # numbers of parts: of a query, and of one facet value
 QUERY_ERROR = "results[*].error"
-FOUND, NOT_FOUND = 200, 404
+OF_STATUSES: dict[tuple[int, int], Cause] = {(200, 404): "missing part", (404, 200): "extra part"}
 EXPLANATIONS: dict[Cause, str] = {
     "moved": "a price or stock that changed within the run: the repeated baseline agrees",
     "order": "the same elements in another order",
@@ -37,16 +45,54 @@ EXPLANATIONS: dict[Cause, str] = {
 }
 
 
+class V3Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Entry of a field. The keys are documented in the file; `none` is UNSET where the API has a source."""
+
+    source: str = msgspec.field(name="from", default="")
+    is_: str | None = msgspec.field(name="is", default=None)
+    each: str | None = None
+    keyed: str | None = None
+    derived: str | None = None
+    plan: str | None = None
+    none: Any = msgspec.UNSET
+    why: str = ""
+
+    @property
+    def target(self) -> str | None:
+        """Name of the object type of the value or of its elements; None for scalars."""
+        return self.is_ or self.each or self.keyed
+
+    @property
+    def kind(self) -> Literal["exact", "derived", "no source"]:
+        """Kind of the source: exact, derived or "no source"."""
+        if self.none is not msgspec.UNSET:
+            return "no source"
+        return "derived" if self.derived else "exact"
+
+
+Objects = dict[str, dict[str, V3Field]]  # by object name, then by field name
+
+
+@cache
+def load_fields(site: str = SITE) -> Objects:
+    """Load the field list, with `{site}` substituted."""
+    text = FILE.read_text(encoding="utf-8").replace("{site}", site)
+    raw = located_yaml.loads(text, FILE.name, ValueError).data
+    return {
+        name: {
+            field: V3Field(source=entry) if isinstance(entry, str) else msgspec.convert(entry, V3Field)
+            for field, entry in fields.items()
+        }
+        for name, fields in raw.items()
+    }
+
+
 class FieldEntry(NamedTuple):
     """Entry of the field list."""
 
     object: str
     field: str
-    entry: fields.V3Field
-
-    @property
-    def name(self) -> str:
-        return f"{self.object}.{self.field}"
+    entry: V3Field
 
 
 class LocatedField(NamedTuple):
@@ -61,80 +107,86 @@ class LocatedField(NamedTuple):
 class Causes:
     """Causes of differences, looked up in the field list of one site."""
 
-    def __init__(self, objects: fields.Objects) -> None:
-        self._objects = objects
+    def __init__(self, site: str = SITE) -> None:
+        self._objects = load_fields(site)
         self.field = lru_cache(KNOWN_PATHS)(self._field)
 
     def _field(self, endpoint: str, path: str) -> LocatedField | None:
         """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
-        found = endpoints.of(endpoint)
-        below = _below(found, paths.steps(path))
-        if found is None or not below or paths.is_whole(path):
+        found, steps = endpoints.of(endpoint), paths.steps(path)
+        root = ROOTS[found.action] if found else ()
+        if found is None or paths.is_whole(path) or steps[: len(root)] != root:
             return None
-        return self._walk(found.object, below, None)
+        return self._walk(found.object, steps[len(root) :])
 
-    def _walk(self, name: str, steps: tuple[str, ...], above: FieldEntry | None) -> LocatedField | None:
-        entry = self._objects[name].get(steps[0])
-        if entry is None:
-            return None
-        row, rest = FieldEntry(name, steps[0], entry), steps[1:]
-        below = rest[1:] if entry.each or entry.keyed else rest
-        if entry.target and below:
-            inner = self._walk(entry.target, below, above if entry.kind == "exact" else row)
-            if inner is not None:
-                return inner
-        return LocatedField(row, rest, above)
+    def _walk(self, name: str, steps: tuple[str, ...]) -> LocatedField | None:
+        """Find the field at steps below the object of a name."""
+        located, above = None, None
+        while steps and (entry := self._objects[name].get(steps[0])):
+            row, rest = FieldEntry(name, steps[0], entry), steps[1:]
+            located = LocatedField(row, rest, above)
+            if not entry.target:
+                break
+            above = above if entry.kind == "exact" else row
+            name, steps = entry.target, rest[1:] if entry.each or entry.keyed else rest
+        return located
 
-    def without_source(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """Return the field if the API has no source for it and the candidate shows what the list states for that."""
+    def lacks_source(self, endpoint: str, difference: Difference) -> bool:
+        """Return true if the API has no source for the field and the candidate shows what the list states for that."""
         found = self.field(endpoint, difference.path)
         if found is None or found.row.entry.kind != "no source":
-            return None
-        shown = _inside(found.row.entry.none, found.rest)
-        return found.row if _same(shown, difference.candidate) else None
+            return False
+        stated = found.row.entry.none
+        for step in found.rest:
+            if step == paths.ELEMENT and isinstance(stated, list) and stated:
+                stated = stated[0]
+            else:
+                stated = stated[step] if isinstance(stated, dict) and step in stated else ABSENT
+        shown = difference.candidate
+        return stated is shown or (type(stated) is type(shown) and stated == shown)
 
     def has_no_source(self, endpoint: str, name: str) -> bool:
         """Return true if the API has no source for a dotted field of the endpoint's object."""
         found = endpoints.of(endpoint)
-        located = self._walk(found.object, tuple(name.split(".")), None) if found else None
+        located = self._walk(found.object, tuple(name.split("."))) if found else None
         return located is not None and located.row.entry.kind == "no source"
-
-    def derived(self, endpoint: str, difference: Difference) -> FieldEntry | None:
-        """Return the derived field that contains the difference: the field itself or the nearest enclosing one."""
-        found = self.field(endpoint, difference.path)
-        if found is None or found.row.entry.kind == "no source":
-            return None
-        return found.row if found.row.entry.kind == "derived" else found.above
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """Determine the cause. `refused` is true where both sides respond with an error."""
+        cause: Cause = "unexplained"
         if difference.kind == "status":
-            return _of_status(endpoint, difference)
-        if difference.kind == unknown_uids.KIND:
-            return "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
-        if refused:
-            return "error shape"
-        if paths.is_whole(difference.path):
-            return "unexplained"
-        if self.without_source(endpoint, difference):
-            return "no source"
-        return self._of_kind(endpoint, difference) or (
-            "derived" if self.derived(endpoint, difference) else "unexplained"
-        )
+            # 200 against 404 for one part means a missing or an extra part.
+            found, statuses = endpoints.of(endpoint), (difference.baseline, difference.candidate)
+            is_part = found is not None and found.object == "Part" and found.action == "get"
+            cause = OF_STATUSES.get(statuses, "status") if is_part else "status"
+        elif difference.kind == unknown_uids.KIND:
+            cause = "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
+        elif refused:
+            cause = "error shape"
+        elif not paths.is_whole(difference.path):
+            is_empty = self.lacks_source(endpoint, difference)
+            cause = "no source" if is_empty else self._of_kind(endpoint, difference)
+        return cause
 
-    def _of_kind(self, endpoint: str, difference: Difference) -> Cause | None:
-        match difference.kind:
-            case _ if endpoint == "/parts/match" and is_refused_query(difference):
-                return "status"
-            case "order" | "format":
-                return difference.kind
-            case "missing" if _is_part(endpoint, difference.path):
-                return "missing part"
-            case "extra" if _is_part(endpoint, difference.path):
-                return "extra part"
-            case "value" if _is_count(endpoint, difference):
-                return "missing part" if difference.baseline > difference.candidate else "extra part"
-        return None
+    def _of_kind(self, endpoint: str, difference: Difference) -> Cause:
+        kind, path, one, other = difference.kind, difference.path, difference.baseline, difference.candidate
+        if endpoint == "/parts/match" and is_refused_query(difference):
+            return "status"
+        if kind in ("order", "format"):
+            return "order" if kind == "order" else "format"
+        found, steps = endpoints.of(endpoint), paths.steps(path)
+        if found is not None and found.object == "Part":
+            # A whole part is its entry in a search result, the `item` of that, or an item of a match.
+            root = ROOTS[found.action]
+            is_part = bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
+            # By a number of parts, others are missing or extra beyond the page shown.
+            is_count = kind == "value" and steps[-1] in COUNTS and type(one) is type(other) is int
+            if is_count or (is_part and kind in ("missing", "extra")):
+                return "missing part" if kind == "missing" or (is_count and one > other) else "extra part"
+        located = self.field(endpoint, path)
+        if located is None or located.row.entry.kind == "no source":
+            return "unexplained"
+        return "derived" if located.row.entry.kind == "derived" or located.above else "unexplained"
 
     def why(self, endpoint: str, path: str, kind: Kind, cause: Cause) -> str:
         """Explain a cause in one sentence, for reports."""
@@ -148,63 +200,16 @@ class Causes:
         row, entry = found.row, found.row.entry
         if cause == "derived" and entry.kind != "derived" and found.above:
             row, entry = found.above, found.above.entry
-        if entry.kind != "exact":
-            return f"{row.name} ({entry.kind}): {entry.note}"
+        shown = f"{row.object}.{row.field}"
+        if entry.kind == "no source":
+            return f"{shown} (no source): {entry.why}; a client sees {json.dumps(entry.none)}"
+        if entry.kind == "derived":
+            return f"{shown} (derived): {entry.derived}"
         plan = f", and is empty where the plan lacks {entry.plan}" if entry.plan else ""
-        return f"{row.name} is read from {entry.source}{plan}"
-
-
-def _below(endpoint: endpoints.Endpoint | None, steps: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the steps below the object that the endpoint responds with; empty outside it."""
-    if endpoint is None:
-        return ()
-    root = ROOTS[endpoint.action]
-    return steps[len(root) :] if steps[: len(root)] == root else ()
-
-
-def _is_part(endpoint: str, path: str) -> bool:
-    """Return true for a whole part: its entry in a search result, the `item` of that, or an item of a match."""
-    found = endpoints.of(endpoint)
-    if found is None or found.object != "Part":
-        return False
-    root, steps = ROOTS[found.action], paths.steps(path)
-    return bool(steps) and steps in (root, root[:-1] if found.action == "search" else root)
-
-
-def _is_count(endpoint: str, difference: Difference) -> bool:
-    """Return true for a number of parts: others are missing or extra beyond the page shown."""
-    found = endpoints.of(endpoint)
-    counted = type(difference.baseline) is int and type(difference.candidate) is int
-    return counted and found is not None and found.object == "Part" and paths.steps(difference.path)[-1] in COUNTS
+        return f"{shown} is read from {entry.source}{plan}"
 
 
 def is_refused_query(difference: Difference) -> bool:
     """Return true if only one side refuses a query of a match."""
     errors = {type(difference.baseline), type(difference.candidate)}
     return difference.path == QUERY_ERROR and errors == {str, type(None)}
-
-
-def _of_status(endpoint: str, difference: Difference) -> Cause:
-    """Classify a status difference: 200 against 404 for one part means a missing or an extra part."""
-    found = endpoints.of(endpoint)
-    if found is not None and found.object == "Part" and found.action == "get":
-        statuses = difference.baseline, difference.candidate
-        if statuses in ((FOUND, NOT_FOUND), (NOT_FOUND, FOUND)):
-            return "missing part" if difference.baseline == FOUND else "extra part"
-    return "status"
-
-
-def _inside(value: Any, steps: tuple[str, ...]) -> Any:
-    """Return the value inside a constant at relative steps; ABSENT where there is none."""
-    for step in steps:
-        if step == paths.ELEMENT and isinstance(value, list) and value:
-            value = value[0]
-        elif isinstance(value, dict) and step in value:
-            value = value[step]
-        else:
-            return ABSENT
-    return value
-
-
-def _same(one: Any, other: Any) -> bool:
-    return one is other or (one is not ABSENT and other is not ABSENT and type(one) is type(other) and one == other)

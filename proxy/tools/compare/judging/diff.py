@@ -61,13 +61,10 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     found = [Difference("missing", *at(key), baseline=baseline[key]) for key in baseline if key not in candidate]
     found += [Difference("extra", *at(key), candidate=candidate[key]) for key in candidate if key not in baseline]
     changed = [key for key, was in baseline.items() if key in candidate and not json_values.same(was, candidate[key])]
-    apart = {key for key in changed if key in OWN and unknown_uids.same_object(key, baseline, candidate, pair.name)}
+    names = {key: unknown_uids.same_object(key, baseline, candidate, pair.name) for key in changed if key in OWN}
+    apart = {key: name for key, name in names.items() if name is not None}
     found += [
-        Difference(
-            unknown_uids.KIND, *at(key), baseline[key], candidate[key], name=unknown_uids.object_name(key, baseline)
-        )
-        for key in baseline
-        if key in apart
+        Difference(unknown_uids.KIND, *at(key), baseline[key], candidate[key], name=name) for key, name in apart.items()
     ]
     return found, [
         ValuePair(baseline[key], candidate[key], *at(key), key, pair.name) for key in changed if key not in apart
@@ -97,9 +94,9 @@ def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
         if type(one) is not list or type(other) is not list:
             inner.append(ValuePair(one, other, path, place, pair.name, pair.within))
         elif pair.within == "prices" and len(one) == 2 == len(other):  # quantity and amount of a price break
-            quantity, amount = (paths.field(path, "quantity"), paths.field(place, "quantity")), (path, place)
             breaks = (
-                ValuePair(*both, *where, "prices") for *both, where in zip(one, other, (quantity, amount), strict=True)
+                ValuePair(one[0], other[0], paths.field(path, "quantity"), paths.field(place, "quantity"), "prices"),
+                ValuePair(one[1], other[1], path, place, "prices"),
             )
             inner += [each for each in breaks if not json_values.same(each.baseline, each.candidate)]
         else:

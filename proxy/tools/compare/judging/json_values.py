@@ -17,18 +17,23 @@ CUT = "JSON that is cut or broken"
 
 
 class Body(NamedTuple):
-    """Parsed body: its JSON `value`, or the `problem` that prevented parsing."""
+    """Parsed body of a response: its JSON `value`, or the `problem` that prevented parsing."""
 
+    status: int
     value: Any = None
     problem: str | None = None
+
+    @property
+    def is_refusal(self) -> bool:
+        return self.status >= 400
 
 
 def parse(response: SideResponse) -> Body:
     """Parse the body of a response."""
     try:
-        return Body(read(response.body))
+        return Body(response.status, read(response.body))
     except ValueError as error:
-        return Body(problem=str(error))
+        return Body(response.status, problem=str(error))
 
 
 def read(body: bytes) -> Any:

@@ -21,21 +21,6 @@ TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6  # of what is shown
 CUT = "…"
 
 
-class ParsedResponse(NamedTuple):
-    """Response with its parsed body."""
-
-    response: SideResponse
-    body: json_values.Body
-
-    @property
-    def status(self) -> int:
-        return self.response.status
-
-    @property
-    def refused(self) -> bool:
-        return self.response.status >= 400
-
-
 class LookedUp(NamedTuple):
     """What was asked about the responses: names of objects by their uids, and offers by the links that lead to them."""
 
@@ -67,12 +52,12 @@ class Judge:
         """Return why nothing can be compared with a response of the baseline: it is the reference and must be readable;
         an unreadable candidate is a difference."""
         body = json_values.parse(baseline)
-        return body.problem if baseline.status < 400 else None
+        return None if body.is_refusal else body.problem
 
     def may_have_moved(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> bool:
         """Return true if a price or stock differs: the caller repeats the request, to detect one that changed
         meanwhile."""
-        sides = _parsed(baseline), _parsed(candidate)
+        sides = json_values.parse(baseline), json_values.parse(candidate)
         return any(paths.is_changing(each.path) for each in self._unknown(request, *sides, NOTHING)[0])
 
     def compare(
@@ -84,23 +69,23 @@ class Judge:
         looked_up: LookedUp = NOTHING,
     ) -> Comparison:
         """Judge one request; the baseline's response to a repetition may be given."""
-        baseline, candidate = map(_parsed, responses)
+        baseline, candidate = map(json_values.parse, responses)
         left, ignored = self._unknown(request, baseline, candidate, looked_up)
         moved: set[tuple[str, str, str]] = set()
-        again = _parsed(baseline_again) if baseline_again else None
-        if again and again.body.problem is None and again.status == baseline.status:
+        again = json_values.parse(baseline_again) if baseline_again else None
+        if again and again.problem is None and again.status == baseline.status:
             # What the repeated baseline does not differ in has changed, and the candidate shows it as it is now.
             changing = {_key(each) for each in left if paths.is_changing(each.path)}
             moved = changing - {_key(each) for each in self._found(request, again, candidate, looked_up.names)}
         used = UnsupportedUses(
             request,
             self._causes,
-            candidate.response.unsupported,
-            baseline=baseline.body.value,
-            candidate=candidate.body.value,
+            responses[1].unsupported,
+            baseline=baseline.value,
+            candidate=candidate.value,
             all_uids_known=self._has_table,
         )
-        refused = baseline.refused and candidate.refused
+        refused = baseline.is_refusal and candidate.is_refusal
         found: dict[str, list[Finding]] = {"moved": [], "uid not known": [], "": []}
         for each in left:
             # Changed data is neither side's fault, so it is listed separately and does not count.
@@ -121,15 +106,15 @@ class Judge:
         )
 
     def _unknown(
-        self, request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse, looked_up: LookedUp
+        self, request: V3Request, baseline: json_values.Body, candidate: json_values.Body, looked_up: LookedUp
     ) -> tuple[list[Difference], Counter[str]]:
         """Return the differences that are not known ones, and the number of these by name."""
         found = self._found(request, baseline, candidate, looked_up.names)
-        foreign = known.foreign(found, baseline.body.value, candidate.body.value, looked_up.owners)
+        foreign = known.foreign(found, baseline.value, candidate.value, looked_up.owners)
         left: list[Difference] = []
         ignored: Counter[str] = Counter()
         for each in found:
-            if self._causes.without_source(request.endpoint, each):
+            if self._causes.lacks_source(request.endpoint, each):
                 ignored[known.NO_SOURCE] += 1
             elif name := known.name(request.endpoint, each, request.uids, foreign):
                 ignored[name] += 1
@@ -138,48 +123,26 @@ class Judge:
         return left, ignored
 
     def _found(
-        self, request: V3Request, baseline: ParsedResponse, candidate: ParsedResponse, names: Mapping[str, str]
+        self, request: V3Request, baseline: json_values.Body, candidate: json_values.Body, names: Mapping[str, str]
     ) -> list[Difference]:
         """Return all differences of two comparable responses."""
-        differences = _whole(baseline, candidate)
+        differences, one, other = list[Difference](), baseline.problem, candidate.problem
+        if baseline.status != candidate.status:
+            refusals = (each.value for each in (candidate, baseline) if each.is_refusal)
+            messages = (value.get("message") for value in refusals if isinstance(value, dict))
+            message = next((text for text in messages if isinstance(text, str) and text), "")
+            statuses = baseline.status, candidate.status
+            differences.append(Difference("status", paths.STATUS, paths.STATUS, *statuses, message))
+        elif one != other:
+            differences.append(Difference("unreadable", paths.BODY, paths.BODY, one or "JSON", other or "JSON"))
         # A body of another status has nothing in common with it: its differences would hide the status.
-        both_refused = baseline.refused and candidate.refused
-        readable = baseline.body.problem is None and candidate.body.problem is None
-        if readable and (baseline.status == candidate.status or both_refused):
-            differences += _without_refused(diff.diff(baseline.body.value, candidate.body.value))
+        both_refused = baseline.is_refusal and candidate.is_refusal
+        if one is None and other is None and (baseline.status == candidate.status or both_refused):
+            found = diff.diff(baseline.value, candidate.value)
+            # Neither has the result of a query that only one side refuses, so nothing else of that counts.
+            refused = tuple(each.place.removesuffix("error") for each in found if is_refused_query(each))
+            differences += [each for each in found if is_refused_query(each) or not each.place.startswith(refused)]
         return self._uids.explained(differences, unknown_uids.requested(request), names)
-
-
-def _parsed(response: SideResponse) -> ParsedResponse:
-    return ParsedResponse(response, json_values.parse(response))
-
-
-def _without_refused(differences: list[Difference]) -> list[Difference]:
-    """Leave out what else differs in the result of a query that only one side refuses: it has nothing in common."""
-    refused = [each.place.removesuffix(".error") for each in differences if is_refused_query(each)]
-    return [
-        each
-        for each in differences
-        if is_refused_query(each) or not any(each.place.startswith(f"{place}.") for place in refused)
-    ]
-
-
-def _message(side: ParsedResponse) -> str:
-    """Return the message of an error response; empty where it has none."""
-    value = side.body.value
-    message = value.get("message") if side.refused and isinstance(value, dict) else None
-    return message if isinstance(message, str) else ""
-
-
-def _whole(baseline: ParsedResponse, candidate: ParsedResponse) -> list[Difference]:
-    """Compare status and readability; the JSON values are compared elsewhere."""
-    if baseline.status != candidate.status:
-        message = _message(candidate) or _message(baseline)
-        return [Difference("status", paths.STATUS, paths.STATUS, baseline.status, candidate.status, message)]
-    one, other = baseline.body.problem, candidate.body.problem
-    if one == other:
-        return []
-    return [Difference("unreadable", paths.BODY, paths.BODY, one or "JSON", other or "JSON")]
 
 
 def _key(difference: Difference) -> tuple[str, str, str]:

@@ -156,7 +156,8 @@ def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[A
         if identity.label:
             found = identity.label(element)
         elif type(element) in (dict, list):
-            found = next((found for key in identity.keys if type(found := key(element)) is str), None)
+            keys = (key(element) for key in identity.keys)
+            found = next((each for each in keys if isinstance(each, str)), None)
         else:
             found = text(element) or json.dumps(element).strip('"')
         turns[found] += 1

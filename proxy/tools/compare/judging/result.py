@@ -4,7 +4,7 @@ Its JSON form is what `--json` writes; docs/compare.schema.json describes it. Te
 and hold no key. Times are seconds since 1970.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -25,6 +25,8 @@ SAMPLE_REQUESTS = 100  # compared requests of an endpoint before a sample of its
 
 Verdict = Literal["ready", "not ready", "inconclusive"]
 EXIT_CODES: dict[Verdict, int] = {"ready": 0, "not ready": 1, "inconclusive": 2}
+
+COUNTS = ("requests", "occurrences", "equivalent", "not_compared", "succeeded")  # fields of EndpointResult
 
 _json = msgspec.json.Encoder(decimal_format="number")
 
@@ -119,15 +121,6 @@ def render_json(result: ComparisonResult) -> str:
 
 
 @dataclass
-class _Row:
-    requests: int = 0
-    occurrences: int = 0
-    equivalent: int = 0
-    not_compared: int = 0
-    succeeded: int = 0
-
-
-@dataclass
 class _Group:
     requests: int = 0
     differences: int = 0
@@ -142,7 +135,7 @@ class Tally:
     """Counts of comparisons, of bounded size. `rest` are differences of groups beyond the bound."""
 
     def __init__(self) -> None:
-        self.rows: dict[str, _Row] = {}
+        self.rows: defaultdict[str, Counter[str]] = defaultdict(Counter)  # COUNTS by endpoint
         self.groups: dict[GroupKey, _Group] = {}
         self.uncounted: set[GroupKey] = set()
         self.ignored: Counter[str] = Counter()
@@ -152,11 +145,12 @@ class Tally:
     def add(self, comparison: Comparison) -> None:
         """Count one comparison."""
         request = comparison.request
-        row = self.rows.setdefault(request.endpoint, _Row())
-        row.requests += 1
-        row.occurrences += request.times
-        row.equivalent += not comparison.findings
-        row.succeeded += comparison.succeeded
+        self.rows[request.endpoint].update(
+            requests=1,
+            occurrences=request.times,
+            equivalent=int(not comparison.findings),
+            succeeded=int(comparison.succeeded),
+        )
         self.ignored.update(comparison.ignored)
         seen: set[GroupKey] = set()
         for finding in comparison.findings:
@@ -166,7 +160,7 @@ class Tally:
 
     def fail(self, request: V3Request, reason: str) -> None:
         """Count a request that could not be compared."""
-        self.rows.setdefault(request.endpoint, _Row()).not_compared += 1
+        self.rows[request.endpoint]["not_compared"] += 1
         before = self.failures.get(reason) or FailedRequests(reason, 0, request.origin)
         self.failures[reason] = FailedRequests(reason, before.requests + 1, before.first_origin)
 
@@ -186,13 +180,10 @@ class Tally:
             group.clients.add(request.client)
         target = request.target()
         if len(group.samples) < SAMPLES and len(target) <= LONGEST_TARGET:
-            values = _text(each.baseline), _text(each.candidate)
-            group.samples.append(DifferenceSample(target, request.origin, each.place, *values, each.message))
+            sides = (each.baseline, each.candidate)
+            one, other = (None if value is ABSENT else _json.encode(value).decode() for value in sides)
+            group.samples.append(DifferenceSample(target, request.origin, each.place, one, other, each.message))
         return key
-
-
-def _text(value: Any) -> str | None:
-    return None if value is ABSENT else _json.encode(value).decode()
 
 
 def summarize(
@@ -212,10 +203,7 @@ def summarize(
         )
         for key, group in tally.groups.items()
     )
-    # One equivalent request proves nothing, and equal errors do not show that clients are served.
-    compared = sum(row.requests for row in tally.rows.values())
-    is_proof = compared > 1 and any(row.succeeded for row in tally.rows.values())
-    rows = tuple(_row(endpoint, tally, in_source, is_proof) for endpoint in sorted({*in_source, *tally.rows}))
+    rows = tuple(_rows(tally, in_source))
     verdicts = {row.verdict for row in rows}
     is_ready = run["complete"] and verdicts == {"ready"}
     return ComparisonResult(
@@ -229,15 +217,20 @@ def summarize(
     )
 
 
-def _row(endpoint: str, tally: Tally, in_source: Mapping[str, int], is_proof: bool) -> EndpointResult:
-    row = tally.rows.get(endpoint, _Row())
-    verdict: Verdict = "inconclusive"
-    is_enough = row.requests >= min(in_source.get(endpoint, 0), SAMPLE_REQUESTS)
-    if row.equivalent < row.requests:
-        verdict = "not ready"
-    elif is_proof and row.requests and is_enough and not row.not_compared:  # what failed may differ
-        verdict = "ready"
-    return EndpointResult(endpoint, verdict=verdict, **vars(row))
+def _rows(tally: Tally, in_source: Mapping[str, int]) -> Iterator[EndpointResult]:
+    # One equivalent request proves nothing, and equal errors do not show that clients are served.
+    compared = sum(row["requests"] for row in tally.rows.values())
+    is_proof = compared > 1 and any(row["succeeded"] for row in tally.rows.values())
+    for endpoint in sorted({*in_source, *tally.rows}):
+        counts = tally.rows.get(endpoint) or Counter[str]()
+        row = {name: counts[name] for name in COUNTS}
+        is_enough = row["requests"] >= min(in_source.get(endpoint, 0), SAMPLE_REQUESTS)
+        verdict: Verdict = "inconclusive"
+        if row["equivalent"] < row["requests"]:
+            verdict = "not ready"
+        elif is_proof and row["requests"] and is_enough and not row["not_compared"]:  # what failed may differ
+            verdict = "ready"
+        yield EndpointResult(endpoint, verdict=verdict, **row)
 
 
 def _rules(tally: Tally, rules: Sequence[IgnoreRule], today: date) -> Iterator[RuleUse]:

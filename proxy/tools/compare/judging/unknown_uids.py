@@ -8,7 +8,7 @@ duplicated in this package: the mappings under test must not decide what counts.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -61,23 +61,19 @@ def computed(kind: str | None, uid: Any) -> bool:
     return any(uid.startswith(TAGS[each]) for each in kinds & TAGS.keys())
 
 
-def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> bool:
-    """Return true if two objects in the field `within` are the same and differ in `field` only because v3's uid is
-    unknown."""
+def same_object(field: str, baseline: Mapping[str, Any], candidate: Mapping[str, Any], within: str) -> str | None:
+    """Return the name, empty if the baseline lacks it, of the object that `field` denotes in two objects in the field
+    `within`, if these are the same and differ in it only because v3's uid is unknown; None otherwise."""
     kind = "Category" if field == "parent_uid" else baseline.get("__class__") or OBJECTS.get(within)
     if type(baseline.get(field)) is not str or not computed(kind, candidate.get(field)):
-        return False
+        return None
     # Another name means another object, and then the uid is rightly different.
     if any(baseline[name] != candidate[name] for name in NAMES if name in baseline and name in candidate):
-        return False
+        return None
     # A seller's computed uid is made of its id, so it can be verified.
-    if kind != "Seller" or "id" not in candidate:
-        return True
-    return str(candidate["id"]).isdecimal() and f"{TAGS[kind]}{int(candidate['id']):010x}" == candidate[field]
-
-
-def object_name(field: str, baseline: Mapping[str, Any]) -> str:
-    """Return the name of the object that a field with a uid denotes; empty where the enclosing object lacks it."""
+    number = str(candidate["id"]) if kind == "Seller" and "id" in candidate else None
+    if number is not None and not (number.isdecimal() and f"{TAGS['Seller']}{int(number):010x}" == candidate[field]):
+        return None
     names = baseline.get("ancestor_names") if field == "parent_uid" else [baseline.get("name")]
     name = names[-1] if type(names) is list and names else None
     return name if type(name) is str else ""
@@ -95,30 +91,22 @@ class UidPair(NamedTuple):
 def pairs(differences: Iterable[Difference]) -> list[UidPair]:
     """Return the pairs of uids in differences of unknown uids that can be looked up."""
     return [
-        UidPair(one, _looked_up(kind, other), LOOKUPS[kind], difference.name)
+        UidPair(one, TAGS["Brand"] + other[6:] if kind == "Manufacturer" else other, path, difference.name)
         for difference in differences
         if difference.kind == KIND and difference.path not in REQUESTED
         for one, other in zip(_values(difference.baseline), _values(difference.candidate), strict=False)
-        for kind in LOOKUPS
+        for kind, path in LOOKUPS.items()
         if computed(kind, other) and type(one) is str and _UID.fullmatch(one)
     ]
 
 
-def _looked_up(kind: str, uid: str) -> str:
-    return TAGS["Brand"] + uid[len(TAGS["Brand"]) :] if kind == "Manufacturer" else uid
-
-
 def contradicted(difference: Difference, names: Mapping[str, str]) -> bool:
-    """Return true if two uids of a difference denote objects of different names."""
+    """Return true if two uids of a difference denote objects of different names. A facet has several, with counts: it
+    is contradicted only if all of the names are known."""
     found = pairs([difference])
-    if difference.path.endswith(FACET):
-        return _facet_contradicted(found, difference, names)
-    expected = ((pair, pair.name or names.get(pair.baseline)) for pair in found)
-    return any(name and names.get(pair.candidate, name) != name for pair, name in expected)
-
-
-def _facet_contradicted(found: Sequence[UidPair], difference: Difference, names: Mapping[str, str]) -> bool:
-    """Return true if the names in a facet, with their counts, differ; false if not all of them are known."""
+    if not difference.path.endswith(FACET):
+        expected = ((pair, pair.name or names.get(pair.baseline)) for pair in found)
+        return any(name and names.get(pair.candidate, name) != name for pair, name in expected)
     sides = [names.get(pair.baseline) for pair in found], [names.get(pair.candidate) for pair in found]
     if len(found) < len(difference.baseline) or not all(sides[0]) or None in sides[1]:
         return False
@@ -149,23 +137,18 @@ def same_list(name: str, within: str, baseline: Mapping[int, Any], candidate: Ma
 
 
 def requested(request: V3Request) -> frozenset[str]:
-    """Return the uids of companies and categories that a request names or filters by."""
-    of_parts = request.endpoint.startswith("/parts")
-    found: set[str] = set()
-    if not of_parts:
-        found.update(request.uids)
+    """Return the uids of companies and categories that a request names or filters by. Uids of parts are the same on
+    both sides."""
+    filters = []
     for name, value in request.query:
         if field := _FILTER.match(name):
-            found.update(_uids(of_parts, field[1], value))
+            filters.append((field[1], value))
         elif name.startswith("filter[queries]"):
-            for clause in _CLAUSE.finditer(value):
-                found.update(_uids(of_parts, clause[1], clause[2]))
-    return frozenset(uid for uid in found if _UID.fullmatch(uid))
-
-
-def _uids(of_parts: bool, field: str, text: str) -> Sequence[str]:
-    """Return the uids in a filter value; none for uids of parts, which are the same on both sides."""
-    return () if of_parts and field == "uid" else _UID.findall(text)
+            filters += [(clause[1], clause[2]) for clause in _CLAUSE.finditer(value)]
+    if request.endpoint.startswith("/parts"):
+        return frozenset(uid for field, text in filters if field != "uid" for uid in _UID.findall(text))
+    named = frozenset(uid for uid in request.uids if _UID.fullmatch(uid))
+    return named.union(uid for _, text in filters for uid in _UID.findall(text))
 
 
 class UnknownUids:
@@ -181,7 +164,13 @@ class UnknownUids:
 
         Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
         uid is on record, or that denote objects of different `names`, become ordinary value differences."""
-        left = [self._checked(each, names) for each in differences]
+        left = []
+        for each in differences:
+            is_known = each.kind == KIND and any(
+                type(uid) is str and uid in self._uids for uid in _values(each.baseline)
+            )
+            is_value = is_known or (each.kind == KIND and contradicted(each, names))
+            left.append(msgspec.structs.replace(each, kind="value") if is_value else each)
         unknown = [uid for uid in requested_uids if uid not in self._uids]
         if not unknown:
             return left
@@ -189,23 +178,12 @@ class UnknownUids:
         ours = frozenset(uid for uid in unknown if computed(None, uid))
         theirs = frozenset(unknown) - ours
         for each in left:
-            if each.kind == "value" and each.path == HITS and _is_lower(each, bool(theirs), bool(ours)):
+            one, other = each.baseline, each.candidate
+            # Nothing else is said where the side that cannot know the uid of a filter has fewer hits.
+            is_hits = each.kind == "value" and each.path == HITS and type(one) is type(other) is int
+            if is_hits and (theirs if other < one else ours):
                 return [msgspec.structs.replace(each, kind=KIND)]
         return [_of_request(each, theirs, ours) for each in left]
-
-    def _checked(self, difference: Difference, names: Mapping[str, str]) -> Difference:
-        if difference.kind != KIND:
-            return difference
-        known = any(type(uid) is str and uid in self._uids for uid in _values(difference.baseline))
-        known = known or contradicted(difference, names)
-        return msgspec.structs.replace(difference, kind="value") if known else difference
-
-
-def _is_lower(hits: Difference, theirs: bool, ours: bool) -> bool:
-    """Return true if the side that cannot know the uid of a filter has the lower number of hits."""
-    if type(hits.baseline) is not int or type(hits.candidate) is not int:
-        return False
-    return theirs if hits.candidate < hits.baseline else ours
 
 
 def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:

@@ -53,7 +53,9 @@ class UnsupportedUses:
     ) -> None:
         endpoint = endpoints.of(request.path)
         self._is_search = endpoint is not None and endpoint.action == "search"
-        self._queries = _queries(baseline) if endpoint is not None and endpoint.action == "match" else []
+        is_match = endpoint is not None and endpoint.action == "match"
+        has_queries = is_match and isinstance(baseline, dict) and "request" in baseline
+        self._queries = baseline["request"]["queries"] if has_queries else []  # as a match's response repeats them
         used = list(_uses(request)) if self._is_search else []
         without = [each for each in used if causes.has_no_source(request.endpoint, each.field)]
         self._chosen = any(each.way in ("filter", "sortby") for each in without)
@@ -150,11 +152,6 @@ def _uses(request: V3Request) -> Iterator[FieldUse]:
             yield from (FieldUse(way, field, text) for field, text in _CLAUSE.findall(value))
         elif way == "sortby":
             yield from (FieldUse(way, each.split()[0]) for each in value.split(",") if each.strip())
-
-
-def _queries(response: Any) -> list[dict[str, Any]]:
-    """Return the queries that a match's response repeats."""
-    return response["request"]["queries"] if isinstance(response, dict) and "request" in response else []
 
 
 def _hits(response: Any) -> Any:

@@ -8,7 +8,7 @@ from support import cases
 from support.comparison_server import request_from_target
 
 from proxy.kit import shipped
-from proxy.tools.compare.judging import fields
+from proxy.tools.compare.judging.causes import load_fields
 from proxy.tools.compare.judging.findings import CAUSES, Difference
 from proxy.tools.compare.judging.unsupported_uses import UnsupportedUses
 
@@ -30,7 +30,7 @@ def test_envelope_paths_have_no_field(causes: Any, endpoint: Any, path: str) -> 
 
 def test_every_listed_field_is_reachable_from_an_endpoint(causes: Any) -> None:
     """No object of the list is out of reach."""
-    objects, found = fields.load(), set()
+    objects, found = load_fields(), set()
 
     def walk(name: Any, path: Any, endpoint: Any, depth: Any) -> None:
         for field, entry in objects[name].items():
@@ -210,7 +210,7 @@ NO_SOURCE = {
 def of_kind(kind: Any) -> Any:
     return {
         f"{name}.{field}"
-        for name, listed in fields.load().items()
+        for name, listed in load_fields().items()
         for field, entry in listed.items()
         if entry.kind == kind
     }
@@ -225,7 +225,7 @@ def test_fields_without_source_are_those_of_the_contract() -> None:
 
 
 def test_catalog_site_name_is_inserted() -> None:
-    assert "shop_url" in fields.load("shop")["Part"]
+    assert "shop_url" in load_fields("shop")["Part"]
 
 
 def test_no_field_with_a_source_is_unmapped() -> None:
