@@ -18,21 +18,10 @@ MANY = Path(__file__).with_name("many_mistakes.yaml").read_text(encoding="utf-8"
 MISTAKES = Path(__file__).with_name("many_mistakes.txt").read_text(encoding="utf-8")  # place and path of each
 
 
-@pytest.fixture
-def mistakes(load: Any) -> Any:
-    def of(text: str, **environ: str) -> list[str]:
-        with pytest.raises(errors.ConfigError) as caught:
-            load(text, **environ)
-        return caught.value.message.splitlines()
-
-    return of
-
-
-def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> None:
-    found = mistakes(MANY)
+def test_every_mistake_is_reported_in_the_order_of_the_file(mistake: Any) -> None:
+    found = mistake(MANY).splitlines()
     starts = [f"config.yaml:{start.replace(' ', ': ', 1)}" for start in MISTAKES.splitlines()]
     assert [line[: len(start)] for line, start in zip(found, starts, strict=True)] == starts
-    assert "hidden" not in str(found)
 
 
 @pytest.mark.parametrize(
@@ -47,8 +36,8 @@ def test_every_mistake_is_reported_in_the_order_of_the_file(mistakes: Any) -> No
         pytest.param(f"{REAL}{SANDBOX}    client_id: a\n    client_secret: env:NOPE\n", "NOPE", id="secret"),
     ],
 )
-def test_a_mistake_has_no_consequences_that_are_reported_too(mistakes: Any, text: str, message: str) -> None:
-    (found,) = mistakes(text)
+def test_a_mistake_has_no_consequences_that_are_reported_too(mistake: Any, text: str, message: str) -> None:
+    (found,) = mistake(text).splitlines()
     assert message in found
 
 

@@ -40,7 +40,9 @@ def real(secret: str = "env:SECRET") -> str:
 def test_missing_setting_has_its_default(load: Any, tmp_path: Path) -> None:
     demo = config.ApplicationSettings(apikeys=(config.ApiKeySettings(config.digest("plain-key")),))
     store = config.StoreUrl(f"sqlite:{tmp_path}/config.sqlite")
-    assert load(SANDBOX) == config.Config(applications={"demo": demo}, store=store)
+    loaded = load(SANDBOX)
+    assert loaded == config.Config(applications={"demo": demo}, store=store)
+    assert loaded.applications["demo"].allowed_features == frozenset(config.FEATURES)
 
 
 def test_every_written_setting_is_loaded(load: Any) -> None:
@@ -50,51 +52,33 @@ def test_every_written_setting_is_loaded(load: Any) -> None:
         graphql_url="https://api.example/graphql", token_url="https://identity.example/connect/token"
     )
     assert (main.client_id, main.country, main.currency) == ("the-id", "DE", "EUR")
-    assert main.client_secret is not None
     assert main.client_secret.reveal() == "the-secret"
     assert main.allowed_features == {"LEAD_TIME", "DATASHEETS"}
-
-
-def test_api_keys_are_stored_as_digests(load: Any) -> None:
-    main = load(real(), ID="i", SECRET="s").applications["main"]
     assert [apikey.key for apikey in main.apikeys] == [config.digest("plain-key"), config.digest("other-key")]
 
 
-def test_features_all_means_every_feature(load: Any) -> None:
-    assert load(SANDBOX).applications["demo"].allowed_features == frozenset(config.FEATURES)
-
-
-def test_secret_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
-    (tmp_path / "secret.txt").write_text("from-a-file\n")
-    secret = load(real("file:secret.txt"), ID="i").applications["main"].client_secret
-    assert secret is not None
-    assert secret.reveal() == "from-a-file"
-
-
 def test_files_are_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("from-a-file\n")
     (tmp_path / "uids.yaml").write_text("")
-    loaded = load(
-        f"uids: uids.yaml\n{real()}".replace("\napplications:", "\n  total_seconds: 9\napplications:"),
-        ID="i",
-        SECRET="s",
+    text = f"uids: uids.yaml\n{real('file:secret.txt')}".replace(
+        "\napplications:", "\n  total_seconds: 9\napplications:"
     )
+    loaded = load(text, ID="i")
+    assert loaded.applications["main"].client_secret.reveal() == "from-a-file"
     assert loaded.uids == str(tmp_path / "uids.yaml")
     assert loaded.upstream.total_seconds == 9
 
 
 @pytest.mark.parametrize("address", ["http://proxy.example:3128", "http://me:hidden@[::1]:3128/", "http://proxy"])
-def test_proxy_url_is_hidden_in_repr(load: Any, address: str) -> None:
-    text = real().replace("applications:", "  proxy: env:PROXY\napplications:")
-    loaded = load(text, ID="i", SECRET="s", PROXY=address)
+def test_repr_of_the_configuration_shows_no_secret(load: Any, address: str) -> None:
+    text = f"store: rediss://:passw0rd@host\n{real('the-secret')}".replace(
+        "applications:", "  proxy: env:PROXY\napplications:"
+    )
+    loaded = load(text, ID="i", PROXY=address)
     assert loaded.upstream.proxy.reveal() == address
-    assert address not in repr(loaded)
-
-
-def test_repr_of_the_configuration_shows_no_secret(load: Any) -> None:
-    shown = repr(load(real("'the-secret'"), ID="i"))
-    assert "the-secret" not in shown
-    assert "plain-key" not in shown
-    assert hashlib.sha256(b"plain-key").hexdigest() not in shown
+    shown = f"{loaded!r} {loaded.store}"
+    secrets = address, "the-secret", "passw0rd", "plain-key", hashlib.sha256(b"plain-key").hexdigest()
+    assert [each for each in secrets if each in shown] == []
 
 
 BLOCKS = [
@@ -105,80 +89,60 @@ BLOCKS = [
 
 
 @pytest.mark.parametrize("name", BLOCKS)
-def test_every_block_is_read(load: Any, name: str) -> None:
-    with pytest.raises(errors.ConfigError, match=rf"{name}\.no_such_setting: unknown key"):
-        load(f"{name}: {{no_such_setting: 1}}\n{SANDBOX}")
+def test_every_block_is_read(mistake: Any, name: str) -> None:
+    assert f"{name}.no_such_setting: unknown key" in mistake(f"{name}: {{no_such_setting: 1}}\n{SANDBOX}")
 
 
 @cases.parametrize("block, message")
-def test_mistake_names_position_key_and_accepted_values(load: Any, block: str, message: str) -> None:
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"{block}\n{SANDBOX}")
-    assert str(found.value).startswith(message)
+def test_mistake_names_position_key_and_accepted_values(mistake: Any, block: str, message: str) -> None:
+    assert mistake(f"{block}\n{SANDBOX}").startswith(message)
 
 
 @cases.parametrize("key, value, message")
-def test_mistake_in_upstream_settings_is_shown(load: Any, key: str, value: int | str, message: str) -> None:
+def test_mistake_in_upstream_settings_is_shown(mistake: Any, key: str, value: int | str, message: str) -> None:
     block, _, inner = key.partition(".")
     upstream = {"graphql_url": "https://a/g", "token_url": "https://a/t", block: {inner: value} if inner else value}
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"upstream: {msgspec.json.encode(upstream).decode()}\n{SANDBOX}")
-    shown = str(found.value)
+    shown = mistake(f"upstream: {msgspec.json.encode(upstream).decode()}\n{SANDBOX}")
     assert f"upstream.{key}: {message}" in shown or f"upstream.{message}" in shown
-    assert "hidden" not in str(found.value)
 
 
 @cases.parametrize("line, message")
-def test_mistake_in_an_application_names_it(load: Any, tmp_path: Path, line: str, message: str) -> None:
+def test_mistake_in_an_application_names_it(mistake: Any, tmp_path: Path, line: str, message: str) -> None:
     (tmp_path / "empty.txt").write_text(" \n")
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"{SANDBOX}    {line}\n", EMPTY=" ")
+    lines = mistake(f"{SANDBOX}    {line}\n", EMPTY=" ").splitlines()
     place = "2:3" if "missing" in message else "4:16" if "[0]" in message else "4:5"
     # A secret on the sandbox also needs the client id that is not here.
-    mistake = next(mistake for mistake in found.value.message.splitlines() if message in mistake)
-    assert mistake.startswith(f"config.yaml:{place}: applications.demo.")
-    assert "hidden" not in str(found.value)
+    assert next(each for each in lines if message in each).startswith(f"config.yaml:{place}: applications.demo.")
 
 
 @cases.parametrize("apikeys, message")
-def test_mistake_in_api_keys_shows_no_key(load: Any, apikeys: str, message: str) -> None:
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
-    assert f"applications.demo.{message}" in str(found.value)
-    assert "hidden" not in str(found.value)
-    assert "12345678" not in str(found.value)
+def test_mistake_in_api_keys_shows_no_key(mistake: Any, apikeys: str, message: str) -> None:
+    found = mistake(f"applications:\n  demo:\n    apikeys: {apikeys}\n")
+    assert f"applications.demo.{message}" in found
+    assert "12345678" not in found
 
 
-def test_api_key_of_two_applications_is_refused_with_both_positions(load: Any) -> None:
+def test_api_key_of_two_applications_is_refused_with_both_positions(mistake: Any) -> None:
     other = hashlib.sha256(b"plain-key").hexdigest().upper()
-    with pytest.raises(errors.ConfigError) as found:
-        load(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n")
-    assert str(found.value) == (
+    assert mistake(f"{SANDBOX}  second:\n    apikeys:\n      - free\n      - sha256:{other}\n") == (
         "config.yaml:7:9: applications.second.apikeys[1]: "
         "this API key is already given in applications.demo.apikeys[0] (config.yaml:3:15)"
     )
 
 
-@pytest.mark.parametrize("text", ["", "applications:", "applications: {}", "applications: [a]"])
-def test_missing_applications_are_refused(load: Any, text: str) -> None:
-    with pytest.raises(errors.ConfigError, match="at least one block"):
-        load(text)
-
-
-def test_application_without_api_keys_is_refused(load: Any) -> None:
-    with pytest.raises(errors.ConfigError, match=r"2:3: applications\.demo\.apikeys: is missing; it accepts a list"):
-        load("applications:\n  demo:\n")
-
-
-def test_application_without_name_is_refused(load: Any) -> None:
-    with pytest.raises(errors.ConfigError, match=r"applications.*: is not a name"):
-        load("applications:\n  7: {apikeys: [a]}\n")
-
-
-def test_real_upstream_needs_credentials(load: Any) -> None:
-    text = real().replace("    client_secret: env:SECRET\n", "")
-    with pytest.raises(errors.ConfigError, match=r"5:3: applications\.main\.client_secret: is missing"):
-        load(text, ID="i")
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        *((text, "at least one block") for text in ("", "applications:", "applications: {}", "applications: [a]")),
+        ("applications:\n  demo:\n", "2:3: applications.demo.apikeys: is missing; it accepts a list"),
+        ("applications:\n  7: {apikeys: [a]}\n", ": is not a name"),
+        ("applications:\n  demo:\n    apikeys: [KEY-1]\n    plan: free\n", "evaluation, standard, pro or enterprise"),
+        (real().replace("    client_secret: env:SECRET\n", ""), "5:3: applications.main.client_secret: is missing"),
+        (f"admin: {{token: hidden-letters}}\n{SANDBOX}", "admin.token: is shorter than 16 characters"),
+    ],
+)
+def test_mistake_says_what_is_accepted(mistake: Any, text: str, message: str) -> None:
+    assert message in mistake(text, ID="i")
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
@@ -191,12 +155,6 @@ def test_operators_port_is_open_unless_it_is_switched_off(load: Any) -> None:
     assert load(f"admin: false\n{SANDBOX}").admin is False
     own = load(f"admin: {{host: 10.0.0.1, port: 9000, token: env:TOKEN}}\n{SANDBOX}", TOKEN="sixteen letters.")
     assert own.admin == config.AdminSettings("10.0.0.1", 9000, config.secret.OperatorsToken("sixteen letters."))
-
-
-def test_short_admin_token_is_refused_without_showing_it(load: Any) -> None:
-    with pytest.raises(errors.ConfigError, match=r"admin\.token: is shorter than 16 characters") as caught:
-        load(f"admin: {{token: fifteen-letters}}\n{SANDBOX}")
-    assert "fifteen-letters" not in caught.value.message
 
 
 @pytest.mark.parametrize(
@@ -214,23 +172,7 @@ def test_plan_sets_parts_period_and_features_unless_they_are_set(load: Any, line
     assert (application.parts, application.period, application.features) == expected
 
 
-def test_unknown_plan_is_a_mistake(load: Any) -> None:
-    with pytest.raises(errors.ConfigError, match="evaluation, standard, pro or enterprise"):
-        load("applications:\n  demo:\n    apikeys: [KEY-1]\n    plan: free\n")
-
-
 HEAD = "applications:\n  demo:\n    apikeys:\n"
-
-
-@pytest.fixture
-def mistake(load: Any) -> Any:
-    def of(text: str, **environ: str) -> str:
-        with pytest.raises(errors.ConfigError) as found:
-            load(text, **environ)
-        assert "hidden" not in str(found.value)
-        return str(found.value)
-
-    return of
 
 
 def stored(line: str = "") -> str:
@@ -242,15 +184,17 @@ def test_every_form_of_store_is_accepted(load: Any, written: str, url: str) -> N
     assert load(stored(written), STORE="rediss://:word@host\n").store == config.StoreUrl(url)
 
 
-@pytest.mark.parametrize("written", ["", "store:", "store: sqlite"])
-def test_store_without_path_is_beside_the_configuration(load: Any, tmp_path: Path, written: str) -> None:
-    assert load(stored(written)).store.reveal() == f"sqlite:{tmp_path}/config.sqlite"
-
-
-def test_relative_store_file_is_relative_to_the_configuration(load: Any, tmp_path: Path) -> None:
-    assert load(stored("store: sqlite:own/state.sqlite")).store.reveal() == f"sqlite:{tmp_path}/own/state.sqlite"
+@pytest.mark.parametrize(
+    "written, file",
+    [
+        *((written, "config.sqlite") for written in ("", "store:", "store: sqlite")),
+        ("store: sqlite:own/state.sqlite", "own/state.sqlite"),
+        ("store: file:url", "other.sqlite"),
+    ],
+)
+def test_store_is_relative_to_the_configuration(load: Any, tmp_path: Path, written: str, file: str) -> None:
     (tmp_path / "url").write_text("sqlite:other.sqlite\n")
-    assert load(stored("store: file:url")).store.reveal() == f"sqlite:{tmp_path}/other.sqlite"
+    assert load(stored(written)).store.reveal() == f"sqlite:{tmp_path}/{file}"
 
 
 @cases.parametrize("written,said")
@@ -266,11 +210,6 @@ def test_redis_on_another_machine_needs_tls_or_a_word(load: Any, mistake: Any) -
     for accepted in ("redis://127.0.0.1", "redis://localhost/1", "rediss://host", "unix:///run/redis.sock"):
         load(stored(f"store: {accepted}"))
     assert load(stored("store: redis://host\nstore_without_tls: true")).store_without_tls
-
-
-def test_repr_of_a_store_url_is_hidden(load: Any) -> None:
-    loaded = load(stored("store: rediss://:passw0rd@host"))
-    assert "passw0rd" not in f"{loaded!r} {loaded.store}"
 
 
 def test_api_key_may_be_a_block(load: Any) -> None:
@@ -295,12 +234,16 @@ def test_mistake_in_a_block_names_line_and_key(mistake: Any, entry: str, place: 
 
 
 @pytest.mark.parametrize(
-    "first,second,name",
-    [("{key: a, name: erp}", "{key: b, name: erp}", "erp"), ("{key: a, name: '2'}", "b", "2")],
+    "first, second, what",
+    [
+        ("{key: a, name: erp}", "{key: b, name: erp}", "the name erp"),
+        ("{key: a, name: '2'}", "b", "the name 2"),
+        ("{key: hidden, name: erp}", "hidden", "this API key"),
+    ],
 )
-def test_api_key_names_are_unique_in_an_application(mistake: Any, first: str, second: str, name: str) -> None:
+def test_api_keys_and_their_names_are_unique(mistake: Any, first: str, second: str, what: str) -> None:
     assert mistake(f"{HEAD}      - {first}\n      - {second}\n") == (
-        f"config.yaml:5:9: applications.demo.apikeys[1]: the name {name} is already given in "
+        f"config.yaml:5:9: applications.demo.apikeys[1]: {what} is already given in "
         "applications.demo.apikeys[0] (config.yaml:4:9)"
     )
 
@@ -310,14 +253,7 @@ def test_applications_may_use_equal_key_names(load: Any) -> None:
     assert [list(entry.clients) for entry in load(text).applications.values()] == [["erp"], ["erp"]]
 
 
-def test_api_keys_are_unique_in_any_form(mistake: Any) -> None:
-    found = mistake(f"{HEAD}      - {{key: hidden, name: erp}}\n      - hidden\n")
-    assert "apikeys[1]: this API key is already given in applications.demo.apikeys[0]" in found
-
-
-@cases.parametrize(
-    "line,said",
-)
+@cases.parametrize("line,said")
 def test_mistake_in_a_plan_names_its_key(mistake: Any, line: str, said: str) -> None:
     assert f"applications.demo.{said}" in mistake(f"{HEAD}      - a\n    {line}\n")
 
