@@ -1,6 +1,7 @@
 """Log lines: their fields, the texts that never appear in them, and the queue that they wait in."""
 
 import asyncio
+import contextlib
 import gc
 import io
 import json
@@ -10,12 +11,13 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
+from support import log_lines
 
 from proxy import errors, log
 from proxy.metrics import Metrics
@@ -24,20 +26,10 @@ KEY = "s3cret-apikey"
 
 
 @pytest.fixture
-def configure_log() -> Any:
+def configure_log() -> Iterator[Callable[..., Any]]:
     """`configure_log(level, format, stream)` gives the stream; everything is put back afterwards."""
-    root = logging.getLogger()
-    before = root.level
-
-    def to(level: str = "info", format_: str = "json", stream: Any = None) -> Any:
-        stream = stream or io.StringIO()
-        log.configure(level, format_, stream)
-        return stream
-
-    yield to
-    structlog.reset_defaults()
-    root.setLevel(before)
-    root.removeHandler(log.BRIDGE)
+    with contextlib.ExitStack() as stack:
+        yield lambda *arguments: stack.enter_context(log_lines.collected(*(arguments or ("info",))))
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
@@ -62,7 +54,7 @@ def test_exception_is_logged_as_type_and_places_without_its_message(configure_lo
 
 
 def test_own_errors_keep_their_message_and_cause(configure_log: Any) -> None:
-    stream = configure_log(format_="console")
+    stream = configure_log("info", "console")
     try:
         try:
             fail()
@@ -133,16 +125,6 @@ def test_libraries_log_nothing_below_info_even_at_debug(configure_log: Any) -> N
     stream = configure_log("debug")
     logging.getLogger("asyncio").debug("Using selector: %s", "EpollSelector")
     assert stream.getvalue() == ""
-
-
-def test_lines_have_the_id_of_the_current_request_only(configure_log: Any) -> None:
-    stream = configure_log()
-    log.REQUEST_ID.set("the-one")
-    logging.getLogger("aiohttp.web").warning("one")
-    structlog.get_logger().info("two")
-    log.REQUEST_ID.set("")
-    structlog.get_logger().info("three")
-    assert [line.get("request") for line in lines(stream)] == ["the-one", "the-one", None]
 
 
 @pytest.fixture

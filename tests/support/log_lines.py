@@ -4,6 +4,7 @@ import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import structlog
 
@@ -11,12 +12,12 @@ from proxy import log
 
 
 @contextmanager
-def collected(level: str = "debug") -> Iterator[io.StringIO]:
-    """Collect every line from a level up, as JSON; logging is restored afterwards."""
-    stream = io.StringIO()
+def collected(level: str = "debug", format_: str = "json", stream: Any = None) -> Iterator[Any]:
+    """Collect every line from a level up, in a stream that is given or made; logging is restored afterwards."""
+    stream = stream or io.StringIO()
     root = logging.getLogger()
     before = root.level
-    log.configure(level, "json", stream)
+    log.configure(level, format_, stream)
     yield stream
     structlog.reset_defaults()
     root.setLevel(before)

@@ -1,8 +1,10 @@
 """Process that uses a store (proxy/store/), for tests of it."""
 
+import functools
 from pathlib import Path
 from typing import Any
 
+from proxy import errors
 from proxy.kit.clock import Clock, ManualClock
 from proxy.store.protocol import FRESH_SECONDS, Account, Begin, Finish, Found, Hit, Result, Want
 from proxy.store.redis import RedisStore
@@ -45,6 +47,25 @@ async def open_store(address: str, time: Clock, worker: str, cache_bytes: int) -
     if address.startswith("unix:"):
         return await RedisStore.open(address, time, worker, cache_bytes, time.now)
     return await SqliteStore.open(Path(address) if address else None, time, worker, cache_bytes)
+
+
+class BrokenStore:
+    """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.broken: set[str] = set()
+        self.loses = False
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(self.operate, name)
+
+    async def operate(self, name: str, *args: Any, **named: Any) -> Any:
+        reply = await getattr(self.store, name)(*args, **named) if self.loses or name not in self.broken else None
+        if name in self.broken:
+            self.loses = False
+            raise errors.StoreUnavailable("broken")
+        return reply
 
 
 class Client:

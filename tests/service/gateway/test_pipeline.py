@@ -4,7 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, BrokenStore, Upstream, World, client, uid, uids
+from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, Upstream, World, client, uid, uids
+from support.store_client import BrokenStore
 
 from proxy import errors
 from proxy.gateway.applications import digest

@@ -22,13 +22,13 @@ from service.gateway.world import (
     REFUSED,
     SECONDS,
     START,
-    BrokenStore,
     Sent,
     Upstream,
     World,
     client,
     uid,
 )
+from support.store_client import BrokenStore
 
 from proxy import errors
 from proxy.gateway.applications import Client
@@ -149,7 +149,7 @@ class Process(BrokenStore):
         if self.is_dead:
             await asyncio.Future()
 
-    async def operate(self, name: str, *args: Any) -> Any:
+    async def operate(self, name: str, *args: Any, **named: Any) -> Any:
         """Draw whether an operation fails, loses its reply or is the last one, and how late it and its reply are."""
         draw, fault = self.run.draw, ""
         if draw.random() < self.rate:
@@ -164,7 +164,7 @@ class Process(BrokenStore):
         if self.run.is_over:
             return None  # so that what the end of the test cancels comes to its own
         await self.alive()
-        reply = None if fault == "fails" else await super().operate(name, *args)
+        reply = None if fault == "fails" else await super().operate(name, *args, **named)
         if name == "begin" and reply:
             await self.run.check_limits(args[0], reply)
         if fault == "dies after":

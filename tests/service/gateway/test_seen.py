@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from service.gateway.world import BrokenStore
 from support import log_lines
+from support.store_client import BrokenStore
 
 from proxy import errors
 from proxy.gateway.recording import (

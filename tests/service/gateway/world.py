@@ -2,7 +2,6 @@
 
 import asyncio
 import dataclasses
-import functools
 import math
 import random
 import selectors
@@ -202,25 +201,6 @@ def _key(kind: str, query: dict[str, Any]) -> str:
 
 def _error(message: str, root: str, place: int, field: str) -> dict[str, Any]:
     return {"message": message, "path": [root, place, "parts", 0, field]}
-
-
-class BrokenStore:
-    """Store whose operations that are named in `broken` fail, the next one after it was done if `loses` is set."""
-
-    def __init__(self, store: Store) -> None:
-        self.store = store
-        self.broken: set[str] = set()
-        self.loses = False
-
-    def __getattr__(self, name: str) -> Any:
-        return functools.partial(self.operate, name)
-
-    async def operate(self, name: str, *args: Any) -> Any:
-        reply = await getattr(self.store, name)(*args) if self.loses or name not in self.broken else None
-        if name in self.broken:
-            self.loses = False
-            raise errors.StoreUnavailable("broken")
-        return reply
 
 
 @dataclasses.dataclass

@@ -12,12 +12,12 @@ from typing import Any
 
 import aiohttp
 import pytest
-import structlog
 from aiohttp import web
 from service.upstream import identity_service
-from support import served
+from support import log_lines, served
+from support.store_client import BrokenStore
 
-from proxy import config, log
+from proxy import config
 from proxy import metrics as metering
 from proxy.kit import clock as clocks
 from proxy.store.sqlite import SqliteStore
@@ -26,13 +26,8 @@ from proxy.upstream import http_post, sending, tokens
 
 @pytest.fixture(autouse=True)
 def log_output() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    structlog.configure(
-        processors=[log.reduce_exception, structlog.processors.JSONRenderer()],
-        logger_factory=structlog.WriteLoggerFactory(stream),
-    )
-    yield stream
-    structlog.reset_defaults()
+    with log_lines.collected() as stream:
+        yield stream
 
 
 @pytest.fixture
@@ -101,7 +96,7 @@ def service(clock: clocks.ManualClock) -> Any:
 async def shared_store(clock: clocks.ManualClock) -> Any:
     """The store that all workers of a test share."""
     store = await SqliteStore.open(None, clock, "worker", 2**20)
-    yield identity_service.Away(store)
+    yield BrokenStore(store)
     await store.aclose()
 
 

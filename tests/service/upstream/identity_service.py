@@ -1,4 +1,4 @@
-"""Scripted identity service, and a store that can fail, for tests of tokens."""
+"""Scripted identity service, for tests of tokens."""
 
 import asyncio
 from types import SimpleNamespace
@@ -8,8 +8,7 @@ import aiohttp
 import aioresponses
 import jwt
 
-from proxy import config, errors
-from proxy.store.store import Store
+from proxy import config
 from proxy.upstream.tokens import Credentials
 
 URL = "https://identity.example/connect/token"
@@ -65,22 +64,6 @@ class ScriptedIdentityService:
             return aioresponses.CallbackResult(response_class=Response, **made)
 
         self.mock.post(URL, callback=callback)
-
-
-class Away:
-    """A store that can be out of reach: then every operation says so."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self.away = False
-
-    def __getattr__(self, name: str) -> Any:
-        async def operation(*arguments: Any, **named: Any) -> Any:
-            if self.away:
-                raise errors.StoreUnavailable("the store is away")
-            return await getattr(self._store, name)(*arguments, **named)
-
-        return operation
 
 
 async def background() -> None:

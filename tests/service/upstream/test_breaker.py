@@ -1,6 +1,7 @@
 """What is sent again, and the circuit breaker, with a manual clock."""
 
 import io
+import json
 import random
 from typing import Any
 
@@ -71,7 +72,7 @@ def test_circuit_breaker_half_opens_for_one_trial_which_closes_or_opens_it(
         ends()
         assert is_open(breaker) is (ends != breaker.succeeded)
     assert breaker.state == sending.CLOSED
-    events = [line.split('"event": "circuit breaker ')[1].split('"')[0] for line in log_output.getvalue().splitlines()]
+    events = [json.loads(line)["event"].removeprefix("circuit breaker ") for line in log_output.getvalue().splitlines()]
     assert events == ["opened", "half-opened", "opened", "half-opened", "half-opened", "closed"]
 
 

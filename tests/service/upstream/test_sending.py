@@ -130,7 +130,7 @@ async def test_errors_beside_data_are_counted_and_logged(
 ) -> None:
     await send(Upstream((200, {"data": graphql_responses.GOOD, "errors": [fault("half"), fault("x")]})).respond)
     assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
-    assert '"errors": ["half", "x"]' in log_output.getvalue()
+    assert '"errors":["half","x"]' in log_output.getvalue()
 
 
 @pytest.mark.parametrize("refusal, retry_after", [((503, b""), None), ((503, b""), "3"), ((429, b""), "3")])

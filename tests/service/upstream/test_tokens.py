@@ -14,6 +14,7 @@ from proxy import metrics as metering
 from proxy.upstream.tokens import LEASE_SECONDS, POLL_SECONDS, REFUSED_SECONDS, CachedToken, Credentials
 
 OTHER = Credentials("other", "other-id", CREDENTIALS.client_secret)
+AWAY = {"values", "put_value", "take"}  # what is asked of a store that is away
 TAKES_NONE = errors.CredentialsRefused("no token of demo is taken")
 
 
@@ -206,9 +207,9 @@ async def test_refused_token_is_replaced_once_for_all_workers(start: Any, servic
 async def test_refused_token_is_not_read_from_the_store_again(worker: Any, service: Any, shared_store: Any) -> None:
     service.grant(times=2)
     old = await worker.get(CREDENTIALS)
-    shared_store.away = True
+    shared_store.broken = AWAY
     await worker.invalidate(CREDENTIALS, old, TAKES_NONE)
-    shared_store.away = False
+    shared_store.broken = set()
     assert worker.refusal(CREDENTIALS) is TAKES_NONE
     assert await worker.get(CREDENTIALS) != old
 
@@ -264,7 +265,7 @@ async def test_process_without_the_store_uses_its_token_and_requests_none(
     worker = start(CREDENTIALS, OTHER)
     requesting = asyncio.create_task(worker.get(CREDENTIALS))
     await until(lambda: service.requests)
-    shared_store.away = True  # before it can take the token
+    shared_store.broken = AWAY  # before it can take the token
     responding.set()
     assert await requesting == await worker.get(CREDENTIALS)
     with pytest.raises(errors.StoreUnavailable):
