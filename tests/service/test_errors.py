@@ -1,4 +1,4 @@
-"""Errors: recorded messages, and the wait for the 1st of the month."""
+"""Errors: those that many requests share, and the wait for the 1st of the month."""
 
 import calendar
 import traceback
@@ -19,11 +19,6 @@ def test_retry_after_reaches_the_next_month(now: str, first: str) -> None:
 def test_retry_after_is_never_zero() -> None:
     end_of_year = datetime(2027, 1, 1, tzinfo=UTC).timestamp()
     assert errors.seconds_to_next_month(end_of_year - 0.001) == 1
-
-
-def test_recorded_messages_are_the_defaults() -> None:
-    assert errors.ForbiddenKey().message == "Forbidden request"
-    assert errors.MissingKey().message == "apikey argument missing"
 
 
 def test_error_shared_by_many_requests_keeps_its_place_and_does_not_grow() -> None:

@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 import pytest
 from support import cases
@@ -26,8 +26,6 @@ def test_known_and_sent_api_keys_are_redacted(redaction: Any, text: str, left: s
 
 @pytest.mark.parametrize("secret", ["k/ey+with=signs", "schlüssel-ä-lang", 'quote"and\\slash', "percent%41key"])
 def test_every_encoding_of_a_key_is_redacted(secret: str) -> None:
-    from urllib.parse import quote, quote_plus
-
     redaction = Redaction([secret])
     for spelling in (secret, quote(secret, safe=""), quote_plus(secret), quote(secret, safe="").lower()):
         assert redaction.text(f"<{spelling}>") == "<…>"
@@ -89,12 +87,7 @@ OURS = 'ours-"é+/='
 REDACTION = Redaction(is_key=lambda text: text in ("OURS", OURS))
 
 
-@pytest.mark.parametrize(
-    "target, shown",
-    [
-        *cases.of(__file__, "target_is_shown_without_api_keys"),
-    ],
-)
+@cases.parametrize("target, shown")
 def test_target_is_shown_without_api_keys(target: str, shown: str) -> None:
     assert REDACTION.including(target).text(target) == shown
     assert REDACTION.including(target).text(shown) == shown

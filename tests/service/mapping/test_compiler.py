@@ -27,12 +27,9 @@ RECORD: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "rule, value",
-    [
-        *cases.of(__file__, "rule_produces_a_value"),
-        ("{from: offers, each: Offer}", [{"__class__": "Offer", "sku": f"s{n}", "of": "A1"} for n in (1, 2, 3)]),
-    ],
+    ("{from: offers, each: Offer}", [{"__class__": "Offer", "sku": f"s{n}", "of": "A1"} for n in (1, 2, 3)]),
 )
 def test_rule_produces_a_value(map_part: Map, rule: str, value: Any) -> None:
     used = "    o: {from: offers, each: Offer, include: true}\n    m: {from: maker, is: Maker, include: true}\n"

@@ -161,13 +161,10 @@ def test_retry_after_is_passed_on(status: int, retry_after: str | None, error: i
     assert (found.value.status, found.value.retry_after) == (error, passed_on)
 
 
-@pytest.mark.parametrize(
+@cases.parametrize(
     "message, number",
-    [
-        *cases.of(__file__, "number_of_a_part_limit_is_read_out_of_the_message"),
-        ("part limit of " + "9" * 5000, None),
-        ("part limit of 1" + ",000" * 2000, None),
-    ],
+    ("part limit of " + "9" * 5000, None),
+    ("part limit of 1" + ",000" * 2000, None),
 )
 def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
     assert classify.part_limit(message) == number
