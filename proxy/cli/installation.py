@@ -133,7 +133,7 @@ async def _learn_features(output: Path) -> None:
     async with AsyncExitStack() as resources:
         gateway = await Gateway.open(asking, clock.SystemClock(), resources)
         (client,) = gateway.applications.clients.values()
-        deadline = gateway.deadline(gateway.clock.monotonic())
+        deadline = gateway.metadata().deadline
         (answer,) = await gateway.pipeline.resolve(client, [queries.matching(0, 1, mpn=NUMBER)], deadline)
     if answer.result is None or not answer.result.items:
         reason = answer.error.message if answer.error else f"no part has the number {NUMBER}"

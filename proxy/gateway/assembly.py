@@ -19,6 +19,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from proxy import config, errors
 from proxy.gateway.applications import AccessTokens, Applications
 from proxy.gateway.features import Features
+from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
@@ -84,7 +85,7 @@ class Gateway:
             connections=config.UPSTREAM_CONNECTIONS,
         )
         single_query = settings.translation.single_query
-        self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, seconds, process.metrics)
+        self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, process.metrics)
         self.readiness = Readiness(self)
         self.on_forgotten: Callable[[], None] = lambda: None
         self._forgotten: str | None = None
@@ -135,9 +136,10 @@ class Gateway:
                 ages.add_metric((name,), age)
         yield ages
 
-    def deadline(self, since: float) -> float:
-        """Return until when a request is waited for whose time began at `since`, in monotonic seconds."""
-        return since + self.upstream.total_seconds
+    def metadata(self) -> ResponseMetadata:
+        """Return the metadata of a request whose time begins now."""
+        now = self.clock.monotonic()
+        return ResponseMetadata(now, now + self.upstream.total_seconds)
 
 
 class Readiness:

@@ -93,6 +93,7 @@ class ResponseMetadata:
     the clock's monotonic seconds."""
 
     since: float  # when the request's time began
+    deadline: float = inf  # until when it is waited for
     sourceless: tuple[str, ...] = ()  # fields without source that the request names
     unknown: tuple[str, ...] = ()  # ignored parameters that v3 never had
     unsupported: tuple[str, ...] = ()  # all parameters that the response ignores

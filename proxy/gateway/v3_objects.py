@@ -55,13 +55,12 @@ class Rendered(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class V3Objects:
-    """Resolves v3 requests, each within `seconds`. `single_query` is where a number goes that is asked for alone."""
+    """Resolves v3 requests. `single_query` is where a number goes that is asked for alone."""
 
     pipeline: Pipeline
     free: FreeOperations
     projections: ProjectionCache
     single_query: SingleQuery
-    seconds: float
     metrics: Metrics
 
     async def match_parts(self, request: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
@@ -150,7 +149,7 @@ class V3Objects:
         return [compiled.map(record, request.context) for record in result.records], result
 
     async def _list(self, request: GatewayRequest, name: str) -> Any:
-        return await self.free.listed(name, request.client.application, self._deadline(request))
+        return await self.free.listed(name, request.client.application, request.metadata.deadline)
 
     async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
         """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
@@ -165,12 +164,9 @@ class V3Objects:
                 return plan
             fetched = await self._list(request, name)
 
-    def _deadline(self, request: GatewayRequest) -> float:
-        return request.metadata.since + self.seconds
-
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
         """Resolve queries, and note in the metadata where their answers come from."""
-        answers = await self.pipeline.resolve(request.client, asked, self._deadline(request))
+        answers = await self.pipeline.resolve(request.client, asked, request.metadata.deadline)
         request.metadata.add(answers, self.metrics.clock, request.projection.features & self.projections.features)
         for answer in answers:
             self.metrics.queries.inc(answer.source if answer.error is None else "miss")
@@ -187,7 +183,7 @@ class V3Objects:
 
     async def _execute(self, request: GatewayRequest, operation: model.EncodedOperation) -> Any:
         """Return the data of an operation without parts."""
-        data = await self.free.execute(request.client.application, operation, self._deadline(request))
+        data = await self.free.execute(request.client.application, operation, request.metadata.deadline)
         return data.data if isinstance(data, PartialData) else data
 
     async def _compiled(
@@ -201,7 +197,7 @@ class V3Objects:
         if compiled.reads_sellers:
             # Without the list of sellers, sources have the uids on record: it is no reason to leave a client without
             # parts, or to keep it waiting for an upstream that hangs.
-            deadline = min(self._deadline(request), self.metrics.clock.monotonic() + SELLERS_SECONDS)
+            deadline = min(request.metadata.deadline, self.metrics.clock.monotonic() + SELLERS_SECONDS)
             with suppress(errors.BridgeError):
                 listing: Listing = await self.free.listed("Seller", request.client.application, deadline)
                 context = replace(context, sellers=listing.ids)

@@ -135,7 +135,7 @@ class GraphQLService:
             return Value(NULL, [error_of(error, [field.key])], error)
 
     async def _supplied(self, client: Client, requested: Requested, metadata: ResponseMetadata) -> Value:
-        key, features, deadline = requested.key, requested.features, self._gateway.deadline(metadata.since)
+        key, features, deadline = requested.key, requested.features, metadata.deadline
         tier = self._gateway.features.tier(client.application).selected.features
         if features is not None and features <= tier and (asked := requested.queries()):
             at_market = client.in_market(requested.arguments["country"], requested.arguments["currency"])

@@ -14,7 +14,7 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, Gateway, ResponseMetadata
+from proxy.gateway.core import Client, Gateway
 from proxy.graphql.documents import DocumentReader, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.log import REDACTION
@@ -75,7 +75,7 @@ class GraphQLRoutes:
         client = await self._client(request)  # before the body is read
         body = b"" if request.method == hdrs.METH_GET else await self._bodies.read(request)
         sent = _parsed(request, body)
-        request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
+        request.metadata = metadata = self._gateway.metadata()
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
         if _PRICING_CREDENTIALS.search(sent.query):

@@ -80,7 +80,7 @@ class V3Routes:
         return messages.response(request, found.body)
 
     async def _executed(self, endpoint: Endpoint, execute: Execute, request: Request, gzip: bool) -> EncodedResponse:
-        request.metadata = metadata = ResponseMetadata(self._clock.monotonic())
+        request.metadata = metadata = self._gateway.metadata()
         parameters = Parameters(request.raw_path)
         apikey = parameters.text("apikey") or ""
         if endpoint is v4.MATCH:

@@ -98,7 +98,7 @@ class PartSource:
         return sellers, [f"no spec is called {_with_nearest(name, spelled[name], keys)}" for name in unknown]
 
     async def _list(self, name: str) -> Any:
-        deadline = self.gateway.deadline(self.gateway.clock.monotonic())
+        deadline = self.gateway.metadata().deadline
         return await self.gateway.free.listed(name, self.client.application, deadline)
 
     async def fetch(

@@ -15,7 +15,6 @@ from service.upstream import graphql_responses
 from proxy import errors
 from proxy.gateway.applications import Client
 from proxy.gateway.features import Features
-from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.graphql import documents
@@ -152,7 +151,7 @@ class Dialect:
     service: GraphQLService
 
     async def execute(self, client: Client, request: DocumentRequest) -> GraphQLResponse:
-        return await self.service.execute(request, client, ResponseMetadata(self.world.clock.monotonic()))
+        return await self.service.execute(request, client, self.world.metadata())
 
     async def ask(
         self, client: Client, document: str, variables: Any = None, name: str | None = None
@@ -175,7 +174,6 @@ def dialect(world: World) -> Dialect:
         free=free,
         projections=world.projections,
         clock=world.clock,
-        deadline=SECONDS.__add__,
     )
     return Dialect(world, pipeline, GraphQLService(gateway, SCHEMA))
 

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from service.gateway.world import ALL, HOUR, SECONDS, Upstream, World, client, uid
 
 from proxy import errors
-from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.metrics import Metrics
@@ -52,15 +51,12 @@ def objects(world: World) -> V3Objects:
         FreeOperations(world.upstream.send, world.clock, SECONDS, {}, {}),
         world.projections,
         single_query="supMultiMatch",
-        seconds=SECONDS,
         metrics=Metrics(world.clock),
     )
 
 
 def request(world: World, projection: Projection = SHOWN) -> GatewayRequest:
-    return GatewayRequest(
-        caller := client(), projection, caller.application.context, ResponseMetadata(world.clock.monotonic())
-    )
+    return GatewayRequest(caller := client(), projection, caller.application.context, world.metadata())
 
 
 def matched(number: str = "N1") -> PartsMatchRequest:

@@ -16,7 +16,7 @@ from service.upstream import graphql_responses
 from proxy import errors
 from proxy.gateway.applications import Application, ChargedAccount, Client, digest
 from proxy.gateway.features import Features
-from proxy.gateway.flights import Answer
+from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
 from proxy.metrics import Metrics
@@ -227,6 +227,11 @@ class World:
         features = Features(self.projections, state.store, self.clock)
         limits: dict[str, Any] = {"seconds": SECONDS, "connections": connections}
         return Pipeline(state, send or self.upstream.send, features, address="http://upstream", **limits)
+
+    def metadata(self) -> ResponseMetadata:
+        """Return the metadata of a request whose time begins now."""
+        now = self.clock.monotonic()
+        return ResponseMetadata(now, now + SECONDS)
 
     async def resolve(
         self, process: Pipeline, client: Client, queries: Iterable[Query], seconds: float = SECONDS
