@@ -58,8 +58,8 @@ class Service:
     def __init__(self, core: ProcessState, mounts: Sequence[Mount]) -> None:
         self._core, self._mounts = core, mounts
         # Of all API keys since the start: requests that began before a reload must not show one that it removed.
-        self._api_keys: set[config.Digest] = set()
-        hidden = redaction.Redaction(is_key=lambda text: config.digest(text) in self._api_keys)
+        self._api_keys: set[str] = set()
+        hidden = redaction.Redaction(is_key=lambda text: config.hex_digest(text) in self._api_keys)
         self.seen = recording.SeenRequests(core.store, hidden, shown_target)
         self._ids = middleware.RequestIds(hidden)
         self._retiring: set[asyncio.Task[None]] = set()

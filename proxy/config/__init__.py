@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, get_args
 from msgspec import Meta, Struct
 
 from proxy.config import secret
-from proxy.config.secret import ClientId, Digest, Secret, StoreUrl, digest
+from proxy.config.secret import ClientId, Digest, Secret, StoreUrl, digest, hex_digest
 
 Feature = Literal[
     "LEAD_TIME",

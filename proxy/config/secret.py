@@ -127,15 +127,16 @@ class Digest(Secret):
     def fingerprint(self) -> str:
         return self.reveal()[:FINGERPRINT]
 
-    def keyed(self, key: bytes) -> str:
-        """Return a text that is that of this API key for everybody who has `key`, and reveals it to nobody else."""
-        return hashlib.blake2b(self.reveal().encode(), key=key, digest_size=16).hexdigest()
-
 
 def digest(apikey: str) -> Digest:
-    """Return the digest of a plain API key, from a client or from the file."""
+    """Return the digest of a plain API key from the file."""
+    return Digest(hex_digest(apikey))
+
+
+def hex_digest(text: str) -> str:
+    """Return the digest of a plain API key from a client, or of a client id."""
     # A client may send bytes that are not UTF-8, which decode to surrogates: a wrong key, not an error.
-    return Digest(hashlib.sha256(apikey.encode("utf-8", "surrogatepass")).hexdigest())
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def apikey(text: str) -> Digest:

@@ -92,7 +92,8 @@ class Explainer:
         """Explain a request, and return the queries that a store is asked for. Raises LookupError for a path that v3
         never had."""
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
-        redaction = Redaction([apikey] if apikey else [], lambda text: config.digest(text) in self.applications.clients)
+        clients = self.applications.clients
+        redaction = Redaction([apikey] if apikey else [], lambda text: config.hex_digest(text) in clients)
         request = redact_request(request, redaction)
         explained = Explained(request=_target(request), endpoint=request.endpoint, client=client.name)
         asked, metadata = _AskedObjects(self), ResponseMetadata(0.0)

@@ -11,6 +11,8 @@ and machines accept it; each signs for a week.
 
 import base64
 import functools
+import hashlib
+import math
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -58,13 +60,14 @@ class ChargedAccount(NamedTuple):
     period: config.Period = "month"
     part_of: str = ""
 
-    def in_period(self, now: float) -> protocol.Account:
-        """Return the account in the period that its limit applies to, of a moment in seconds since 1970."""
-        return _in_periods((self,), now // protocol.DAY_SECONDS)[1 if self.period == "month" else 2]
 
-    def reset_seconds(self, now: float) -> int | None:
-        """Return the seconds until usage begins from zero; None where it never does."""
-        return errors.seconds_to_next_month(now) if self.period == "month" else None
+class Periods(NamedTuple):
+    """Accounts in the periods of a day: `every` one; `own`: of each that which its limit applies to, and when usage
+    begins from zero in these, in seconds since 1970; None where it never does."""
+
+    every: tuple[protocol.Account, ...]
+    own: tuple[protocol.Account, ...]
+    reset: float | None
 
 
 @dataclass(frozen=True)
@@ -78,9 +81,9 @@ class Application:
     @functools.cached_property
     def account(self) -> str:
         """The digest of the client id, or of the name where there is none."""
-        return digest(self.credentials.client_id or self.credentials.name)
+        return config.hex_digest(self.credentials.client_id or self.credentials.name)
 
-    @property
+    @functools.cached_property
     def scopes(self) -> str:
         """How the scopes of its results begin, in every market and with all fields."""
         return self.account[:8]
@@ -89,7 +92,7 @@ class Application:
     def name(self) -> str:
         return self.credentials.name
 
-    @property
+    @functools.cached_property
     def allowed_features(self) -> frozenset[str]:
         """The features that requests may ask for: all, unless they are known."""
         return frozenset(config.FEATURES) if self.features is None else self.features
@@ -119,30 +122,21 @@ class Client:
             return self
         return replace(self, application=replace(self.application, context=context))
 
-    def accounts(self, now: float) -> tuple[protocol.Account, ...]:
-        """Return the accounts in all periods of a moment, in seconds since 1970.
-
-        Usage is counted by day, by month and for the lifetime, in UTC as upstream, whatever the limit applies to: a
-        changed `period` finds past usage.
-        """
-        return _in_periods(self.charged, now // protocol.DAY_SECONDS)
-
     def exceeded(self, refused: protocol.Refused, parts: int, now: float) -> errors.QuotaExhausted:
         """Return the error of a query that may cost so many parts and does not fit the limit of an account."""
         account, left, reserved = refused
         charged = next(each for each in self.charged if each.id == account.account)
         text = f"{charged.name} has {left:,} of {counted(account.limit or 0, 'part')} left"
         text += f", {charged.part_of}" if charged.part_of else ""
-        reset, wait = charged.reset_seconds(now), NEVER_SECONDS
+        reset = periods(self.charged, now // protocol.DAY_SECONDS).reset
         if parts <= left + reserved:
-            end, wait = (
-                f"{reserved:,} are reserved by requests under way, so try again in a few seconds",
-                RESERVED_SECONDS,
-            )
+            end = f"{reserved:,} are reserved by requests under way, so try again in a few seconds"
+            wait = RESERVED_SECONDS
         elif reset is None:
-            end = "it is never reset"
+            end, wait = "it is never reset", NEVER_SECONDS
         else:
-            end, wait = f"it is reset on {datetime.fromtimestamp(now + reset, UTC).date().isoformat()}", reset
+            end = f"it is reset on {datetime.fromtimestamp(reset, UTC).date().isoformat()}"
+            wait = math.ceil(reset - now)
         message = f"{text} ({account.period}), and this request may cost {parts}; {end}"
         return errors.QuotaExhausted(message, retry_after=wait)
 
@@ -160,7 +154,7 @@ class Applications:
     both, each once."""
 
     def __init__(self, configured: Mapping[str, config.ApplicationSettings]) -> None:
-        self.clients: dict[config.Digest, Client] = {}
+        self.clients: dict[str, Client] = {}
         for name, entry in configured.items():
             credentials = Credentials(name, entry.client_id, entry.client_secret)
             features = None if entry.features == "unknown" else entry.allowed_features
@@ -168,12 +162,13 @@ class Applications:
             limit = entry.parts if isinstance(entry.parts, int) else None
             whole = ChargedAccount(application.account, name, limit, entry.period)
             for key_name, key in entry.clients.items():
+                digest = key.key.reveal()
                 part_of = "" if key.share is None else f"its share of {key.share} % of {name}"
-                own = ChargedAccount(key.key.reveal(), f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
+                own = ChargedAccount(digest, f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
                 # A key's own 0 switches the limit of its application off: only None inherits it.
                 rate = entry.rate if key.rate is None else key.rate
                 sunset = _sunset(key.sunset or entry.sunset)
-                self.clients[key.key] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
+                self.clients[digest] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
         self.by_name = {client.application.name: client.application for client in self.clients.values()}
         self.charged = [*dict.fromkeys(each for client in self.clients.values() for each in client.charged)]
 
@@ -182,21 +177,30 @@ class Applications:
         if not apikey:
             raise errors.MissingKey()
         # A look-up by digest takes the same time for a nearly right key as for any other.
-        client = self.clients.get(config.digest(apikey))
+        client = self.clients.get(config.hex_digest(apikey))
         if client is None:
             raise errors.ForbiddenKey()
         return client
 
 
 @functools.lru_cache(maxsize=4096)
-def _in_periods(charged: tuple[ChargedAccount, ...], day: float) -> tuple[protocol.Account, ...]:
-    """Return accounts in the periods of a day, which is counted since 1970."""
-    date_ = datetime.fromtimestamp(day * protocol.DAY_SECONDS, UTC).date().isoformat()
-    return tuple(
+def periods(charged: tuple[ChargedAccount, ...], day: float) -> Periods:
+    """Return accounts of an application in the periods of a day, which is counted since 1970.
+
+    Usage is counted by day, by month and for the lifetime, in UTC as upstream, whatever the limit applies to: a changed
+    `period` finds past usage.
+    """
+    start = day * protocol.DAY_SECONDS
+    today = datetime.fromtimestamp(start, UTC).date().isoformat()
+    names = {"day": today, "month": today[:7], "lifetime": protocol.LIFETIME}
+    every = [
         protocol.Account(each.id, period, each.limit if name == each.period else None)
         for each in charged
-        for name, period in (("day", date_), ("month", date_[:7]), ("lifetime", protocol.LIFETIME))
-    )
+        for name, period in names.items()
+    ]
+    own = [protocol.Account(each.id, names[each.period], each.limit) for each in charged]
+    is_monthly = charged[0].period == "month"
+    return Periods(tuple(every), tuple(own), start + errors.seconds_to_next_month(start) if is_monthly else None)
 
 
 def _sunset(settings: config.SunsetSettings | None) -> Sunset | None:
@@ -211,11 +215,6 @@ def _sunset(settings: config.SunsetSettings | None) -> Sunset | None:
         "Sunset": format_datetime(datetime.fromtimestamp(end - 1, UTC), usegmt=True),
     }
     return Sunset(headers, end, f"v3 is not served to this API key since its sunset on {settings.date}; see {page}")
-
-
-def digest(text: str) -> str:
-    """Return the digest of a client id, as of an API key."""
-    return config.digest(text).reveal()
 
 
 def _end_of(day: date) -> float:
@@ -271,7 +270,10 @@ class AccessTokens:
             if text is None:
                 raise LookupError(period)
             secret = base64.b64decode(text)
-            clients = {digest.keyed(secret): client for digest, client in self._applications.clients.items()}
+            clients = {
+                hashlib.blake2b(digest.encode(), key=secret, digest_size=16).hexdigest(): client
+                for digest, client in self._applications.clients.items()
+            }
             self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
             self._keys[period] = secret, clients
         return self._keys[period]

@@ -12,8 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from proxy import errors, model
-from proxy.gateway.applications import Application, Client, digest
+from proxy import config, errors, model
+from proxy.gateway.applications import Application, Client, periods
 from proxy.gateway.features import Features, Selected, Tier
 from proxy.gateway.flights import Again, Answer, Flight, Source, wait_for
 from proxy.gateway.process import Booking, ProcessState, Tasks
@@ -84,7 +84,8 @@ class Lookups:
         """Return the begin of a query, for what was fetched within so many seconds, or for nothing that is stored."""
         id, now = f"{self._rng.getrandbits(128):032x}", self._clock.now()
         fresh_from = now + 1.0 if anew else now - seconds  # nothing stored is of the future
-        return Begin(id, scope, selected.bits, query.want, client.accounts(now), fresh_from, self._seconds)
+        accounts = periods(client.charged, now // protocol.DAY_SECONDS).every
+        return Begin(id, scope, selected.bits, query.want, accounts, fresh_from, self._seconds)
 
     def keys(self, client: Client, queries: Sequence[Query]) -> list[tuple[str, str]]:
         """Return the places of queries among the flights: their scope, and the key of their own list."""
@@ -106,7 +107,7 @@ def _end(query: Query, outcome: Outcome) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def _digest(*texts: str) -> str:
-    return digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key
+    return config.hex_digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key
 
 
 @dataclass(slots=True, eq=False)

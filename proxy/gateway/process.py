@@ -13,7 +13,7 @@ from typing import Any
 import structlog
 
 from proxy import errors
-from proxy.gateway.applications import Client
+from proxy.gateway.applications import Client, periods
 from proxy.gateway.flights import Answer, Flight, Flights
 from proxy.gateway.free_operations import Lists
 from proxy.gateway.quota import Quotas
@@ -22,7 +22,7 @@ from proxy.kit.clock import Clock, SlidingWindow, Window
 from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.documents import ProjectionCache
-from proxy.store.protocol import Begin, Finish, Result
+from proxy.store.protocol import DAY_SECONDS, Begin, Finish, Result
 from proxy.store.store import Store
 from proxy.upstream.sending import CircuitBreaker
 
@@ -77,8 +77,10 @@ class Bookings:
             await asyncio.wait((self._repeating,))
 
     async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> None:
-        now = self._clock.now()
-        reserved = [(each, each.begin, each.flight.client.accounts(now)) for each in bookings if each.begin]
+        day = self._clock.now() // DAY_SECONDS
+        reserved = [
+            (each, each.begin, periods(each.flight.client.charged, day).every) for each in bookings if each.begin
+        ]
         if reserved:
             await self._store.finish(
                 [

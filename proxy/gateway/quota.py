@@ -15,7 +15,15 @@ import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, model
-from proxy.gateway.applications import NEVER_SECONDS, Application, Applications, ChargedAccount, Client
+from proxy.gateway.applications import (
+    NEVER_SECONDS,
+    Application,
+    Applications,
+    ChargedAccount,
+    Client,
+    Periods,
+    periods,
+)
 from proxy.kit import rfc3339
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
@@ -26,6 +34,7 @@ from proxy.upstream import classify
 
 EXHAUSTED = "exhausted "  # how the keys of exhausted quotas begin; the account follows
 RETRY_SECONDS = 900.0  # for which a refusal is taken on the 1st of a month, and of a tier without parts
+NO_USAGE = Usage("", "")
 RUN_SECONDS = 3600.0  # for which parts are reserved beside the pipeline
 GAUGES = {
     "used": "Parts used in the period",
@@ -82,16 +91,13 @@ class Quotas:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store, self._clock = store, clock
         self._usage: dict[tuple[str, str], Usage] = {}  # by account and period
-        self._statuses: dict[tuple[str, int], model.QuotaStatus] = {}  # of API keys, in a second
         self._exhausted: dict[str, _Exhausted] = {}  # by the application's account
         self._unsaved: dict[str, _Exhausted] = {}
 
     async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
         """Read the usage of accounts, where there is any. Raises StoreUnavailable."""
-        now = self._clock.now()
-        found = await self._store.usage({each.in_period(now)[:2] for each in charged})
+        found = await self._store.usage({self._present(each).own[0][:2] for each in charged})
         self._usage = {row[:2]: row for row in found}
-        self._statuses.clear()
 
     async def refresh_exhausted(self, accounts: Sequence[str]) -> None:
         """Learn which quotas other processes have marked, and which were cleared. Raises StoreUnavailable."""
@@ -107,7 +113,6 @@ class Quotas:
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
         """Add what was booked."""
-        self._statuses.clear()
         for pair in {account[:2] for account in accounts}:
             old = self._usage.get(pair) or Usage(*pair)
             self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
@@ -117,15 +122,16 @@ class Quotas:
         if self.refusal(client.application) is not None:
             return  # by several requests in flight
         now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
+        reset = self._present(client.charged[0]).reset
         # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented:
         # a refusal on the 1st may be about the month before.
-        if limit == 0 or (client.charged[0].period == "month" and datetime.fromtimestamp(now, UTC).day == 1):
-            seconds = RETRY_SECONDS
+        if limit == 0 or (reset and datetime.fromtimestamp(now, UTC).day == 1):
+            until = now + RETRY_SECONDS
         else:
-            seconds = client.charged[0].reset_seconds(now) or NEVER_SECONDS
-        self._exhausted[account] = self._unsaved[account] = _Exhausted(error.message, now + seconds)
-        until = datetime.fromtimestamp(now + seconds, UTC).isoformat()
-        log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=until)
+            until = reset or now + NEVER_SECONDS
+        self._exhausted[account] = self._unsaved[account] = _Exhausted(error.message, until)
+        shown = datetime.fromtimestamp(until, UTC).isoformat()
+        log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=shown)
         with contextlib.suppress(errors.StoreUnavailable):
             await self.refresh_exhausted([account])
 
@@ -141,28 +147,26 @@ class Quotas:
     def status(self, client: Client) -> model.QuotaStatus:
         """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
         now = self._clock.now()
-        key = client.charged[-1].id, int(now)
-        if key not in self._statuses:
-            limited = [each for each in client.charged if each.limit is not None] or client.charged[:1]
-            rows = [(each, self._usage_of(each, now)) for each in limited]
-            charged, usage = min(rows, key=lambda row: (row[0].limit or 0) - row[1].used - row[1].uncertain)
-            status = model.QuotaStatus(usage.used + usage.uncertain, charged.limit, charged.reset_seconds(now))
-            self._statuses[key] = status
-        return self._statuses[key]
+        _, own, reset = periods(client.charged, now // protocol.DAY_SECONDS)
+        limited = [each for each in own if each.limit is not None] or own[:1]
+        counted = [(sum(self._usage.get(each[:2], NO_USAGE)[2:4]), each.limit) for each in limited]
+        used, limit = min(counted, key=lambda row: (row[1] or 0) - row[0])
+        return model.QuotaStatus(used, limit, None if reset is None else math.ceil(reset - now))
 
     def rows(self, charged: Iterable[ChargedAccount]) -> list[UsageRow]:
         """Make a row for each account."""
-        rows, now = [], self._clock.now()
+        rows = []
         for each in charged:
-            usage, refused = self._usage_of(each, now), self._exhausted.get(each.id)
+            present, refused = self._present(each), self._exhausted.get(each.id)
+            usage = self._usage.get(present.own[0][:2]) or Usage(*present.own[0][:2])
             part_limit = classify.part_limit(refused.message) if refused else None
             # What the upstream says holds for the running period: it knows its plan, and who else uses it.
             limit = min((limit for limit in (each.limit, part_limit) if limit is not None), default=None)
-            counted, reset = usage.used + usage.uncertain, each.reset_seconds(now)
+            counted, reset = usage.used + usage.uncertain, present.reset
             application, _, key = each.name.partition("/")
             remaining = None if limit is None else max(0, limit - counted)
             percent = round(100 * counted / limit, 1) if limit else None
-            ends = None if reset is None else rfc3339(now + reset), refused and rfc3339(refused.until)
+            ends = None if reset is None else rfc3339(reset), refused and rfc3339(refused.until)
             rows.append(UsageRow(application, key or None, *usage[1:], limit, remaining, percent, *ends, part_limit))
         return rows
 
@@ -178,9 +182,8 @@ class Quotas:
                     gauge.add_metric((row.name,), parts)
         return [*gauges.values()]
 
-    def _usage_of(self, charged: ChargedAccount, now: float) -> Usage:
-        pair = charged.in_period(now)[:2]
-        return self._usage.get(pair) or Usage(*pair)
+    def _present(self, charged: ChargedAccount) -> Periods:
+        return periods((charged,), self._clock.now() // protocol.DAY_SECONDS)
 
 
 class StoredState:
@@ -222,7 +225,7 @@ class StoredState:
         that there is not."""
         account = {each.name: each for each in self._applications.charged}[name]
         before = next(row for row in await self.usage() if row.name == name)
-        await self._store.set_usage(account.in_period(self._clock.now()), parts)
+        await self._store.set_usage(periods((account,), self._clock.now() // protocol.DAY_SECONDS).own[0], parts)
         await self._store.put_value(f"{EXHAUSTED}{account.id}", "", 0.0)
         return before
 
@@ -253,9 +256,7 @@ class StoredState:
         for row in await self._store.seen(protocol.UNKNOWN_KEY, 0):
             last = keys.setdefault(row.key, row._replace(requests=0))
             keys[row.key] = last._replace(requests=last.requests + row.requests)
-        for key in self._applications.clients:  # by now
-            keys.pop(key.reveal(), None)
-        return [*keys.values()]
+        return [row for key, row in keys.items() if key not in self._applications.clients]  # by now
 
     async def failures(self) -> list[model.Seen]:
         """Return failures, the last one first."""
@@ -269,7 +270,8 @@ class StoredState:
         charged = next(each for each in self._applications.charged if each.name == application)
         client = Client(self._applications.by_name[application], (charged,))
         id, now = secrets.token_hex(16), self._clock.now()
-        begin = Begin(id, application, 0, Want(id, parts), client.accounts(now), now, RUN_SECONDS)
+        accounts = periods((charged,), now // protocol.DAY_SECONDS).every
+        begin = Begin(id, application, 0, Want(id, parts), accounts, now, RUN_SECONDS)
         [outcome] = await self._store.begin([begin])
         if isinstance(outcome, protocol.Refused):
             raise client.exceeded(outcome, parts, now)
@@ -283,5 +285,5 @@ class StoredState:
         try:
             yield book
         finally:
-            accounts = client.accounts(self._clock.now())
+            accounts = periods((charged,), self._clock.now() // protocol.DAY_SECONDS).every
             await self._store.finish([Finish(begin, 0, (), accounts, counts[0], counts[1])])

@@ -48,7 +48,7 @@ class Authenticator:
             return self._applications.client(apikey)
         except errors.ForbiddenKey:
             self.fail(request.origin)
-            agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.digest(apikey).reveal()
+            agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.hex_digest(apikey)
             self._seen.add_unknown(apikey, digest, request.origin.address, agent, self._clock.now())
             raise
 

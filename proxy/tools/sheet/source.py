@@ -290,7 +290,7 @@ async def open_source(
             seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
             settings = replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))
         gateway = await Gateway.open(settings, clock, resources)
-        client = gateway.applications.clients[key]
+        client = gateway.applications.clients[key.reveal()]
         if refresh_login:
             await gateway.tokens.forget(client.application.credentials)
         yield PartSource(gateway, client, [] if is_kept else [NOT_KEPT])

@@ -8,11 +8,11 @@ import pytest
 from service.gateway.world import START
 
 from proxy import config, errors
-from proxy.gateway.applications import AccessTokens, Applications
+from proxy.gateway.applications import AccessTokens, Applications, periods
 from proxy.gateway.process import ProcessState
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
-from proxy.store.protocol import Account, Refused
+from proxy.store.protocol import DAY_SECONDS, Account, Refused
 
 DEMO = config.ApplicationSettings(
     apikeys=(
@@ -28,7 +28,7 @@ DEMO = config.ApplicationSettings(
 def test_accounts_are_digests_in_the_periods_of_a_moment() -> None:
     client = Applications({"demo": DEMO}).client("a")
     application, key = config.digest("id").reveal(), config.digest("a").reveal()
-    assert client.accounts(START) == (
+    assert periods(client.charged, START // DAY_SECONDS).every == (
         Account(application, "2026-12-10"),
         Account(application, "2026-12", 200),
         Account(application, "lifetime"),
@@ -47,7 +47,7 @@ def test_a_renamed_application_and_one_with_the_same_client_id_have_its_account(
 
 def test_what_is_said_where_parts_do_not_fit_names_account_period_and_reset() -> None:
     client = Applications({"demo": DEMO}).client("a")
-    error = client.exceeded(Refused(client.charged[1].in_period(START), 3, 1), 5, START)
+    error = client.exceeded(Refused(periods(client.charged, START // DAY_SECONDS).own[1], 3, 1), 5, START)
     assert error.message == (
         "demo/erp has 3 of 40 parts left, its share of 20 % of demo (2026-12), and this request may cost 5; it is "
         "reset on 2027-01-01"

@@ -7,8 +7,7 @@ import pytest
 from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, Upstream, World, client, uid, uids
 from support.store_client import BrokenStore
 
-from proxy import errors
-from proxy.gateway.applications import digest
+from proxy import config, errors
 from proxy.planning.queries import matching, part, search
 
 NUMBERS = [f"N{n}" for n in range(40)]
@@ -244,7 +243,7 @@ async def test_what_has_waited_until_the_month_ended_is_begun_anew(world: World)
     world.upstream.seconds = 10.0
     process = world.process(connections=1)
     await asyncio.gather(*(world.resolve(process, client(country=country), ONE) for country in ("US", "DE")))
-    usage = {row.period: sum(row[2:]) for row in await world.store.usage() if row.account == digest("key")}
+    usage = {row.period: sum(row[2:]) for row in await world.store.usage() if row.account == config.hex_digest("key")}
     # What was sent before the month ended may have been billed in both.
     assert {period: usage[period] for period in ("2026-12", "2027-01")} == {"2026-12": 1, "2027-01": 2}
 

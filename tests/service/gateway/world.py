@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import msgspec
 from service.upstream import graphql_responses
 
-from proxy import errors
-from proxy.gateway.applications import Application, ChargedAccount, Client, digest
+from proxy import config, errors
+from proxy.gateway.applications import Application, ChargedAccount, Client
 from proxy.gateway.features import Features
 from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.pipeline import Pipeline
@@ -240,7 +240,7 @@ class World:
 
     async def counted(self, client_id: str) -> int:
         """Return the parts of an application that are used, uncertain or reserved."""
-        return sum(sum(row[2:]) for row in await self.store.usage([(digest(client_id), "lifetime")]))
+        return sum(sum(row[2:]) for row in await self.store.usage([(config.hex_digest(client_id), "lifetime")]))
 
 
 def uids(answer: Answer) -> list[str]:
@@ -258,7 +258,7 @@ def client(
     chosen = None if features is None else frozenset(features)
     context = MappingContext(market.get("country", "US"), market.get("currency", "USD"))
     application = Application(Credentials("app", client_id, None), context, chosen)
-    charged = ChargedAccount(application.account, "app"), ChargedAccount(digest(key), f"app/{key}", limit)
+    charged = ChargedAccount(application.account, "app"), ChargedAccount(config.hex_digest(key), f"app/{key}", limit)
     return Client(application, charged)
 
 
