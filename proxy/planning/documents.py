@@ -7,6 +7,7 @@ because it depends on which fields of a document are nullable.
 """
 
 import dataclasses
+import operator
 import types
 from collections.abc import Callable, Iterable, Sequence, Set
 from functools import lru_cache
@@ -107,13 +108,20 @@ class FoundPart(msgspec.Struct, gc=False):
     description: str | None = None
 
 
+class FoundParts(msgspec.Struct, gc=False):
+    """SupPartResultSet of a search with parts."""
+
+    hits: int
+    results: list[FoundPart] | None = None
+
+
 def multi_match(selection: str = "") -> Document:
     """Return the document of supMultiMatch, with parts or only their number. Options, such as filters, apply to all of
     its queries."""
     below, record = (f"hits error parts {{ {selection} }}", MatchedParts) if selection else ("hits error", MatchCount)
     signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
     arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
-    return _document("supMultiMatch", signature, arguments, below, record=types.GenericAlias(list, (record,)))
+    return _document("supMultiMatch", signature, arguments, below, types.GenericAlias(list, (record,)))
 
 
 def count(counted: frozenset[str]) -> Document:
@@ -121,14 +129,16 @@ def count(counted: frozenset[str]) -> Document:
     chosen = {name: facets.AGGREGATIONS[name] for name in sorted(counted)}
     declared = dict.fromkeys(name for each in chosen.values() for name in each.variables)
     fields = [(name, types.GenericAlias(list, (each.record,))) for name, each in chosen.items()]
-    return _search("supSearch", declared, " ".join(["hits", *(each.text for each in chosen.values())]), fields)
+    below = " ".join(["hits", *(each.text for each in chosen.values())])
+    result_set = msgspec.defstruct("SupPartResultSet", [("hits", int), *fields], gc=False)
+    return _document("supSearch", ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, result_set)
 
 
 def search(name: str, selection: str) -> Document:
     """Return the document of supSearch or supSearchMpn for a page; variables without a value leave arguments out."""
     below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
-    results = ("results", types.GenericAlias(list, (FoundPart,)) | None, None)
-    return _search(name, (), below, [results], lambda data: getattr(data, name).results is None)
+    found = operator.attrgetter(f"{name}.results")
+    return _document(name, SEARCH, SEARCH_ARGUMENTS, below, FoundParts, is_lost=lambda data: found(data) is None)
 
 
 def parts(selection: str) -> Document:
@@ -138,25 +148,13 @@ def parts(selection: str) -> Document:
         f"$ids: [String!]!, {MARKET}",
         f"ids: $ids, {MARKET_ARGUMENTS}",
         selection,
-        record=list[msgspec.Raw],
+        list[msgspec.Raw],
         is_lost=lambda data: all(bytes(part) == NULL for part in data.supParts),
     )
 
 
-def listing(name: str, selection: str, record: Any) -> Document:
-    """Return the document of a query that lists all objects of a kind, such as supSellers; free of charge."""
-    return _document(name, "", "", selection, record=types.GenericAlias(list, (record,)))
-
-
-def _search(
-    name: str, declared: Iterable[str], below: str, fields: list[Any], is_lost: Callable[[Any], bool] | None = None
-) -> Document:
-    result_set = msgspec.defstruct("SupPartResultSet", [("hits", int), *fields], gc=False)
-    return _document(name, ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, record=result_set, is_lost=is_lost)
-
-
 def _document(
-    name: str, signature: str, arguments: str, below: str, *, record: Any, is_lost: Callable[[Any], bool] | None = None
+    name: str, signature: str, arguments: str, below: str, record: Any, *, is_lost: Callable[[Any], bool] | None = None
 ) -> Document:
     """Return the document that selects one root field, with the variables that it declares and passes on."""
     declared, passed = (f"({text})" if text else "" for text in (signature, arguments))
@@ -226,7 +224,7 @@ class ProjectionCache:
         def build(data: Any) -> Tables:
             return msgspec.structs.replace(self.tables, specs=SpecNames(names, data.supAttributes))
 
-        document = listing("supAttributes", "name shortname", facets.SpecAttribute)
+        document = _document("supAttributes", "", "", "name shortname", list[facets.SpecAttribute])
         return lists | {ATTRIBUTES: ListDefinition(document, build)}
 
     def shown(
@@ -272,4 +270,5 @@ class ProjectionCache:
         def build(data: Any) -> Listing:
             return Listing(getattr(data, root), lambda record: msgspec.to_builtins(whole.map(record, nowhere)), uids)
 
-        return ListDefinition(listing(root, whole.selection, whole.record), build)
+        document = _document(root, "", "", whole.selection, types.GenericAlias(list, (whole.record,)))
+        return ListDefinition(document, build)
