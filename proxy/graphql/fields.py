@@ -134,7 +134,6 @@ class Compiler:
 
 
 def _variables(node: ast.Node) -> Iterator[str]:
-    """Yield the names of the variables in a value."""
     if isinstance(node, ast.VariableNode):
         yield node.name.value
     inside = node.values if isinstance(node, ast.ListValueNode) else getattr(node, "fields", ())

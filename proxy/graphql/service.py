@@ -126,7 +126,6 @@ class GraphQLService:
         )
 
     async def _value(self, client: Client, field: Requested | Value, metadata: ResponseMetadata) -> Value:
-        """Return the value of a root field, or why it has none."""
         if isinstance(field, Value):
             return field
         try:

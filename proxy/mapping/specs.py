@@ -133,7 +133,6 @@ class SpecNames:
         return self.names.get(source.value or "") if source else None
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
-        """Return v3's datatype of a value."""
         entry = self.names.get(shortname)
         if value_type != "number" or (entry and entry.plus_minus):
             return "string"
@@ -192,7 +191,6 @@ class SpecNames:
 
 
 def _with(shortname: str | None, specs: Sequence[Any]) -> Any:
-    """Return the spec of an attribute among the specs of a part; None if the part has none."""
     return next((spec for spec in specs if spec.attribute.shortname == shortname), None)
 
 

@@ -107,12 +107,10 @@ class Uids:
         return f"{self._tag}{number:010x}"
 
     def _name(self, numeric_id: str, name: str) -> str:
-        """Return v3's name of an object that upstream calls `name`."""
         entry = self._newest(numeric_id, name) if self._renamed else None
         return entry.name if entry else name
 
     def names(self, numeric_id: str, name: str) -> list[str]:
-        """Return the names on record of an object that upstream calls `name`."""
         return [each for entry in self._recorded(numeric_id, name) for each in entry.names]
 
     def digest(self, v3_name: str) -> str:
@@ -186,7 +184,6 @@ class Tables(msgspec.Struct, frozen=True):
         return self.specs.listed
 
     def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
-        """Return a copy with one more list."""
         return msgspec.structs.replace(self, listed={**self.listed, name: ids})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:

@@ -69,7 +69,6 @@ def subtypes(document_name: str) -> list[str]:
 
 
 def cad_downloads(cad: Any) -> list[str]:
-    """Return the URLs of the available formats of a CAD model."""
     formats = ("Altium", "Eagle", "Orcad", "Kicad")
     urls = (getattr(cad, f"downloadUrl{name}") for name in formats if getattr(cad, f"has{name}"))
     return [url for url in urls if url]
@@ -115,7 +114,6 @@ TRANSFORMS |= {name: each for name, each in vars().items() if getattr(each, "__m
 
 
 def of_tables(tables: Tables) -> dict[str, Callable[..., Any]]:
-    """Return the functions that read a table, by name."""
     uids, specs = tables.uids, tables.specs
     sources, sellers, category_uid = uids["Source"], uids["Seller"], uids["Category"].uid
     recorded = source_uids(uids)

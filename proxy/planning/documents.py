@@ -79,7 +79,6 @@ class Document:
         self._decode = decoder(data, is_lost)
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> model.EncodedOperation:
-        """Encode the document with its variables."""
         payload = self._head + msgspec.json.encode(variables) + b"}"
         return model.EncodedOperation(self.name, payload, self._decode, parts_max)
 
@@ -217,7 +216,6 @@ class ProjectionCache:
         )
 
     def list_definitions(self) -> dict[str, ListDefinition]:
-        """Return the definitions of the lists of brands, sellers, categories and attributes."""
         lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
         names = self.tables.specs.names
 
@@ -249,7 +247,6 @@ class ProjectionCache:
         )
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
-        """Return the mapping of all that is fetched of a part with these features."""
         fetched = self.mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
         needs = (SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)

@@ -182,7 +182,6 @@ def _joined(node: tree.Item) -> Iterator[Condition]:
 
 
 def _any(nodes: Iterable[tree.Item]) -> Condition:
-    """Return the condition that an OR of these alternatives is."""
     alternatives: list[Condition] = []
     for node in nodes:
         first, *further = _all(node)

@@ -114,7 +114,6 @@ class Query(NamedTuple):
 
     @property
     def want(self) -> Want:
-        """What the store is asked for."""
         if self.passed_on is not None:
             return Want(self.key, 1, self.passed_on.operation.parts_max)
         if self.root != "supParts":
@@ -188,7 +187,6 @@ def matching(
 
 
 def part(uid_or_id: str) -> Query:
-    """Make the query for a part by its uid or id."""
     return _query("supParts", {"id": uid_or_id}, 0, 1)
 
 
@@ -199,7 +197,6 @@ def valid_uids(uids: Iterable[str]) -> list[str]:
 
 
 def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) -> Query:
-    """Make the query of a search with these arguments, beside those of its page and market."""
     return _query(root, arguments, start, end)
 
 

@@ -71,7 +71,6 @@ def canonical(tables: Tables, field: str) -> str:
 
 
 def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
-    """Return the shortnames of the attributes that some fields refer to."""
     return [name for field in fields if (spec := spec_source(tables, field)) for name in spec.shortnames]
 
 
@@ -267,7 +266,6 @@ def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
 
 
 def _within(values: Condition, limits: Condition | None) -> Condition:
-    """Return the values that are in a range of the same field."""
     if limits is None:
         return values
     low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))

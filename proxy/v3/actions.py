@@ -154,5 +154,4 @@ def parse_projection(
 
 
 def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
-    """Return the paths of those dotted texts that lead to a field."""
     return frozenset(spelled for text in texts for spelled in mappings.spelled(name, tuple(text.split("."))))

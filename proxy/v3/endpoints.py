@@ -40,7 +40,6 @@ class Endpoint:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Pattern of its paths, without prefix."""
         return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
 
     @property

@@ -109,7 +109,6 @@ def _note(rule: FieldRule) -> str:
 
 
 def _errors() -> list[tuple[int, str]]:
-    """Return the status of every error that a client can get, with its meaning."""
     leaves = [*_leaves(errors.ClientError), *_leaves(errors.ServerError)]
     leaves += [errors.UpstreamUnreadable, errors.ServerError]
     leaves.remove(errors.UpstreamLoop)  # of GraphQL paths only
@@ -127,7 +126,6 @@ def _leaves(kind: type[errors.BridgeError]) -> list[type[errors.BridgeError]]:
 
 
 def _spec_keys(mappings: loader.Mappings) -> dict[str, Any]:
-    """Return v3's spec keys, and the upstream attributes that they are read from."""
     names = mappings.tables.specs.names
     known = mappings.tables.v3_specs
     sources = {key: _sources(names, key) for key in [*known, *sorted({entry.key for entry in names.values()})]}
