@@ -37,12 +37,6 @@ class PartsMatchQuery(msgspec.Struct, frozen=True):
     reference: Any = None
     error: str | None = None
 
-    @property
-    def criteria(self) -> tuple[str | int | None, ...]:
-        """Fields that determine the result: equal for queries with the same result."""
-        # Without reference and error: two queries that differ in their reference share one upstream result.
-        return self.q, self.mpn, self.brand, self.sku, self.seller, self.mpn_or_sku, self.start, self.limit
-
 
 class PartsMatchRequest(msgspec.Struct, frozen=True):
     """`/parts/match`: up to 20 queries and whether punctuation counts."""

@@ -26,6 +26,7 @@ from proxy.planning.listing import Listing
 # Clients choose projections, so the number must have a bound; a real program uses a handful.
 PROJECTIONS_MAX = 512  # that are compiled
 SHOWN_MAX = 128  # with what is chosen below the fields of the object
+COUNTS_MAX = 64  # sets of aggregations: there are six
 PART = "Part"
 NUMBERS = ("mpn", "akaMpns")  # of a part, which it matches by
 SKUS = "sellers(includeBrokers: true).offers.sku"  # brokers' SKUs count, too: upstream finds them
@@ -123,6 +124,7 @@ def multi_match(selection: str = "") -> Document:
     return _document("supMultiMatch", signature, arguments, below, types.GenericAlias(list, (record,)))
 
 
+@lru_cache(COUNTS_MAX)
 def count(counted: frozenset[str]) -> Document:
     """Return the document of supSearch that selects only hits and the aggregations named."""
     chosen = {name: facets.AGGREGATIONS[name] for name in sorted(counted)}
@@ -171,7 +173,7 @@ class ListDefinition(NamedTuple):
 
 class ProjectionCache:
     """Documents and mappings by projection, compiled on first use. `part` is the mapping of a part in a projection,
-    with further paths that it reads; `count` the document of a search that selects only hits and some aggregations.
+    with further paths that it reads.
 
     Parts are fetched `whole`: with all fields that any projection shows, and those of `ObjectRules.fetched`, because
     parts are billed, not fields (contract graphql.md §6).
@@ -186,7 +188,7 @@ class ProjectionCache:
         self.features = frozenset({rule.feature for rule in every if rule.feature})
         # Per object, not as decorators, which would share one cache between mappings.
         self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
-        self.part, self.count = lru_cache(SHOWN_MAX)(self.shown), lru_cache(PROJECTIONS_MAX)(count)
+        self.part = lru_cache(SHOWN_MAX)(self.shown)
 
     def check(self, features: Iterable[str]) -> None:
         """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the

@@ -102,8 +102,10 @@ def parse_filters(request: SearchRequest) -> Iterator[RequestFilters]:
     Raises BadRequest for a query that cannot be parsed, and for too many conditions."""
     filters = RequestFilters([], {})
     for name, values in request.filters:
-        place = f"filter[fields][{name}]"
-        filters.filter_conditions.extend(FilterCondition(place, each) for each in field_conditions(name, values))
+        is_range = len(values) == 1 and values[0].startswith("[") and values[0].endswith("]") and " TO " in values[0]
+        # Exact values, or a range as in a filter query, because clients send `[1 TO *]` here, too.
+        found = conditions(f"{name}:{values[0]}") if is_range else [Condition(name, values)]
+        filters.filter_conditions.extend(FilterCondition(f"filter[fields][{name}]", each) for each in found)
         yield filters
     for text in request.filter_queries:
         filters.filter_conditions.extend(FilterCondition("filter[queries]", each) for each in conditions(text))
@@ -115,15 +117,6 @@ def parse_filters(request: SearchRequest) -> Iterator[RequestFilters]:
         yield filters
     Bound.PATTERNS.check(len(filters.patterns))
     yield filters
-
-
-def field_conditions(field: str, values: tuple[str, ...]) -> list[Condition]:
-    """Return the conditions of one filter[fields]: exact values, or a range as in a filter query, because clients
-    send `[1 TO *]` here, too."""
-    value = values[0]
-    if len(values) == 1 and value.startswith("[") and value.endswith("]") and " TO " in value:
-        return conditions(f"{field}:{values[0]}")
-    return [Condition(field, values)]
 
 
 def order(text: str) -> tuple[str, str]:

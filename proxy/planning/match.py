@@ -38,7 +38,6 @@ MPNS_MAX = 20  # of one search, as queries of one match: each is looked for amon
 
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 MatchTest = Callable[[Any, str | None], bool]
-Count = Callable[[frozenset[str]], documents.Document]  # of a search that is counted, with some aggregations
 
 _COUNT = documents.multi_match()
 
@@ -237,7 +236,7 @@ class MpnSearchPlan:
         given = {name: value for name, value in options.items() if value}
         return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
 
-    def count_operations(self, _: Count, __: MappingContext) -> dict[int, EncodedOperation]:
+    def count_operations(self, _: MappingContext) -> dict[int, EncodedOperation]:
         return {}
 
     def page(self, found: Sequence[Page]) -> Page:

@@ -16,8 +16,7 @@ from msgspec import structs
 from proxy import errors
 from proxy.mapping.tables import SearchField, Tables, UnlistedError
 from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
-from proxy.planning import facets, lucene, match, queries, search_filters
-from proxy.planning.documents import ATTRIBUTES
+from proxy.planning import documents, facets, lucene, match, queries, search_filters
 from proxy.planning.facets import SupportedRequest
 from proxy.planning.lucene import Condition, RequestFilters
 from proxy.planning.queries import Page, Query
@@ -74,15 +73,17 @@ class SearchPlan:
         arguments = {"q": request.q, **self._sorting, **filters.variables()}
         return [queries.search("supSearch", request.start, request.start + request.limit, arguments)]
 
-    def count_operations(self, count: match.Count, context: MappingContext) -> dict[int, EncodedOperation]:
+    def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
-        under its filters, then separate counts, then the hits of facet queries. `count` makes the document for some
-        aggregations. An operation that is known to find nothing is omitted."""
+        under its filters, then separate counts, then the hits of facet queries. An operation that is known to find
+        nothing is omitted."""
         request = self._supported.request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
         return {
-            position: count(asked.aggregations).operation({**market, **asked.variables, **group.filters.variables()}, 0)
+            position: documents.count(asked.aggregations).operation(
+                {**market, **asked.variables, **group.filters.variables()}, 0
+            )
             for position, (group, asked) in enumerate(self._counted)
             if not group.filters.finds_nothing and (position or asked.aggregations)
         }
@@ -186,7 +187,7 @@ def plan_with_lists(
         except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
             if complete:
                 raise
-            specs: Tables = yield ATTRIBUTES
+            specs: Tables = yield documents.ATTRIBUTES
             tables, complete = structs.replace(tables, specs=specs.specs), True
         except UnlistedError as missing:
             listing = yield missing.name

@@ -113,13 +113,6 @@ def parse_search(parameters: Parameters) -> model.SearchRequest:
     )
 
 
-def unknown_filters(parameters: Parameters) -> tuple[str, ...]:
-    """Return the parameters that look like a filter and are none, such as `filter[value]`: v3 ignored what it did not
-    know, but the response has to name them, because it lacks the filter."""
-    names = parameters.names("filter")
-    return tuple(name for name in names if name != "filter[queries]" and not FILTER.fullmatch(name))
-
-
 def search_response(
     request: model.SearchRequest, items: Sequence[Any], hits: int, counts: Any, msec: int
 ) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def texts(projections: documents.ProjectionCache) -> list[str]:
     whole = [queries.Documents(projections.whole(features).selection) for features in (frozenset[str](), EVERYTHING)]
     asked = [queries.matching(0, 1, mpn="A"), queries.part("1"), *(queries.search(root, 0, 1, {}) for root in SEARCHES)]
     fetched = [each.operation([query.fetch()], "US", "USD") for each in whole for query in asked]
-    counts = [projections.count(names) for names in (frozenset[str](), frozenset(facets.AGGREGATIONS))]
+    counts = [documents.count(names) for names in (frozenset[str](), frozenset(facets.AGGREGATIONS))]
     counted = match.plan(model.PartsMatchQuery(mpn="A"), False).count_operation(model.MappingContext("US", "USD"))
     return [
         *(msgspec.json.decode(each.payload)["query"] for each in [*fetched, counted]),
