@@ -190,21 +190,18 @@ class EncodedBody(NamedTuple):
     headers: dict[str, str]
 
 
-def encode_body(body: bytes, response_format: ResponseFormat, gzip: bool) -> EncodedBody:
-    """Wrap JSON for JSONP if requested, and compress it if the client accepts `gzip`."""
+def encode_body(
+    body: bytes, response_format: ResponseFormat, gzip: bool, headers: dict[str, str] = JSON
+) -> EncodedBody:
+    """Wrap JSON for JSONP if requested, and compress a body that is long enough if the client accepts `gzip`."""
     if response_format.callback:
         # U+2028 ends a line in old JavaScript engines.
         safe = body.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
-        body = response_format.callback.encode() + b"(" + safe + b")"
-    return compress(EncodedBody(body, SCRIPT if response_format.callback else JSON), gzip)
-
-
-def compress(whole: EncodedBody, gzip: bool) -> EncodedBody:
-    """Compress a body with gzip, if the client accepts it and the body is long enough."""
-    if not gzip or len(whole.body) < GZIP_FROM:
-        return whole
-    # mtime=0: equal bodies give equal bytes, whenever they are compressed.
-    return EncodedBody(gzip_module.compress(whole.body, GZIP_LEVEL, mtime=0), whole.headers | GZIPPED)
+        body, headers = response_format.callback.encode() + b"(" + safe + b")", SCRIPT
+    if gzip and len(body) >= GZIP_FROM:
+        # mtime=0: equal bodies give equal bytes, whenever they are compressed.
+        return EncodedBody(gzip_module.compress(body, GZIP_LEVEL, mtime=0), headers | GZIPPED)
+    return EncodedBody(body, headers)
 
 
 def error_body(error: errors.BridgeError, response_format: ResponseFormat, *, has_class: bool = True) -> bytes:

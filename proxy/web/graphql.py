@@ -20,7 +20,7 @@ from proxy.graphql.service import GraphQLService, error_of
 from proxy.log import REDACTION
 from proxy.model import GRAPHQL_PATHS
 from proxy.redaction import Redaction
-from proxy.v3.encoding import EncodedBody, compress
+from proxy.v3.encoding import ResponseFormat, encode_body
 from proxy.web import messages
 from proxy.web.authentication import Authenticator
 from proxy.web.messages import Request, with_retry
@@ -208,5 +208,5 @@ def _token_error(error: errors.BridgeError, _: Request) -> web.Response:
 
 def _response(request: Request, body: bytes, status: int) -> web.Response:
     kind = GRAPHQL_RESPONSE if GRAPHQL_RESPONSE in request.headers.get(hdrs.ACCEPT, "") else JSON
-    encoded = compress(EncodedBody(body, {"Content-Type": kind}), messages.accepts_gzip(request))
+    encoded = encode_body(body, ResponseFormat(), messages.accepts_gzip(request), {"Content-Type": kind})
     return web.Response(body=encoded.body, status=status, headers=encoded.headers)
