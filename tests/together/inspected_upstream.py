@@ -46,34 +46,39 @@ def own(application: nexar_sandbox.SandboxApplication, **changes: Any) -> dict[s
     return {"apikeys": ["A_KEY"], **credentials, **changes}
 
 
-async def inspect(
-    folder: Path,
-    sandbox: nexar_sandbox.Sandbox,
-    url: str = "",
-    *,
-    upstream: Mapping[str, Any] | None = None,
-    application: Mapping[str, Any] | None = None,
-    time: clock.Clock | None = None,
-    **blocks: Any,
-) -> Inspected:
-    """Run all checks on a configuration for a sandbox, or for what is at a URL in front of it; `upstream` and
-    `application` are changes of these settings, `blocks` are further blocks."""
-    file = folder / "config.yaml"
-    base = url or sandbox.url
-    addresses = {"graphql_url": f"{base}/graphql", "token_url": f"{base}/connect/token", "total_seconds": SECONDS}
-    content = {
-        "store": "sqlite:state.sqlite",
-        "listen": {"port": 0},
-        "admin": {"port": 0},
-        "upstream": {**addresses, **(upstream or {})},
-        "applications": {"demo": own(sandbox.default_application, **(application or {}))},
-        **blocks,
-    }
-    file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
-    file.chmod(0o600)
-    async with AsyncExitStack() as resources:
-        subject = doctor.Subject(file, time or clock.SystemClock(), _no_sandbox, resources)
-        return Inspected({result.name: result async for result in doctor.run(subject, CHECKS)})
+@dataclass(frozen=True)
+class Examined:
+    """A sandbox, and a folder with a configuration for it."""
+
+    folder: Path
+    sandbox: nexar_sandbox.Sandbox
+
+    async def inspect(
+        self,
+        url: str = "",
+        *,
+        upstream: Mapping[str, Any] | None = None,
+        application: Mapping[str, Any] | None = None,
+        time: clock.Clock | None = None,
+        **blocks: Any,
+    ) -> Inspected:
+        """Run all checks on a configuration for the sandbox, or for what is at a URL in front of it; `upstream` and
+        `application` are changes of these settings, `blocks` are further blocks."""
+        file, base = self.folder / "config.yaml", url or self.sandbox.url
+        addresses = {"graphql_url": f"{base}/graphql", "token_url": f"{base}/connect/token", "total_seconds": SECONDS}
+        content = {
+            "store": "sqlite:state.sqlite",
+            "listen": {"port": 0},
+            "admin": {"port": 0},
+            "upstream": {**addresses, **(upstream or {})},
+            "applications": {"demo": own(self.sandbox.default_application, **(application or {}))},
+            **blocks,
+        }
+        file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
+        file.chmod(0o600)
+        async with AsyncExitStack() as resources:
+            subject = doctor.Subject(file, time or clock.SystemClock(), _no_sandbox, resources)
+            return Inspected({result.name: result async for result in doctor.run(subject, CHECKS)})
 
 
 async def _no_sandbox(_settings: config.Config, _resources: AsyncExitStack) -> tuple[config.Config, object]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support import cases
-from together.inspected_upstream import inspect, own
+from together.inspected_upstream import Examined, own
 
 import nexar_sandbox
 from nexar_sandbox import faults
@@ -40,25 +40,27 @@ OWN = nexar_sandbox.SandboxApplication(
 )
 TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
 ACCOUNT = config.digest(OWN.client_id).reveal()
-StartUpstream = Callable[..., AbstractAsyncContextManager[nexar_sandbox.Sandbox]]
+StartUpstream = Callable[..., AbstractAsyncContextManager[Examined]]
 
 
 @pytest.fixture
-def start_upstream(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> StartUpstream:
+def start_upstream(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, tmp_path: Path
+) -> StartUpstream:
     """Starts a sandbox; proves the costs at its end."""
 
     @asynccontextmanager
     async def started(*applications: nexar_sandbox.SandboxApplication, **chosen: Any) -> AsyncIterator[Any]:
         settings = nexar_sandbox.SandboxSettings(applications=applications or (OWN,), **chosen)
         async with nexar_sandbox.serve(settings, catalog=catalog, key=signing_key) as sandbox:
-            yield sandbox
+            yield Examined(tmp_path, sandbox)
             assert sandbox.journal.totals.parts == 0
 
     return started
 
 
 @pytest.fixture
-async def sandbox(start_upstream: StartUpstream) -> AsyncIterator[nexar_sandbox.Sandbox]:
+async def examined(start_upstream: StartUpstream) -> AsyncIterator[Examined]:
     async with start_upstream() as started:
         yield started
 
@@ -75,11 +77,9 @@ async def opened(folder: Path, time: clock.Clock = TIME) -> AsyncIterator[Store]
 
 
 @cases.parametrize("fault, failed")
-async def test_fault_fails_exactly_its_check(
-    start_upstream: StartUpstream, tmp_path: Path, fault: str, failed: list[str]
-) -> None:
-    async with start_upstream(faults=nexar_sandbox.parse_faults(fault)) as sandbox:
-        result = await inspect(tmp_path, sandbox)
+async def test_fault_fails_exactly_its_check(start_upstream: StartUpstream, fault: str, failed: list[str]) -> None:
+    async with start_upstream(faults=nexar_sandbox.parse_faults(fault)) as examined:
+        result = await examined.inspect()
     assert result.failed == failed
     assert all(result[name].advice for name in failed)
 
@@ -91,73 +91,71 @@ def test_table_has_every_kind_of_fault() -> None:
 
 @cases.parametrize("name, case")
 async def test_state_of_the_service_fails_exactly_its_check(
-    start_upstream: StartUpstream, tmp_path: Path, name: str, case: dict[str, Any]
+    start_upstream: StartUpstream, name: str, case: dict[str, Any]
 ) -> None:
     plan: dict[str, Any] = {
         key: frozenset(value) if isinstance(value, list) else value for key, value in case.get("plan", {}).items()
     }
-    async with start_upstream(dataclasses.replace(OWN, **plan)) as sandbox:
-        sandbox.part_usage.record(OWN.application_id, used := case.get("used", 0))
-        places = {"url": sandbox.url, "port": sandbox.port}
+    async with start_upstream(dataclasses.replace(OWN, **plan)) as examined:
+        examined.sandbox.part_usage.record(OWN.application_id, used := case.get("used", 0))
+        places = {"url": examined.sandbox.url, "port": examined.sandbox.port}
         block = {key: text.format(**places) for key, text in case.get("upstream", {}).items()}
-        result = await inspect(tmp_path, sandbox, application=case.get("application"), upstream=block)
-        assert sandbox.part_usage.used(OWN.application_id) == used
+        result = await examined.inspect(application=case.get("application"), upstream=block)
+        assert examined.sandbox.part_usage.used(OWN.application_id) == used
     assert (result.failed, result.warned) == (case["failed"], case.get("warned", [])), result
     assert case.get("words", "") in " ".join(f"{each.text} {each.advice}" for each in result.results.values())
 
 
-async def test_healthy_upstream_passes_every_check_and_needs_one_token(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
-) -> None:
-    result = await inspect(tmp_path, sandbox)
+async def test_healthy_upstream_passes_every_check_and_needs_one_token(examined: Examined) -> None:
+    result = await examined.inspect()
     assert (result.failed, result.warned) == ([], [])
     assert "does not exist yet" in result["store"].text
-    assert [file.name for file in tmp_path.iterdir()] == ["config.yaml"]
-    assert sandbox.journal.totals.requests["token"] == 1
-    async with opened(tmp_path):
+    assert [file.name for file in examined.folder.iterdir()] == ["config.yaml"]
+    assert examined.sandbox.journal.totals.requests["token"] == 1
+    async with opened(examined.folder):
         pass
-    assert [(await inspect(tmp_path, sandbox)).failed for _ in range(2)] == [[], []]
-    assert sandbox.journal.totals.requests["token"] == 2  # the store has it for the last run
+    assert [(await examined.inspect()).failed for _ in range(2)] == [[], []]
+    assert examined.sandbox.journal.totals.requests["token"] == 2  # the store has it for the last run
 
 
 async def test_results_in_another_order_than_the_queries_are_found(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    examined: Examined, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checks_of_upstream, "REFERENCES", ["1", "2", "3", "4", "5"])  # as if they were sent so
-    result = await inspect(tmp_path, sandbox)
+    result = await examined.inspect()
     assert result.failed == ["order"]
     assert "would be mixed up" in result["order"].advice
 
 
 async def test_stored_token_that_is_refused_is_replaced_and_the_rate_limit_of_tokens_is_kept(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+    examined: Examined,
 ) -> None:
     credentials = Credentials("demo", OWN.client_id, config.Secret(OWN.client_secret))
-    async with opened(tmp_path) as state:
+    async with opened(examined.folder) as state:
         revoked = classify.AccessToken("revoked", TIME.now() + 3600)
-        await CachedToken(state, sandbox.token_url, credentials, TIME).keep(revoked)
-    assert (await inspect(tmp_path, sandbox)).failed == []
-    assert sandbox.journal.totals.requests["token"] == 1
-    (tmp_path / "state.sqlite").unlink()
+        await CachedToken(state, examined.sandbox.token_url, credentials, TIME).keep(revoked)
+    assert (await examined.inspect()).failed == []
+    assert examined.sandbox.journal.totals.requests["token"] == 1
+    (examined.folder / "state.sqlite").unlink()
     time = clock.ManualClock(TIME.now() - 120)
-    async with opened(tmp_path, time) as state:
-        window = CachedToken(state, sandbox.token_url, credentials, TIME).window
+    async with opened(examined.folder, time) as state:
+        window = CachedToken(state, examined.sandbox.token_url, credentials, TIME).window
         while not await state.take(window, RATE_LIMITS):
             time.advance(0.5)
-    result = await inspect(tmp_path, sandbox)
+    result = await examined.inspect()
     assert result.failed == ["token"]
     assert "too many tokens" in result["token"].text
-    assert sandbox.journal.totals.requests["token"] == 1
+    assert examined.sandbox.journal.totals.requests["token"] == 1
 
 
-async def test_each_application_is_checked_and_named(start_upstream: StartUpstream, tmp_path: Path) -> None:
+async def test_each_application_is_checked_and_named(start_upstream: StartUpstream) -> None:
     first = nexar_sandbox.DEFAULT_APPLICATION
     wrong = {"client_secret": "another-secret-of-30-characters"}
     chosen = {"good": own(first), "wrong": own(OWN, **wrong), "other": own(OWN)}
     for name, application in chosen.items():
         application["apikeys"] = [name]
-    async with start_upstream(first, OWN) as sandbox:
-        result = await inspect(tmp_path, sandbox, applications=chosen)
+    async with start_upstream(first, OWN) as examined:
+        result = await examined.inspect(applications=chosen)
     assert result.failed == ["token"]
     assert result["token"].text.startswith("wrong: the identity service refuses application wrong: invalid_client")
     assert [name in result["scope"].text for name in chosen] == [True, False, True]
@@ -175,21 +173,21 @@ async def test_each_application_is_checked_and_named(start_upstream: StartUpstre
     ],
 )
 async def test_remaining_parts_are_those_of_the_store(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, parts: Any, used: int, outcome: str, words: str
+    examined: Examined, parts: Any, used: int, outcome: str, words: str
 ) -> None:
-    async with opened(tmp_path) as state:
+    async with opened(examined.folder) as state:
         await state.set_usage(Account(ACCOUNT, f"{datetime.now(UTC):%Y-%m}"), used)
-    result = await inspect(tmp_path, sandbox, application={"parts": parts})
+    result = await examined.inspect(application={"parts": parts})
     assert (result["plan"].outcome, words in result["plan"].text) == (outcome, True), result["plan"]
 
 
 async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path
+    examined: Examined,
 ) -> None:
     refused = json.dumps(["You have exceeded your part limit of 500.", TIME.now() + 3600])
-    async with opened(tmp_path) as state:
+    async with opened(examined.folder) as state:
         await state.put_value(f"exhausted {ACCOUNT}", refused, 3600)
-    result = await inspect(tmp_path, sandbox, application={"parts": 1000})
+    result = await examined.inspect(application={"parts": 1000})
     assert result.failed == ["plan"]
     assert "v3bridge usage --set demo=PARTS" in result["plan"].advice
 
@@ -206,29 +204,27 @@ async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reo
     ],
 )
 async def test_trouble_of_a_store_is_named_and_hides_nothing_else(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, store: str, outcome: str, words: str
+    examined: Examined, store: str, outcome: str, words: str
 ) -> None:
-    (tmp_path / "damaged.sqlite").write_text("no database")
-    with contextlib.closing(sqlite3.connect(tmp_path / "foreign.sqlite")) as foreign:
+    (examined.folder / "damaged.sqlite").write_text("no database")
+    with contextlib.closing(sqlite3.connect(examined.folder / "foreign.sqlite")) as foreign:
         foreign.execute("CREATE TABLE a (b)")
-    result = await inspect(tmp_path, sandbox, store=store)
+    result = await examined.inspect(store=store)
     assert result["store"].outcome == outcome
     assert words in f"{result['store'].text} {result['store'].advice}"
     assert set(result.failed) <= {"store"}
     assert "planted" not in repr(result)
-    assert (tmp_path / "damaged.sqlite").read_text() == "no database"
+    assert (examined.folder / "damaged.sqlite").read_text() == "no database"
 
 
-async def test_redis_that_may_lose_usage_is_named(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, redis_server: "RedisServer"
-) -> None:
+async def test_redis_that_may_lose_usage_is_named(examined: Examined, redis_server: "RedisServer") -> None:
     import redis
 
     with redis.Redis.from_url(redis_server.url) as client:
-        good = await inspect(tmp_path, sandbox, store=redis_server.url)
+        good = await examined.inspect(store=redis_server.url)
         client.config_set("maxmemory-policy", "allkeys-lru")
         try:
-            bad = await inspect(tmp_path, sandbox, store=redis_server.url)
+            bad = await examined.inspect(store=redis_server.url)
         finally:
             client.config_set("maxmemory-policy", "noeviction")
     assert ", writable, " in good["store"].text
@@ -236,18 +232,16 @@ async def test_redis_that_may_lose_usage_is_named(
     assert "maxmemory-policy noeviction" in bad["store"].text
 
 
-async def test_what_the_machine_lacks_is_named(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "secret.txt").write_text(f"{OWN.client_secret}\n")
-    (tmp_path / "secret.txt").chmod(0o644)
+async def test_what_the_machine_lacks_is_named(examined: Examined, monkeypatch: pytest.MonkeyPatch) -> None:
+    (examined.folder / "secret.txt").write_text(f"{OWN.client_secret}\n")
+    (examined.folder / "secret.txt").chmod(0o644)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(total=10, used=9, free=1))
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         secret = {"client_secret": "file:secret.txt"}
-        result = await inspect(tmp_path, sandbox, application=secret, admin={"port": port})
+        result = await examined.inspect(application=secret, admin={"port": port})
     assert result.failed == []
-    assert result["configuration"].advice == f"chmod 600 {tmp_path}/secret.txt"
+    assert result["configuration"].advice == f"chmod 600 {examined.folder}/secret.txt"
     assert f"127.0.0.1:{port} (admin)" in result["ports"].text
     assert [result[name].outcome for name in ("configuration", "ports", "disk")] == ["warning"] * 3

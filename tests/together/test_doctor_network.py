@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy, copy
-from together.inspected_upstream import inspect
+from together.inspected_upstream import Examined
 
 import nexar_sandbox
 from proxy.kit import clock
@@ -26,11 +26,11 @@ def company(tmp_path_factory: pytest.TempPathFactory) -> CertificateAuthority:
 
 
 @pytest.fixture
-async def sandbox(
-    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey
-) -> AsyncIterator[nexar_sandbox.Sandbox]:
+async def examined(
+    catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, tmp_path: Path
+) -> AsyncIterator[Examined]:
     async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog, key=signing_key) as started:
-        yield started
+        yield Examined(tmp_path, started)
 
 
 @asynccontextmanager
@@ -65,27 +65,27 @@ async def tls_in_front(sandbox: nexar_sandbox.Sandbox, certificate: Any) -> Asyn
 
 
 async def test_certificate_of_a_company_is_untrusted_until_ssl_cert_file_names_it(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    examined: Examined, company: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy = ForwardingProxy()
-    async with tls_in_front(sandbox, company.issue("intercepted")) as url, proxy.running() as address:
-        result = await inspect(tmp_path, sandbox, url)
+    async with tls_in_front(examined.sandbox, company.issue("intercepted")) as url, proxy.running() as address:
+        result = await examined.inspect(url)
         assert result.failed == ["tls"]
         assert result["tls"].text.startswith("the certificate of 127.0.0.1 is refused: unable to get local issuer")
         assert "name its root certificate in SSL_CERT_FILE" in result["tls"].advice
-        assert sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
+        assert examined.sandbox.journal.totals.requests == {}  # nothing was sent to a stranger
         monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
-        result = await inspect(tmp_path, sandbox, url, upstream={"proxy": f"http://me:hidden@{address}"})
+        result = await examined.inspect(url, upstream={"proxy": f"http://me:hidden@{address}"})
     assert (result.failed, result["tls"].text.endswith(" with TLS")) == ([], True)
     assert "Proxy-Authorization: Basic" in proxy.heads[0]
 
 
 async def test_expired_certificate_asks_for_the_clock(
-    sandbox: nexar_sandbox.Sandbox, company: CertificateAuthority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    examined: Examined, company: CertificateAuthority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", str(company.ca_file))
-    async with tls_in_front(sandbox, company.issue("expired", end=LAST_YEAR)) as url:
-        result = await inspect(tmp_path, sandbox, url)
+    async with tls_in_front(examined.sandbox, company.issue("expired", end=LAST_YEAR)) as url:
+        result = await examined.inspect(url)
     assert result.failed == ["tls"]
     assert "has expired" in result["tls"].text
     assert "clock" in result["tls"].advice
@@ -100,14 +100,10 @@ async def test_expired_certificate_asks_for_the_clock(
         (b"SSH-2.0-OpenSSH_9.2\r\n\r\n", ""),
     ],
 )
-async def test_refusing_proxy_is_named_and_its_password_is_not(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, refusal: bytes, user: str
-) -> None:
+async def test_refusing_proxy_is_named_and_its_password_is_not(examined: Examined, refusal: bytes, user: str) -> None:
     proxy = ForwardingProxy(refusal)
     async with proxy.running() as address:
-        result = await inspect(
-            tmp_path, sandbox, "https://service.invalid", upstream={"proxy": f"http://{user}{address}"}
-        )
+        result = await examined.inspect("https://service.invalid", upstream={"proxy": f"http://{user}{address}"})
     assert result.failed == ["tls"]
     assert [head.split()[:2] for head in proxy.heads] == [["CONNECT", "service.invalid:443"]]  # asked once
     assert "hidden" not in repr(result)
@@ -116,15 +112,14 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(
 
 @pytest.mark.parametrize("url, name", [("http://service.invalid", "dns"), ("http://127.0.0.1:{port}", "tls")])
 async def test_proxy_of_the_environment_is_pointed_out(
-    sandbox: nexar_sandbox.Sandbox,
+    examined: Examined,
     unused_tcp_port: int,
-    tmp_path: Path,
     url: str,
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:hidden@proxy.example:3128")
-    result = await inspect(tmp_path, sandbox, url.format(port=unused_tcp_port))
+    result = await examined.inspect(url.format(port=unused_tcp_port))
     assert result.failed == [name]
     assert "set upstream.proxy: HTTPS_PROXY of the environment is not read" in result[name].advice
     assert "hidden" not in repr(result)
@@ -140,9 +135,9 @@ async def test_proxy_of_the_environment_is_pointed_out(
     ],
 )
 async def test_wrong_clock_of_this_machine_is_found(
-    sandbox: nexar_sandbox.Sandbox, tmp_path: Path, offset: float, outcome: str, words: str
+    examined: Examined, offset: float, outcome: str, words: str
 ) -> None:
     time = clock.ManualClock(clock.SystemClock().now() + offset)
-    result = await inspect(tmp_path, sandbox, sandbox.url, time=time)
+    result = await examined.inspect(examined.sandbox.url, time=time)
     assert result["clock"].outcome == outcome
     assert result["clock"].text.startswith(words)

@@ -87,6 +87,13 @@ async def started_pair(start: StartEnvironment, **changes: Any) -> AsyncIterator
 
 
 @pytest.fixture
+async def both(start: StartEnvironment) -> AsyncIterator[Pair]:
+    """A pair with default settings."""
+    async with started_pair(start) as ready:
+        yield ready
+
+
+@pytest.fixture
 def pair(start: StartEnvironment) -> Any:
     """`async with pair(...) as both`; arguments are those of `start`."""
 

@@ -64,27 +64,25 @@ async def token(both: Pair, key: str = KEY) -> str:
     return str(body["access_token"])
 
 
-async def test_key_is_accepted_as_bearer_token_header_and_parameter(pair: Any) -> None:
-    async with pair() as both:
-        for headers in ({"Authorization": f"Bearer {KEY}"}, {"Authorization": f"bearer {KEY}"}, {"token": KEY}):
-            for method in ("POST", "GET"):
-                reply = await send(both, method=method, **headers)
-                assert (reply.status, reply.data) == (200, FOUND), headers
-        for query in (f"?apikey={KEY}", f"?token={KEY}"):
-            for method in ("POST", "GET"):
-                reply = await send(both, query, method)
-                assert (reply.status, reply.data) == (200, FOUND), query
+async def test_key_is_accepted_as_bearer_token_header_and_parameter(both: Pair) -> None:
+    for headers in ({"Authorization": f"Bearer {KEY}"}, {"Authorization": f"bearer {KEY}"}, {"token": KEY}):
+        for method in ("POST", "GET"):
+            reply = await send(both, method=method, **headers)
+            assert (reply.status, reply.data) == (200, FOUND), headers
+    for query in (f"?apikey={KEY}", f"?token={KEY}"):
+        for method in ("POST", "GET"):
+            reply = await send(both, query, method)
+            assert (reply.status, reply.data) == (200, FOUND), query
 
 
 @pytest.mark.parametrize("method", ["POST", "GET"])
-async def test_missing_and_wrong_key_is_the_error_of_the_upstream(pair: Any, method: str) -> None:
-    async with pair() as both:
-        given = [("", {}), (f"?token={WRONG}", {}), (f"?apikey={WRONG}", {}), ("", {"token": WRONG})]
-        given += [("", {"Authorization": f"Bearer {each}"}) for each in (WRONG, "", "a.b.c", both.token)]
-        for query, headers in given:
-            reply = await send(both, query, method, **headers)
-            assert (reply.status, reply.errors, reply.data) == (401, INVALID, None), (query, headers)
-        assert (await both.ask_upstream(FREE)).status == 200
+async def test_missing_and_wrong_key_is_the_error_of_the_upstream(both: Pair, method: str) -> None:
+    given = [("", {}), (f"?token={WRONG}", {}), (f"?apikey={WRONG}", {}), ("", {"token": WRONG})]
+    given += [("", {"Authorization": f"Bearer {each}"}) for each in (WRONG, "", "a.b.c", both.token)]
+    for query, headers in given:
+        reply = await send(both, query, method, **headers)
+        assert (reply.status, reply.errors, reply.data) == (401, INVALID, None), (query, headers)
+    assert (await both.ask_upstream(FREE)).status == 200
 
 
 async def test_address_with_wrong_keys_is_throttled_by_every_dialect(pair: Any) -> None:
@@ -136,52 +134,49 @@ async def test_sunset_of_v3_is_not_that_of_graphql(pair: Any) -> None:
         assert (await both.environment.get(target({"mpn": "SN74S74N"}))).status == 410
 
 
-async def test_token_is_signed_for_24_hours(pair: Any) -> None:
-    async with pair() as both:
-        status, body = await token_response(both, scope="supply.domain")
-        issued = body.pop("access_token")
-        assert (status, body) == (200, {"expires_in": DAY, "token_type": "Bearer", "scope": "supply.domain"})
-        claims = jwt.decode(issued, options={"verify_signature": False})
-        assert claims["exp"] - claims["iat"] == DAY
-        assert KEY not in str(claims)
-        both.environment.time.advance(DAY - 1)
-        for headers in ({"Authorization": f"Bearer {issued}"}, {"token": issued}):
-            assert (await send(both, **headers)).data == FOUND
-        assert (await send(both, f"?token={issued}", "GET")).data == FOUND
-        both.environment.time.advance(1)
-        reply = await send(both, token=issued)
-        assert (reply.status, reply.data) == (401, None)
+async def test_token_is_signed_for_24_hours(both: Pair) -> None:
+    status, body = await token_response(both, scope="supply.domain")
+    issued = body.pop("access_token")
+    assert (status, body) == (200, {"expires_in": DAY, "token_type": "Bearer", "scope": "supply.domain"})
+    claims = jwt.decode(issued, options={"verify_signature": False})
+    assert claims["exp"] - claims["iat"] == DAY
+    assert KEY not in str(claims)
+    both.environment.time.advance(DAY - 1)
+    for headers in ({"Authorization": f"Bearer {issued}"}, {"token": issued}):
+        assert (await send(both, **headers)).data == FOUND
+    assert (await send(both, f"?token={issued}", "GET")).data == FOUND
+    both.environment.time.advance(1)
+    reply = await send(both, token=issued)
+    assert (reply.status, reply.data) == (401, None)
 
 
-async def test_token_request_is_checked_as_that_of_the_upstream(pair: Any) -> None:
-    async with pair() as both:
-        for secret, grant, wrong in (
-            (WRONG, "client_credentials", "invalid_client"),
-            (None, "client_credentials", "invalid_client"),
-            (KEY, "password", "unsupported_grant_type"),
-            (KEY, "", "unsupported_grant_type"),
-        ):
-            assert await token_response(both, secret, grant_type=grant) == (400, {"error": wrong})
+async def test_token_request_is_checked_as_that_of_the_upstream(both: Pair) -> None:
+    for secret, grant, wrong in (
+        (WRONG, "client_credentials", "invalid_client"),
+        (None, "client_credentials", "invalid_client"),
+        (KEY, "password", "unsupported_grant_type"),
+        (KEY, "", "unsupported_grant_type"),
+    ):
+        assert await token_response(both, secret, grant_type=grant) == (400, {"error": wrong})
 
 
-async def test_no_other_token_is_accepted(pair: Any) -> None:
+async def test_no_other_token_is_accepted(both: Pair) -> None:
     """Not one that is changed, unsigned, of another issuer's key, or of the upstream."""
-    async with pair() as both:
-        issued = await token(both)
-        head, claims, signature = issued.split(".")
-        known = jwt.decode(issued, options={"verify_signature": False})
-        kid = jwt.get_unverified_header(issued)
-        others = [
-            f"{head}.{claims}.{signature[:-2]}AA",
-            f"{head}.{claims}.",
-            jwt.encode(known, "", "none", headers={"kid": kid["kid"]}),
-            jwt.encode(known, "x" * 32, headers=kid),
-            jwt.encode(known, "x" * 32),
-            jwt.encode(known, "x" * 32, headers={"kid": "x"}),
-            both.token,
-        ]
-        assert [(await send(both, token=each)).status for each in others] == [401] * len(others)
-        assert (await send(both, token=issued)).status == 200
+    issued = await token(both)
+    head, claims, signature = issued.split(".")
+    known = jwt.decode(issued, options={"verify_signature": False})
+    kid = jwt.get_unverified_header(issued)
+    others = [
+        f"{head}.{claims}.{signature[:-2]}AA",
+        f"{head}.{claims}.",
+        jwt.encode(known, "", "none", headers={"kid": kid["kid"]}),
+        jwt.encode(known, "x" * 32, headers=kid),
+        jwt.encode(known, "x" * 32),
+        jwt.encode(known, "x" * 32, headers={"kid": "x"}),
+        both.token,
+    ]
+    assert [(await send(both, token=each)).status for each in others] == [401] * len(others)
+    assert (await send(both, token=issued)).status == 200
 
 
 async def test_signing_keys_rotate_and_are_those_of_all_processes(

@@ -15,58 +15,54 @@ from proxy import log
 
 
 @pytest.mark.parametrize("order", [({}, {"brokers": None}), ({"brokers": None}, {})])
-async def test_null_is_not_a_variable_without_a_value(pair: Any, order: Any) -> None:
+async def test_null_is_not_a_variable_without_a_value(both: Pair, order: Any) -> None:
     """Null is an error of each part; without a value the argument has its default, in whatever order they come."""
     document = (
         'query ($brokers: Boolean) { supParts(ids: ["1"]) { mpn sellers(includeBrokers: $brokers) { isBroker } } }'
     )
-    async with pair() as both:
-        for variables in order:
-            await both.assert_same(document, variables)
-        billed = both.billed
-        assert (await both.ask(document, {})).headers["X-Parts-Cost"] == "0"
-        assert (both.billed, (await both.ask('{ supParts(ids: ["1"]) { mpn } }')).headers["X-Cache"]) == (billed, "hit")
+    for variables in order:
+        await both.assert_same(document, variables)
+    billed = both.billed
+    assert (await both.ask(document, {})).headers["X-Parts-Cost"] == "0"
+    assert (both.billed, (await both.ask('{ supParts(ids: ["1"]) { mpn } }')).headers["X-Cache"]) == (billed, "hit")
 
 
-async def test_empty_operation_name_is_none(pair: Any) -> None:
-    async with pair() as both:
-        for path in ("/graphql", "/api/v4/endpoint"):
-            sent = {"query": "query Name { __typename }", "operationName": ""}
-            reply = await both.post(f"{both.environment.proxy.url}{path}", sent, token=running_proxy.KEY)
-            assert (reply.status, reply.data) == (200, {"__typename": "Query"})
+async def test_empty_operation_name_is_none(both: Pair) -> None:
+    for path in ("/graphql", "/api/v4/endpoint"):
+        sent = {"query": "query Name { __typename }", "operationName": ""}
+        reply = await both.post(f"{both.environment.proxy.url}{path}", sent, token=running_proxy.KEY)
+        assert (reply.status, reply.data) == (200, {"__typename": "Query"})
 
 
 @pytest.mark.parametrize("name", ["supSearch", "supSearchMpn"])
-async def test_arguments_that_change_nothing_cost_nothing(pair: Any, name: str) -> None:
+async def test_arguments_that_change_nothing_cost_nothing(both: Pair, name: str) -> None:
     """Programs send null, or the default, for what others leave out."""
     document = f"""query ($start: Int, $stock: Boolean, $filters: Map, $sort: String, $limit: Int = 2) {{
       {name}(q: "SN74", start: $start, limit: $limit, inStockOnly: $stock, filters: $filters, sort: $sort) {{
         hits results {{ part {{ mpn }} }} }} }}"""
-    async with pair() as both:
-        first = await both.assert_same(document)
-        billed = both.billed
-        nothing: tuple[dict[str, Any], ...] = (
-            {"start": None, "stock": None, "filters": None, "sort": None},
-            {"start": 0},
-            {"stock": False, "filters": {}},
-        )
-        for variables in nothing:
-            again = await both.ask(document, variables)
-            assert (again.data, again.headers["X-Parts-Cost"], both.billed) == (first.data, "0", billed), variables
-        for changed in ({"start": 1}, {"limit": 1}, {"limit": 0}, {"sort": "median_price_1000"}):
-            await both.assert_same(document, changed)
-        assert both.billed > billed
+    first = await both.assert_same(document)
+    billed = both.billed
+    nothing: tuple[dict[str, Any], ...] = (
+        {"start": None, "stock": None, "filters": None, "sort": None},
+        {"start": 0},
+        {"stock": False, "filters": {}},
+    )
+    for variables in nothing:
+        again = await both.ask(document, variables)
+        assert (again.data, again.headers["X-Parts-Cost"], both.billed) == (first.data, "0", billed), variables
+    for changed in ({"start": 1}, {"limit": 1}, {"limit": 0}, {"sort": "median_price_1000"}):
+        await both.assert_same(document, changed)
+    assert both.billed > billed
 
 
 @pytest.mark.parametrize("name", ["supSearch", "supSearchMpn"])
-async def test_search_without_hits_has_null_results_from_the_store_too(pair: Any, name: str) -> None:
+async def test_search_without_hits_has_null_results_from_the_store_too(both: Pair, name: str) -> None:
     """Programs test for null."""
-    async with pair() as both:
-        for source in ("miss", "hit"):
-            reply = await both.assert_same(f'{{ {name}(q: "no such number") {{ hits results {{ part {{ mpn }} }} }} }}')
-            assert (reply.data, reply.headers["X-Cache"]) == ({name: {"hits": 0, "results": None}}, source)
-        behind = f'{{ {name}(q: "SN74S74N", start: 900) {{ hits results {{ part {{ mpn }} }} }} }}'
-        assert (await both.assert_same(behind)).data[name]["results"] == []
+    for source in ("miss", "hit"):
+        reply = await both.assert_same(f'{{ {name}(q: "no such number") {{ hits results {{ part {{ mpn }} }} }} }}')
+        assert (reply.data, reply.headers["X-Cache"]) == ({name: {"hits": 0, "results": None}}, source)
+    behind = f'{{ {name}(q: "SN74S74N", start: 900) {{ hits results {{ part {{ mpn }} }} }} }}'
+    assert (await both.assert_same(behind)).data[name]["results"] == []
 
 
 SIMILAR = '{ supSearchMpn(q: "SN74S74N", limit: 2) { hits results { part { mpn similarParts { mpn } } } } }'
@@ -105,47 +101,42 @@ ORGANIZATIONS = "{ admOrganizations { name } }"
 SUPPLY = '{ supParts(ids: ["1"]) { mpn } }'
 
 
-async def test_wrong_own_token_is_refused_by_the_upstream(pair: Any) -> None:
-    async with pair() as both:
-        reply = await both.ask(ORGANIZATIONS, **{OWN: "Bearer of-nobody"})
-        assert reply.errors[0][1] == "AuthInvalidToken"
-        assert reply.status == 401
+async def test_wrong_own_token_is_refused_by_the_upstream(both: Pair) -> None:
+    reply = await both.ask(ORGANIZATIONS, **{OWN: "Bearer of-nobody"})
+    assert reply.errors[0][1] == "AuthInvalidToken"
+    assert reply.status == 401
 
 
 @cases.parametrize("document")
-async def test_document_that_mixes_both_is_refused(pair: Any, document: str) -> None:
-    async with pair() as both:
-        sent = len(both.environment.sandbox.documents)
-        reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
-        assert reply.status == 400
-        assert "two requests" in reply.json["errors"][0]["message"]
-        assert len(both.environment.sandbox.documents) == sent
+async def test_document_that_mixes_both_is_refused(both: Pair, document: str) -> None:
+    sent = len(both.environment.sandbox.documents)
+    reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
+    assert reply.status == 400
+    assert "two requests" in reply.json["errors"][0]["message"]
+    assert len(both.environment.sandbox.documents) == sent
 
 
-async def test_operations_of_both_kinds_in_one_document_never_pass_parts_on(pair: Any) -> None:
+async def test_operations_of_both_kinds_in_one_document_never_pass_parts_on(both: Pair) -> None:
     """An operation for parts beside one for design data would be charged to the caller's token."""
     document = f"query Own {ORGANIZATIONS} query Parts {SUPPLY}"
-    async with pair() as both:
-        for name in ("Own", "Parts"):
-            sent, before = len(both.environment.sandbox.documents), oracle_usage(both)
-            reply = await both.ask(document, None, name, **{OWN: f"Bearer {both.token}"})
-            assert reply.status == 400
-            assert (len(both.environment.sandbox.documents), oracle_usage(both)) == (sent, before)
+    for name in ("Own", "Parts"):
+        sent, before = len(both.environment.sandbox.documents), oracle_usage(both)
+        reply = await both.ask(document, None, name, **{OWN: f"Bearer {both.token}"})
+        assert reply.status == 400
+        assert (len(both.environment.sandbox.documents), oracle_usage(both)) == (sent, before)
 
 
-async def test_subscription_is_refused_as_by_the_upstream(pair: Any) -> None:
+async def test_subscription_is_refused_as_by_the_upstream(both: Pair) -> None:
     document = 'subscription { desOnCommentUpdated(input: {token: "t", projectId: "p"}) { projectId } }'
-    async with pair() as both:
-        reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
-        assert reply.data is None
-        assert reply.json["errors"]
+    reply = await both.ask(document, **{OWN: f"Bearer {both.token}"})
+    assert reply.data is None
+    assert reply.json["errors"]
 
 
-async def test_own_token_is_not_sent_with_queries_for_parts(pair: Any) -> None:
-    async with pair() as both:
-        before = oracle_usage(both)
-        assert (await both.ask(SUPPLY, **{OWN: f"Bearer {both.token}"})).status == 200
-        assert oracle_usage(both) == before
+async def test_own_token_is_not_sent_with_queries_for_parts(both: Pair) -> None:
+    before = oracle_usage(both)
+    assert (await both.ask(SUPPLY, **{OWN: f"Bearer {both.token}"})).status == 200
+    assert oracle_usage(both) == before
 
 
 def oracle_usage(both: Pair) -> int:
@@ -153,12 +144,11 @@ def oracle_usage(both: Pair) -> int:
     return both.environment.sandbox.part_usage.used("oracle")
 
 
-async def test_refusal_of_the_upstream_says_when_to_come_back_and_what_it_is(pair: Any) -> None:
-    async with pair() as both:
-        both.environment.sandbox.faults.replace(nexar_sandbox.parse_faults("429 retry_after=9"))
-        reply = await both.ask(ORGANIZATIONS, **{OWN: f"Bearer {both.token}"})
-        assert (reply.status, reply.headers["Retry-After"]) == (429, "9")
-        assert reply.headers["Content-Type"].startswith("text/plain")
+async def test_refusal_of_the_upstream_says_when_to_come_back_and_what_it_is(both: Pair) -> None:
+    both.environment.sandbox.faults.replace(nexar_sandbox.parse_faults("429 retry_after=9"))
+    reply = await both.ask(ORGANIZATIONS, **{OWN: f"Bearer {both.token}"})
+    assert (reply.status, reply.headers["Retry-After"]) == (429, "9")
+    assert reply.headers["Content-Type"].startswith("text/plain")
 
 
 SECRETS = {"clientId": "cl1entPLANTED", "clientSecret": "s3cretPLANTED", "username": "us3rPLANTED",

@@ -58,7 +58,7 @@ async def test_program_gets_the_data_of_the_upstream_in_v4_names(pair: Any) -> N
         assert [each["part"]["mpn"] for each in reply.data["search"]["results"]] == shown
 
 
-async def test_introspection_stands_beside_data(pair: Any) -> None:
+async def test_introspection_stands_beside_data(both: Pair) -> None:
     query = """query ($name: String!, $queries: [PartMatchQuery!]!) {
       __typename
       multi_match(queries: $queries) { hits }
@@ -67,65 +67,60 @@ async def test_introspection_stands_beside_data(pair: Any) -> None:
     }
     fragment names on __Type { name kind }
     fragment root on Query { __schema { queryType { name } } }"""
-    async with pair() as both:
-        data = (await ask(both, query, {"name": "Spec", "queries": [{"mpn": "1N4007"}]})).data
-        assert list(data) == ["__typename", "multi_match", "__type", "__schema"]
-        assert data["__type"] == {
-            "name": "Spec", "kind": "OBJECT", "fields": [
-                {"name": "attribute", "type": {"ofType": {"name": "Attribute"}}},
-                {"name": "value", "type": {"ofType": {"name": "String"}}},
-                {"name": "units", "type": {"ofType": {"name": "String"}}},
-                {"name": "display_value", "type": {"ofType": {"name": "String"}}},
-            ],
-        }  # fmt: skip
-        assert (data["__typename"], data["__schema"]) == ("Query", {"queryType": {"name": "Query"}})
+    data = (await ask(both, query, {"name": "Spec", "queries": [{"mpn": "1N4007"}]})).data
+    assert list(data) == ["__typename", "multi_match", "__type", "__schema"]
+    assert data["__type"] == {
+        "name": "Spec", "kind": "OBJECT", "fields": [
+            {"name": "attribute", "type": {"ofType": {"name": "Attribute"}}},
+            {"name": "value", "type": {"ofType": {"name": "String"}}},
+            {"name": "units", "type": {"ofType": {"name": "String"}}},
+            {"name": "display_value", "type": {"ofType": {"name": "String"}}},
+        ],
+    }  # fmt: skip
+    assert (data["__typename"], data["__schema"]) == ("Query", {"queryType": {"name": "Query"}})
 
 
 @cases.parametrize("query, variables, says, place")
 async def test_error_of_a_document_has_v4_names_and_its_place(
-    pair: Any, query: str, variables: Any, says: str, place: list[Any]
+    both: Pair, query: str, variables: Any, says: str, place: list[Any]
 ) -> None:
-    async with pair() as both:
-        reply = await ask(both, query, variables)
-        assert (reply.status, both.billed) == (400, 0)
-        (error, *_) = reply.json["errors"]
-        assert says in error["message"]
-        assert "Sup" not in error["message"].replace("supSearch", "")
-        assert [error["locations"][0][end] for end in ("line", "column")] == place
+    reply = await ask(both, query, variables)
+    assert (reply.status, both.billed) == (400, 0)
+    (error, *_) = reply.json["errors"]
+    assert says in error["message"]
+    assert "Sup" not in error["message"].replace("supSearch", "")
+    assert [error["locations"][0][end] for end in ("line", "column")] == place
 
 
-async def test_null_where_it_is_no_value_is_an_error_of_the_client(pair: Any) -> None:
+async def test_null_where_it_is_no_value_is_an_error_of_the_client(both: Pair) -> None:
     """A variable with a default may be null, its place not."""
-    async with pair() as both:
-        sellers = 'query ($b: Boolean = true) { parts(ids: ["1"]) { sellers(include_brokers: $b) { is_rfq } } }'
-        assert (await ask(both, sellers, {"b": None})).data == {"parts": [None]}  # as the upstream
-        included = 'query ($b: Boolean = true) { parts(ids: ["1"]) @include(if: $b) { mpn } }'
-        reply = await ask(both, included, {"b": None})
-        assert (reply.status, "'if'" in reply.json["errors"][0]["message"]) == (400, True)
+    sellers = 'query ($b: Boolean = true) { parts(ids: ["1"]) { sellers(include_brokers: $b) { is_rfq } } }'
+    assert (await ask(both, sellers, {"b": None})).data == {"parts": [None]}  # as the upstream
+    included = 'query ($b: Boolean = true) { parts(ids: ["1"]) @include(if: $b) { mpn } }'
+    reply = await ask(both, included, {"b": None})
+    assert (reply.status, "'if'" in reply.json["errors"][0]["message"]) == (400, True)
 
 
-async def test_null_in_a_variable_is_refused_in_v4_names(pair: Any) -> None:
+async def test_null_in_a_variable_is_refused_in_v4_names(both: Pair) -> None:
     query = """query ($timeout: String = "3s", $limit: Int = 3) {
       multi_match(queries: [{mpn_or_sku: "SN74S74N", limit: $limit}], distributorapi_timeout: $timeout) { hits } }"""
-    async with pair() as both:
-        for name, says in (
-            ("timeout", "'distributorapi_timeout'"),
-            ("limit", "'queries' has invalid value"),
-        ):
-            reply = await ask(both, query, {name: None})
-            assert (reply.status, both.billed) == (400, 0)
-            assert says in reply.json["errors"][0]["message"]
+    for name, says in (
+        ("timeout", "'distributorapi_timeout'"),
+        ("limit", "'queries' has invalid value"),
+    ):
+        reply = await ask(both, query, {name: None})
+        assert (reply.status, both.billed) == (400, 0)
+        assert says in reply.json["errors"][0]["message"]
 
 
-async def test_token_is_accepted_in_header_and_url(pair: Any) -> None:
-    async with pair() as both:
-        url = f"{both.environment.proxy.url}{PATH}"
-        sent = {"query": '{ categories(ids: ["4161"]) { name num_parts } }'}
-        for address in (f"{url}?token={running_proxy.KEY}", f"{url}/?token={running_proxy.KEY}"):
-            assert (await both.post(address, sent)).data["categories"][0]["name"] == "Electronic Parts"
-        assert (await both.post(url, sent, **TOKEN)).data == (await both.post(address, sent)).data
-        missing = await both.post(url, sent)
-        assert (missing.status, "`token: KEY`" in missing.json["errors"][0]["message"]) == (401, True)
+async def test_token_is_accepted_in_header_and_url(both: Pair) -> None:
+    url = f"{both.environment.proxy.url}{PATH}"
+    sent = {"query": '{ categories(ids: ["4161"]) { name num_parts } }'}
+    for address in (f"{url}?token={running_proxy.KEY}", f"{url}/?token={running_proxy.KEY}"):
+        assert (await both.post(address, sent)).data["categories"][0]["name"] == "Electronic Parts"
+    assert (await both.post(url, sent, **TOKEN)).data == (await both.post(address, sent)).data
+    missing = await both.post(url, sent)
+    assert (missing.status, "`token: KEY`" in missing.json["errors"][0]["message"]) == (401, True)
 
 
 WRAPPER = "/api/v4/rest/parts/match"

@@ -69,17 +69,15 @@ async def test_request_of_a_v3bridge_is_refused(pair: Any) -> None:
             assert inner.billed == 0
 
 
-async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(pair: Any, tmp_path: Path) -> None:
-    async with pair() as both:
-        # A name: connections to addresses are led nowhere else.
-        proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
-        sandbox = yarl.URL(both.environment.sandbox.url)
-        upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
-        result = await inspected_upstream.inspect(tmp_path, both.environment.sandbox, upstream=upstream)
-        assert result.failed == ["tls"]
-        assert "upstream.connect_to" in result["tls"].advice
-        elsewhere = [f"{proxy.host}:{proxy.port}:{sandbox.host}:{sandbox.port}"]
-        result = await inspected_upstream.inspect(
-            tmp_path, both.environment.sandbox, upstream={**upstream, "connect_to": elsewhere}
-        )
-        assert "tls" not in result.failed
+async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(both: Pair, tmp_path: Path) -> None:
+    examined = inspected_upstream.Examined(tmp_path, both.environment.sandbox)
+    # A name: connections to addresses are led nowhere else.
+    proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
+    sandbox = yarl.URL(both.environment.sandbox.url)
+    upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
+    result = await examined.inspect(upstream=upstream)
+    assert result.failed == ["tls"]
+    assert "upstream.connect_to" in result["tls"].advice
+    elsewhere = [f"{proxy.host}:{proxy.port}:{sandbox.host}:{sandbox.port}"]
+    result = await examined.inspect(upstream={**upstream, "connect_to": elsewhere})
+    assert "tls" not in result.failed

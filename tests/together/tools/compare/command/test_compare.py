@@ -12,20 +12,20 @@ from aiohttp import web
 from support import commands
 from support.running_commands import run_in_this_process
 from together.terminal import terminals
+from together.tools.compare.command.conftest import ServicePair
 
 from proxy.tools.compare import comparison
 
+URL = "/v3/parts/search?apikey=a-key-in-the-log&q=part-0&limit=3"
 SEEN, BASELINE, CANDIDATE = "c4n4ry-seen-in-the-log", "c4n4ry-of-the-old-side", "c4n4ry-of-the-new-side"
 
 
-async def test_refused_requests_are_failures_and_cost_nothing(
-    run_command: Any, services: Any, make_request_file: Any
-) -> None:
+async def test_refused_requests_are_failures_and_cost_nothing(services: ServicePair) -> None:
     def refuse(_q: str) -> web.Response:
         return web.json_response({"__class__": "ClientErrorResponse", "message": "Invalid apikey"}, status=403)
 
     services.baseline.answer = services.candidate.answer = refuse
-    found = await run_command("compare", *services.sides, "--requests", make_request_file(12), "--yes")
+    found = await services.compare(*services.sides, "--requests", services.request_file(12), "--yes")
     assert found.code == 2, found
     assert found.out.startswith("Inconclusive: no request could be compared")
     first_section, steps = found.out.partition("Next steps")[0], found.out.partition("Next steps")[2]
@@ -35,26 +35,24 @@ async def test_refused_requests_are_failures_and_cost_nothing(
     assert (len(services.baseline.requests), services.candidate.requests) == (12, [])
 
 
-async def test_no_output_holds_an_api_key(
-    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
-) -> None:
+async def test_no_output_holds_an_api_key(services: ServicePair) -> None:
     def echoing(key: Any, price: Any) -> Any:
         return lambda q: {"results": [{"click": f"https://x/?apikey={key}&k={key}", key: price, "q": f"{key} {q}"}]}
 
     services.baseline.answer, services.candidate.answer = echoing(BASELINE, 1), echoing(CANDIDATE, 2)
-    (tmp_path / "rules.yaml").write_text(
+    (services.folder / "rules.yaml").write_text(
         "baseline_rate: 0\n"
         f'keys: [{{name: erp, source: "{SEEN}", baseline: env:BASELINE_KEY, candidate: "{CANDIDATE}"}}]\n'
     )
     sides = ("--baseline", services.baseline_url, "--candidate", services.candidate_url, "--rules", "rules.yaml")
-    found = await run_command(
-        *("compare", *sides, "--requests", make_request_file(12, SEEN), "--yes", "--record", "rec.jsonl"),
+    found = await services.compare(
+        *(*sides, "--requests", services.request_file(12, SEEN), "--yes", "--record", "rec.jsonl"),
         *("--html", "r.html", "--json", "r.json"),
         BASELINE_KEY=BASELINE,
     )
     assert found.code == 1, found
     assert (set(services.baseline.keys), set(services.candidate.keys)) == ({BASELINE}, {CANDIDATE})
-    files = [(tmp_path / name).read_text() for name in ("rec.jsonl", "r.html", "r.json")]
+    files = [services.text(name) for name in ("rec.jsonl", "r.html", "r.json")]
     assert all(files)
     assert [text for text in (found.out, found.err, *files) if "c4n4ry" in text] == []
     assert {group["path"] for group in json.loads(files[2])["groups"]} == {r'results[*]["\u2026"]'}  # the price
@@ -62,47 +60,45 @@ async def test_no_output_holds_an_api_key(
 
 
 async def test_response_file_is_baseline_and_request_source_and_none_of_its_keys_is_shown(
-    run_command: Any, services: Any, tmp_path: Path
+    services: ServicePair,
 ) -> None:
     lines = [{"url": f"/v3/parts/search?q=part-{n}&limit=3", "body": {"hits": 6}} for n in range(3)]
     body = {"hits": 1, "results": [{"item": {"mpn": f"https://x/click/{SEEN}/y"}}]}
     lines.append({"url": f"/v3/parts/search?apikey[]={SEEN}&q=part-3&limit=3", "body": body})
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
+    (services.folder / "own.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\njunk\n")
     sides = ("--baseline", "own.jsonl", "--candidate", services.candidate_url)
-    found = await run_command("compare", *sides, "--yes", "--json", "r.json")
+    found = await services.compare(*sides, "--yes", "--json", "r.json")
     assert found.code == 1, found
     assert sorted(services.candidate.requests) == [f"part-{n}" for n in range(4)]
     assert "own.jsonl: 1 line is no response, the first is 5" in found.err
-    assert [text for text in (found.out, found.err, (tmp_path / "r.json").read_text()) if "c4n4ry" in text] == []
+    assert [text for text in (found.out, found.err, services.text("r.json")) if "c4n4ry" in text] == []
 
 
-async def test_keys_of_the_service_that_no_request_is_sent_with_are_hidden(
-    run_command: Any, services: Any, tmp_path: Path
-) -> None:
+async def test_keys_of_the_service_that_no_request_is_sent_with_are_hidden(services: ServicePair) -> None:
     """As a client that once sent the key of another one in a parameter; the configuration has its digest only."""
     other = "the-key-of-an0ther-client"
     digest = f"sha256:{hashlib.sha256(other.encode()).hexdigest()}"
-    (tmp_path / "own.yaml").write_text(
+    (services.folder / "own.yaml").write_text(
         f'upstream: sandbox\nstore: "memory:"\napplications: {{demo: {{apikeys: ["EXAMPLE_KEY", "{digest}"]}}}}\n'
     )
-    (tmp_path / "urls.txt").write_text(f"/v3/parts/search?apikey=EXAMPLE_KEY&q={other}&limit=1\n")
-    found = await run_command(
-        *("compare", "--baseline", services.baseline_url, "--config", "own.yaml", "--requests", "urls.txt"),
+    (services.folder / "urls.txt").write_text(f"/v3/parts/search?apikey=EXAMPLE_KEY&q={other}&limit=1\n")
+    found = await services.compare(
+        *("--baseline", services.baseline_url, "--config", "own.yaml", "--requests", "urls.txt"),
         *("--rules", "fast.yaml", "--json", "result.json", "--record", "recorded.jsonl"),
     )
-    files = [(tmp_path / name).read_text("utf-8") for name in ("recorded.jsonl", "result.json")]
+    files = [services.text(name) for name in ("recorded.jsonl", "result.json")]
     assert all("/parts/search" in text for text in files), found
     assert [text for text in (*files, found.out, found.err) if other in text] == []
 
 
-async def test_clients_with_unknown_keys_are_named(run_command: Any, tmp_path: Path) -> None:
+async def test_clients_with_unknown_keys_are_named(services: ServicePair) -> None:
     key = "c4n4ry-of-nobody"
     paths = ("/parts/search?q=LM324&limit=1", "/parts/0123456789abcdef?", "/brands/search?q=Texas")
     line = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /api/v3{}&apikey={} HTTP/1.1" 200 2326 "-" "kicost/1.1"\n'
-    (tmp_path / "access.log").write_text("".join(line.format(path, key) for path in (*paths, paths[0])))
-    found = await run_command("compare", "--baseline", "sandbox", "--requests", "access.log", "--json", "result.json")
+    (services.folder / "access.log").write_text("".join(line.format(path, key) for path in (*paths, paths[0])))
+    found = await services.compare("--baseline", "sandbox", "--requests", "access.log", "--json", "result.json")
     assert found.code == 2, found
-    result = json.loads((tmp_path / "result.json").read_text("utf-8"))
+    result = json.loads(services.text("result.json"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint
     (failure,) = result["failures"]
     refused = "the candidate refuses the key of key 1 (HTTP 403): Forbidden request"
@@ -128,12 +124,13 @@ REFUSED_EARLY = {
 }
 
 
-def test_options_are_checked_before_services_start(make_request_file: Any, tmp_path: Path) -> None:
+def test_options_are_checked_before_services_start(tmp_path: Path) -> None:
+    (tmp_path / "urls.txt").write_text(f"{URL}\n")
     (tmp_path / "own.yaml").write_text(
         "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
         "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
     )
-    given = ["compare", "--requests", make_request_file(1), "--config", str(commands.ROOT / "config.yaml")]
+    given = ["compare", "--requests", "urls.txt", "--config", str(commands.ROOT / "config.yaml")]
     for words, options in REFUSED_EARLY.items():
         done = run_in_this_process(*given, *options, folder=tmp_path)
         assert (done.returncode, words in done.stderr) == (3, True), done  # 2 is a verdict
@@ -142,15 +139,16 @@ def test_options_are_checked_before_services_start(make_request_file: Any, tmp_p
     loaded = {line.rpartition("|")[2].strip() for line in alone.stderr.splitlines()}
     assert "proxy.tools.compare.comparison" in loaded
     assert loaded & {"nexar_sandbox.app", "proxy.app"} == set()
-    assert "part-0" in (tmp_path / "urls.txt").read_text()
+    assert (tmp_path / "urls.txt").read_text() == f"{URL}\n"
 
 
-def test_failure_of_the_program_is_no_verdict(make_request_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_of_the_program_is_no_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(_: Any) -> None:
         raise ArithmeticError("a mistake of ours")
 
     monkeypatch.setattr(comparison, "compare", fail)
-    done = run_in_this_process("compare", "--baseline", "sandbox", "--requests", make_request_file(1))
+    (tmp_path / "urls.txt").write_text(f"{URL}\n")
+    done = run_in_this_process("compare", "--baseline", "sandbox", "--requests", "urls.txt", folder=tmp_path)
     assert (done.returncode, "a mistake of ours" in done.stderr) == (3, True)
 
 
@@ -165,16 +163,16 @@ def test_failure_of_the_program_is_no_verdict(make_request_file: Any, monkeypatc
     ],
 )
 async def test_one_rule_gives_the_verdict_and_nothing_stands_beside_it(
-    run_command: Any, services: Any, tmp_path: Path, number: int, sample: int | None, differing: Any, verdict: str
+    services: ServicePair, number: int, sample: int | None, differing: Any, verdict: str
 ) -> None:
     """No estimate, interval or share that the rule does not use."""
     lines = [f"/v3/parts/search?apikey=a-key&q=part-{n % number}\n" for n in range(number + 1)]
-    (tmp_path / "urls.txt").write_text("".join(lines))
+    (services.folder / "urls.txt").write_text("".join(lines))
     services.candidate.answer = lambda q: {"hits": 0 if q in differing else len(q)}
     chosen = () if sample is None else ("--sample", str(sample))
     options = ("--requests", "urls.txt", "--yes", *chosen, "--html", "r.html", "--json", "-")
-    found = await run_command("compare", *services.sides, *options)
-    result, page = json.loads(found.out), (tmp_path / "r.html").read_text()
+    found = await services.compare(*services.sides, *options)
+    result, page = json.loads(found.out), services.text("r.html")
     assert (result["verdict"], {row["verdict"] for row in result["rows"]}) == (verdict, {verdict})
     assert found.code == ["ready", "not ready", "inconclusive"].index(verdict)
     assert f"{verdict.capitalize()}: " in found.err
@@ -192,17 +190,15 @@ baseline_rate: 0
 """
 
 
-async def test_reports_have_the_message_of_a_refusal_and_what_rules_ignored(
-    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
-) -> None:
-    (tmp_path / "fast.yaml").write_text(RULES)
+async def test_reports_have_the_message_of_a_refusal_and_what_rules_ignored(services: ServicePair) -> None:
+    (services.folder / "fast.yaml").write_text(RULES)
     refusal = {"__class__": "ClientErrorResponse", "message": "q is too short for this"}
     responses = {"part-1": {"hits": 0}, "part-2": web.json_response(refusal, status=400)}
     services.candidate.answer = lambda q: responses.get(q, {"hits": len(q)})
-    options = ("--requests", make_request_file(4), "--yes", "--html", "r.html", "--json", "r.json")
-    found = await run_command("compare", *services.sides, *options)
+    options = ("--requests", services.request_file(4), "--yes", "--html", "r.html", "--json", "r.json")
+    found = await services.compare(*services.sides, *options)
     assert found.code == 1, found
-    texts = [found.out, *((tmp_path / name).read_text("utf-8") for name in ("r.html", "r.json"))]
+    texts = [found.out, *(services.text(name) for name in ("r.html", "r.json"))]
     assert [text for text in texts if "q is too short for this" not in text] == []
     result = json.loads(texts[-1])
     assert [group["path"] for group in result["groups"]] == ["(status)"]
@@ -211,28 +207,24 @@ async def test_reports_have_the_message_of_a_refusal_and_what_rules_ignored(
     assert "Renew or remove the expired rules: took." in found.out
 
 
-async def test_run_needs_a_budget_or_a_word_and_stops_at_it(
-    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
-) -> None:
-    command = ("compare", *services.sides, "--requests", make_request_file(30))
-    found = await run_command(*command)
+async def test_run_needs_a_budget_or_a_word_and_stops_at_it(services: ServicePair) -> None:
+    command = (*services.sides, "--requests", services.request_file(30))
+    found = await services.compare(*command)
     assert found.code == 3
     assert "30 requests of 30 in urls.txt; 90 parts at most; no budget" in found.err
     assert "up to 90 parts may be spent" in found.err
     assert services.candidate.requests == []
-    found = await run_command(*command, "--budget", "25", "--json", "r.json")
+    found = await services.compare(*command, "--budget", "25", "--json", "r.json")
     assert found.code == 2, found
-    result = json.loads((tmp_path / "r.json").read_text())
+    result = json.loads(services.text("r.json"))
     assert result["spent"] == len(services.candidate.requests) * 2
     assert 22 <= result["spent"] <= result["budget"] == 25
     assert "requests were left out: the budget does not cover" in found.out
 
 
-async def test_terminal_asks_for_confirmation_before_parts_are_used(
-    start: Any, services: Any, make_request_file: Any
-) -> None:
-    command = ("compare", *services.sides, "--requests", make_request_file(5))
-    with terminals(start) as run:
+async def test_terminal_asks_for_confirmation_before_parts_are_used(services: ServicePair) -> None:
+    command = (*services.sides, "--requests", services.request_file(5))
+    with terminals(services.start) as run:
         terminal = await run(*command)
         await terminal.until("Up to 15 parts may be spent. Continue?")
         terminal.type("n\n")

@@ -4,42 +4,38 @@ import asyncio
 import json
 import signal
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pytest
 from aiohttp import web
 from support import commands
 from support.comparison_server import serve
+from together.tools.compare.command.conftest import ServicePair
 
 
-async def test_baseline_only_recording_is_free_and_resumes(
-    run_command: Any, services: Any, make_request_file: Any, tmp_path: Path
-) -> None:
+async def test_baseline_only_recording_is_free_and_resumes(services: ServicePair) -> None:
     services.baseline.answer = lambda q: (
         {"hits": 1} if len(services.baseline.requests) <= 5 else web.Response(status=502)
     )
     baseline = ("--baseline", services.baseline_url, "--rules", "fast.yaml")
-    command = ("compare", *baseline, "--requests", make_request_file(30), "--record", "rec.jsonl")
-    found = await run_command(*command)
+    command = (*baseline, "--requests", services.request_file(30), "--record", "rec.jsonl")
+    found = await services.compare(*command)
     assert found.code == 2, found
     assert "10 times in a row" in found.err
     services.baseline.answer = lambda q: {"hits": len(q)}
     services.baseline.requests.clear()
-    found = await run_command(*command)
+    found = await services.compare(*command)
     assert found.code == 0, found
     assert len(services.baseline.requests) == 25
     assert services.candidate.requests == []
-    found = await run_command(
-        "compare", "--baseline", "rec.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
+    found = await services.compare(
+        "--baseline", "rec.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
     )
-    assert sum(row["requests"] for row in json.loads((tmp_path / "r.json").read_text())["rows"]) == 30, found
+    assert sum(row["requests"] for row in json.loads(services.text("r.json"))["rows"]) == 30, found
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-async def test_interrupted_run_goes_on_where_it_stopped(
-    start: Any, run_command: Any, services: Any, make_request_file: Any, tmp_path: Path, how: Any
-) -> None:
+async def test_interrupted_run_goes_on_where_it_stopped(services: ServicePair, how: Any) -> None:
     reached, released = asyncio.Event(), asyncio.Event()
 
     async def holding(request: Any) -> Any:
@@ -50,8 +46,8 @@ async def test_interrupted_run_goes_on_where_it_stopped(
 
     async with serve(holding) as url:
         sides = services.with_candidate(url)
-        options = ("--requests", make_request_file(40), "--yes", "--record", "rec.jsonl", "--json", "r.json")
-        process = await start("compare", *sides, *options)
+        options = ("--requests", services.request_file(40), "--yes", "--record", "rec.jsonl", "--json", "r.json")
+        process = await services.start(*sides, *options)
         async with asyncio.timeout(commands.SECONDS):
             await reached.wait()
         process.send_signal(how)
@@ -59,9 +55,9 @@ async def test_interrupted_run_goes_on_where_it_stopped(
             await process.wait()
         released.set()
         first = await commands.wait(process)
-        found = await run_command("compare", *sides, *options)
+        found = await services.compare(*sides, *options)
     assert found.code == 0, found
-    result = json.loads((tmp_path / "r.json").read_text())
+    result = json.loads(services.text("r.json"))
     assert sum(row["requests"] for row in result["rows"]) == 40
     sent = Counter(services.baseline.requests)
     assert set(sent) == set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
