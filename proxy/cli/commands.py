@@ -65,9 +65,8 @@ def read_key(text: str | None, option: str) -> config.Secret | None:
         return None
     # Other users of a machine can list the arguments of a process.
     if not text.startswith(("env:", "file:")):
-        raise typer.BadParameter(
-            "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH", param_hint=option
-        )
+        why = "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH"
+        raise typer.BadParameter(why, param_hint=option)
     try:
         return config.Secret(secret.resolve(text, Path(), os.environ))
     except ValueError as error:

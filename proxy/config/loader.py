@@ -121,21 +121,17 @@ class Blocks:
                 text = f"a comma ends a value in braces: write {number}{name}, not {number},{name}"
                 self.report((*at, before), text)
             else:
-                self._report_unknown(kind, (*at, str(name)), raw)
+                similar = next(iter(difflib.get_close_matches(str(name), fields, 1)), None)
+                listed, unknown = f"did you mean {similar}? Known here" if similar else "known here", (*at, str(name))
+                # Among API keys it may be one itself, and is not shown.
+                named = unknown if similar or SECRET.isdisjoint(at) else at
+                self.report(unknown, f"unknown key; {listed}: {', '.join(fields)}", named)
+                if similar and similar not in raw:
+                    self._wrong.add((*at, similar))  # it would else be reported as missing, too
             before, number = name, value
         for field in fields.values():
             if field.required and field.name not in raw:
                 self.report_missing(kind, (*at, field.name))
-
-    def _report_unknown(self, kind: type[config.Settings], at: Trail, given: dict[Any, Any]) -> None:
-        """Report a key that does not exist. Among API keys it may be one itself, and is not shown."""
-        known = kind.__struct_fields__
-        similar = next(iter(difflib.get_close_matches(str(at[-1]), known, 1)), None)
-        listed = f"did you mean {similar}? Known here" if similar else "known here"
-        is_safe = similar or SECRET.isdisjoint(at[:-1])
-        self.report(at, f"unknown key; {listed}: {', '.join(known)}", at if is_safe else at[:-1])
-        if similar and similar not in given:
-            self._wrong.add((*at[:-1], similar))  # it would else be reported as missing, too
 
 
 class _Reader(Blocks):

@@ -160,12 +160,24 @@ async def store(subject: Subject, _: str) -> str:
 
 
 async def listening(subject: Subject, _: str) -> str:
-    """Bind the ports of clients and operators; they are free again at once."""
-    settings = subject.settings
+    """Bind the ports of clients and operators, which are free again at once. Another v3bridge on that of operators is a
+    warning."""
+    settings, admin = subject.settings, subject.settings.admin
     places = {"listen": (settings.listen.host, settings.listen.port)}
-    if settings.admin:
-        places["admin"] = settings.admin.host, settings.admin.port
-        await _check_operators(subject, settings.admin)
+    if admin:
+        places["admin"] = admin.host, admin.port
+        other, url = "", f"http://{ports.shown(admin.host, admin.port)}/status"
+        headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
+        with suppress(aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
+            # In a session of its own: `upstream.proxy` must not see the token.
+            async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
+                if "v3bridge" in response.headers.get("WWW-Authenticate", ""):
+                    other = "a v3bridge with another admin.token, perhaps another one"
+                else:
+                    other = operators.another(await response.json(), settings)
+        if other:
+            advice = f"give one of them another: {ports.OPERATORS_OPTIONS}"
+            raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
     for block, (host, port) in places.items():
         try:
             ports.check(host, port)
@@ -174,21 +186,6 @@ async def listening(subject: Subject, _: str) -> str:
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
             raise Problem(text, advice, is_warning=error.errno == errno.EADDRINUSE) from error
     return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
-
-
-async def _check_operators(subject: Subject, admin: config.AdminSettings) -> None:
-    """Warn if another v3bridge is on the operators' port."""
-    headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
-    url = f"http://{ports.shown(admin.host, admin.port)}/status"
-    with suppress(aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
-        # In a session of its own: `upstream.proxy` must not see the token.
-        async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
-            other = "a v3bridge with another admin.token, perhaps another one"
-            if "v3bridge" not in response.headers.get("WWW-Authenticate", ""):
-                other = operators.another(await response.json(), subject.settings)
-        if other:
-            advice = f"give one of them another: {ports.OPERATORS_OPTIONS}"
-            raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
 
 
 async def disk(subject: Subject, _: str) -> str:

@@ -116,6 +116,11 @@ class Explainer:
         projection = parse_projection(parameters, application.allowed_features, self.mappings, endpoint.object)
         if asked.queries and self.projections.part(projection).reads_sellers:
             asked.free.append(LISTS["Seller"])
+        read, unknown = _read(endpoint), []
+        for name in parameters.names(""):
+            if name.partition("[")[0] not in read:
+                similar = difflib.get_close_matches(name[:40], read.values(), 1)
+                unknown.append(f"{name}{f' (did you mean {similar[0]}?)' if similar else ''}")
         explained = msgspec.structs.replace(
             explained,
             operations=operations,
@@ -123,7 +128,7 @@ class Explainer:
             parts_max=sum(each.parts_max for each in operations),
             parts_likely=likely,
             ignored=[*(f"{name} ({NEXAR_LACKS})" for name in metadata.unsupported), *metadata.sourceless],
-            unknown=list(_unknown(endpoint, parameters)),
+            unknown=unknown,
             sourceless=list(_sourceless(self.mappings, endpoint.object, projection, ())),
             mistakes=asked.mistakes,
         )
@@ -222,15 +227,6 @@ def _read(endpoint: Endpoint | None) -> dict[str, str]:
     described = (*endpoint.parameters, *endpoints.GLOBALS) if endpoint else ()
     names = (bare(each.name) for each in described if each.name not in ("userkey", "apikey"))
     return {name.partition("[")[0]: name for name in names}
-
-
-def _unknown(endpoint: Endpoint, parameters: Parameters) -> Iterator[str]:
-    """Yield parameters that the endpoint does not read, which v3 ignored, too."""
-    read = _read(endpoint)
-    for name in parameters.names(""):
-        if name.partition("[")[0] not in read:
-            similar = difflib.get_close_matches(name[:40], read.values(), 1)
-            yield f"{name}{f' (did you mean {similar[0]}?)' if similar else ''}"
 
 
 def _sourceless(mappings: loader.Mappings, name: str, projection: model.Projection, at: model.Path) -> Iterator[str]:

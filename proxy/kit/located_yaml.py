@@ -9,18 +9,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import yaml
 
 Trail = tuple[str | int, ...]
-
-
-class Position(NamedTuple):
-    """Line and column in a file, from 1."""
-
-    line: int
-    column: int
+Position = tuple[int, int]  # line and column in a file, from 1
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -38,10 +32,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
             if not isinstance(key, yaml.ScalarNode):
                 problem = "a key must be a word, not a list or a block"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            place, line = Position(key.start_mark.line + 1, key.start_mark.column + 1), first.get(key.value)
+            place, line = (key.start_mark.line + 1, key.start_mark.column + 1), first.get(key.value)
             if line is not None:
                 self.duplicates.append((place, f"the key {key.value} was already given in line {line}"))
-            first.setdefault(key.value, place.line)
+            first.setdefault(key.value, place[0])
         return cast(dict[Any, Any], super().construct_mapping(node, deep))
 
 
@@ -111,7 +105,7 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
         raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "ignore")
-        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        position = before.count("\n") + 1, len(before) - before.rfind("\n")
         raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
     except RecursionError:
         raise mistake(f"{name}: is nested too deeply") from None
@@ -122,8 +116,8 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
 
 
 def _position(mark: yaml.Mark | None) -> Position | None:
-    return None if mark is None else Position(mark.line + 1, mark.column + 1)
+    return None if mark is None else (mark.line + 1, mark.column + 1)
 
 
 def _at(name: str, position: Position | None) -> str:
-    return name if position is None else f"{name}:{position.line}:{position.column}"
+    return name if position is None else f"{name}:{position[0]}:{position[1]}"

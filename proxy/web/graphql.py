@@ -32,7 +32,6 @@ OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
 NO_OWN_TOKEN = (
     f"design data, the organization and mutations need your own access token: send it as {OWN_AUTHORIZATION}: Bearer …"
 )
-PASSED_ON = (hdrs.CONTENT_TYPE, hdrs.RETRY_AFTER)  # of the upstream's response to the caller's own token
 BEARER = "bearer "
 GRAPHQL_RESPONSE = "application/graphql-response+json"
 JSON = "application/json"
@@ -64,14 +63,12 @@ class GraphQLRoutes:
     def add_to(self, routes: messages.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
         """Register the paths, each with what reads its documents."""
         for path, reader in ((PATH, documents), (V4_PATH, v4_documents)):
-            routes.add(path, partial(self._respond, reader), hdrs.METH_POST, hdrs.METH_GET)
-            routes.add(path, _refuse_method)
-        routes.add(TOKEN_PATH, self._issue_token, hdrs.METH_POST)
-        routes.add(TOKEN_PATH, _refuse_method)
+            routes.add(path, partial(self._respond, reader))
+        routes.add(TOKEN_PATH, self._issue_token)
 
     async def _respond(self, documents: DocumentReader, request: Request) -> web.Response:
         """Execute a request; errors of its document are those of the response."""
-        _begin(request)
+        _begin(request, hdrs.METH_POST, hdrs.METH_GET)
         client = await self._client(request)  # before the body is read
         body = b"" if request.method == hdrs.METH_GET else await self._bodies.read(request)
         sent = _parsed(request, body)
@@ -123,12 +120,13 @@ class GraphQLRoutes:
         if not authorization:
             raise errors.BadRequest(NO_OWN_TOKEN)
         passed = await self._gateway.sender.pass_on(body, authorization)
-        shown = {name: passed.headers[name] for name in PASSED_ON if name in passed.headers}
+        names = (hdrs.CONTENT_TYPE, hdrs.RETRY_AFTER)
+        shown = {name: passed.headers[name] for name in names if name in passed.headers}
         return web.Response(body=passed.body, status=passed.status, headers=shown)
 
     async def _issue_token(self, request: Request) -> web.Response:
         """Issue an access token for an API key that is sent as the client's secret (RFC 6749 §4.4)."""
-        _begin(request)
+        _begin(request, hdrs.METH_POST)
         request.render = _token_error
         secret, client = "", None
         with suppress(ValueError):  # not a Basic header (§2.3.1)
@@ -153,28 +151,20 @@ class GraphQLRoutes:
                 raise expired
         except (errors.ForbiddenKey, errors.MissingKey):
             return web.json_response({"error": "invalid_client"}, status=400)
-        answer = {
-            "access_token": await self._tokens.issue(client),
-            "expires_in": self._tokens.seconds,
-            "token_type": "Bearer",
-            "scope": "supply.domain",
-        }
+        answer = {"access_token": await self._tokens.issue(client), "expires_in": self._tokens.seconds}
+        answer |= {"token_type": "Bearer", "scope": "supply.domain"}
         return web.json_response(answer, headers={"Cache-Control": "no-store"})
 
 
-def _begin(request: Request) -> None:
-    """Let errors be those of GraphQL. Raises UpstreamLoop for a request of a v3bridge."""
+def _begin(request: Request, *methods: str) -> None:
+    """Let errors be those of GraphQL. Raises MethodNotAllowed, and UpstreamLoop for a request of a v3bridge, such as
+    doctor's HEAD, which asks whose address this is."""
     request.render = _error_response
     if request.headers.get(hdrs.USER_AGENT, "").startswith("v3bridge/"):
-        raise errors.UpstreamLoop(
-            "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
-        )
-
-
-async def _refuse_method(request: Request) -> web.StreamResponse:
-    """Refuse another method, such as doctor's HEAD, which asks whose address this is. Raises UpstreamLoop to it."""
-    _begin(request)
-    raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
+        why = "this request comes from a v3bridge whose upstream leads here: set upstream.connect_to"
+        raise errors.UpstreamLoop(why)
+    if request.method not in methods:
+        raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
 
 
 def _parsed(request: Request, body: bytes) -> _Body:

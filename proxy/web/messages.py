@@ -101,9 +101,8 @@ class RequestBodies:
         `read` raises."""
         sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
         if hdrs.CONTENT_ENCODING in request.headers or not all(map(_FORM.fullmatch, sent)):
-            raise errors.UnsupportedMediaType(
-                "a form is sent as application/x-www-form-urlencoded, in UTF-8 and not compressed"
-            )
+            needed = "a form is sent as application/x-www-form-urlencoded, in UTF-8 and not compressed"
+            raise errors.UnsupportedMediaType(needed)
         body = await self.read(request, FORM_BYTES)
         try:
             return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=FORM_FIELDS))
@@ -119,26 +118,23 @@ class Routes:
     long it is."""
 
     def __init__(self) -> None:
-        self._exact: dict[str, tuple[str, dict[str, Handler]]] = {}
-        self._below: dict[str, tuple[str, dict[str, Handler]]] = {}  # by the path before the last segment
+        self._handlers: dict[str, dict[str, Handler]] = {}
 
     def add(self, path: str, handler: Handler, *methods: str) -> None:
-        """Let a handler serve some methods of a path, which may end in `/{uid}`; without methods, all others."""
-        routes, key = (self._below, path.removesuffix(LAST)) if path.endswith(LAST) else (self._exact, path)
-        _, handlers = routes.setdefault(key, (path, {}))
-        handlers.update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
+        """Let a handler serve some methods of a path, which may end in `/{uid}`; without methods, all."""
+        self._handlers.setdefault(path, {}).update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
 
     def find(self, request: Request) -> Handler | None:
         """Return the handler of a request, which learns its route; None if its path is not served. Raises
         MethodNotAllowed."""
         path = request.rel_url.path_safe.removesuffix("/")
-        found = self._exact.get(path)
-        if found is None:
+        if path not in self._handlers:
             parent, _, last = path.rpartition("/")
-            found = self._below.get(parent) if last else None
-        if found is None:
+            path = f"{parent}{LAST}" if last else ""
+        handlers = self._handlers.get(path)
+        if handlers is None:
             return None
-        request.route, handlers = found
+        request.route = path
         handler = handlers.get(request.method) or handlers.get(hdrs.METH_ANY)
         if handler is None:
             raise errors.MethodNotAllowed.of(request.method)

@@ -37,7 +37,6 @@ IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than that of `Limits`
 FAILURE_SECONDS = 1.0  # without accepting, after an error of the system
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is known
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
-MALFORMED = "UNKNOWN"  # the method that aiohttp gives to bytes that are not a request
 ADVICE = (
     "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
     f"longer than {encoding.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
@@ -142,11 +141,11 @@ def notify(manager: str, *assignments: str) -> bool:
 class Listener:
     """The HTTP server at `url`."""
 
+    url = ""
+    _draining = False
+
     def __init__(self, handler: Handler, limits: Limits) -> None:
-        self.url = ""
-        self._handler = handler
-        self.connections = Connections(limits)
-        self._draining = False
+        self._handler, self.connections = handler, Connections(limits)
         self._server = web.Server(
             cast(Any, self._handle),
             request_factory=self._request,
@@ -196,8 +195,8 @@ class Listener:
         connection = cast(Connection, request.transport.get_protocol())
         connection.begin_request()
         error: errors.BridgeError | None = None
-        # Such a request can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
         if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
+            # It can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
             error = errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
         elif connection.over_limit and request.path not in operators.PATHS:
             error = errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
@@ -214,7 +213,7 @@ class Listener:
         """Make a request, as aiohttp does. Bytes that are not a request get their response here, before aiohttp's."""
         request = Request(message, payload, protocol, writer, task, asyncio.get_running_loop())
         transport = request.transport
-        if message.method == MALFORMED and transport is not None:
+        if message.method == "UNKNOWN" and transport is not None:  # what aiohttp calls bytes that are no request
             log.warning("malformed request refused", client=request.remote)  # also the beginning of TLS
             protocol.transport = None  # aiohttp's response has nowhere to go
             protocol.close()
@@ -237,8 +236,7 @@ async def listening(handler: Handler, sockets: Sequence[socket.socket], limits: 
         for each in sockets:
             each.setblocking(False)
             stack.callback(asyncio.create_task(listener.accept(each), name="accepting connections").cancel)
-        host, port = sockets[0].getsockname()[:2]
-        listener.url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
+        listener.url = f"http://{shown(*address(sockets[0]))}"
         yield listener
 
 
