@@ -26,16 +26,14 @@ SPEC_KEY = "spec_key"  # the transform that returns v3's spec keys
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mappings:
-    """Content of a mappings folder. `rules` maps the name of an object to its rules, `hidden` to the fields that are
-    hidden unless include[] names them; `views` are the mappings of other dialects, by the name of the object that is a
-    part there."""
+    """Content of a mappings folder: rules by the name of their object, and file and line of each field's rule; `views`
+    are the mappings of other dialects, by the name of the object that is a part there."""
 
     schema: Schema
     rules: dict[str, ObjectRules]
     tables: tables.Tables
     transforms: dict[str, Any]
     places: dict[tuple[str, str], str]
-    hidden: dict[str, frozenset[str]]
     views: dict[str, "Mappings"]
 
     def _knows(self, name: str, path: FieldPath) -> bool:
@@ -75,7 +73,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 
     Raises ConfigError, which names file, line and what is wrong.
     """
-    rules, places, hidden = _rules(folder, site)
+    rules, places = _rules(folder, site)
     try:
         names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))
     except ValueError as error:
@@ -86,7 +84,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     loaded = tables.Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
     schema = Schema(_read(folder / shipped.SCHEMA, site))
     functions = transforms.TRANSFORMS | transforms.of_tables(loaded)
-    mappings = Mappings(schema, rules, loaded, functions, places, hidden, {})
+    mappings = Mappings(schema, rules, loaded, functions, places, {})
     _check(mappings, ROOTS)
     folders = ((folder / name, root) for name, root in VIEWS.items())
     views = {root: load_view(mappings, view, site, root) for view, root in folders if view.is_dir()}
@@ -96,17 +94,13 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
 def load_view(mappings: Mappings, folder: Path, site: str, *roots: str) -> Mappings:
     """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
     of `mappings`. Nothing need use `roots`. Raises ConfigError."""
-    rules, places, hidden = _rules(folder, site)
-    view = replace(mappings, rules=rules, places=places, hidden=hidden)
+    rules, places = _rules(folder, site)
+    view = replace(mappings, rules=rules, places=places)
     _check(view, roots)
     return view
 
 
-def _rules(
-    folder: Path, site: str
-) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str], dict[str, frozenset[str]]]:
-    """Return the rules of the objects that a folder describes, file and line of each field's rule, and the fields that
-    are hidden unless include[] names them."""
+def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str]]:
     rules: dict[str, ObjectRules] = {}
     places: dict[tuple[str, str], str] = {}
     # Sorted, so that errors and the documentation do not depend on the file system.
@@ -122,10 +116,7 @@ def _rules(
                 _convert(rule, FieldRule | str, located, (name, "fields", field))
             rules[name] = _convert(raw, ObjectRules, located, (name,))
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
-    hidden = {
-        name: frozenset(field for field in entry.fields if entry.rule(field).include) for name, entry in rules.items()
-    }
-    return rules, places, hidden
+    return rules, places
 
 
 def _read(file: Path, site: str) -> str:

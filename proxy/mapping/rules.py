@@ -82,6 +82,11 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     class_: str | None = msgspec.field(name="class", default=None)
     fetched: dict[str, tuple[str, ...]] = {}
 
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The fields that are hidden unless include[] names them."""
+        return frozenset(field for field in self.fields if self.rule(field).include)
+
     def rule(self, field: str) -> FieldRule:
         """Return the rule of a field; a bare path is short for `from`."""
         rule = self.fields[field]

@@ -53,23 +53,23 @@ class SpecNames:
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Any] = ()) -> None:
         """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of these.
-        `spellings` are the keys that responses have for a key that a request can use. Raises ValueError, naming the
-        attributes, if the table contradicts itself."""
+        `sources` are those behind a key in any spelling, `spellings` the keys that responses have for a key that a
+        request can use. Raises ValueError, naming the attributes, if the table contradicts itself."""
         self.names = names
         self.listed = 0
-        self._sources = _sources(names)
+        self.sources = _sources(names)
         self.spellings: dict[str, tuple[str, ...]] = {}
         for shortname, entry in names.items():
             shown = (entry.key, *entry.beside.values())
             self.spellings |= dict.fromkeys((entry.key, *entry.also, shortname), shown)
         self.spellings |= {key: (key,) for entry in names.values() for key in entry.beside.values()}
-        of_key = {shortname: self._sources[entry.key] for shortname, entry in names.items()}
+        of_key = {shortname: self.sources[entry.key] for shortname, entry in names.items()}
         self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
         for each in attributes:
             self.listed += 1
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
-            self._sources.setdefault(source.key, source)
-            self._sources.setdefault(each.shortname, source)
+            self.sources.setdefault(source.key, source)
+            self.sources.setdefault(each.shortname, source)
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
@@ -115,21 +115,17 @@ class SpecNames:
             return True
         # A general tolerance beside a resistance is shown as resistance_tolerance, unless an attribute of that name is
         # there.
-        dedicated = self._sources[self.key(shortname, "", specs, category)].value
+        dedicated = self.sources[self.key(shortname, "", specs, category)].value
         return dedicated == shortname or _with(dedicated, specs) is None
-
-    def source(self, key: str) -> SpecSource | None:
-        """Return the attributes behind a key in any spelling; None if it is unknown."""
-        return self._sources.get(key)
 
     def shown_as(self, key: str) -> str:
         """Return v3's key for a requested spelling; for an end of a range, the key of the range."""
-        source = self.source(key)
+        source = self.sources.get(key)
         return self._ranges.get(source.value or "", source).key if source else key
 
     def entry(self, key: str) -> SpecName | None:
         """Return what the table says of the value of a key."""
-        source = self.source(key)
+        source = self.sources.get(key)
         return self.names.get(source.value or "") if source else None
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:

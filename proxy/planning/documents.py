@@ -182,7 +182,7 @@ class ProjectionCache:
     def __init__(self, mappings: loader.Mappings) -> None:
         self.mappings = mappings
         self.tables = mappings.tables
-        self._included = frozenset[str]().union(*mappings.hidden.values())
+        self._included = frozenset[str]().union(*(each.hidden for each in mappings.rules.values()))
         self._views = {PART: mappings, **mappings.views}
         every = [each.rule(field) for each in mappings.rules.values() for field in each.fields]
         self.features = frozenset({rule.feature for rule in every if rule.feature})
@@ -196,7 +196,8 @@ class ProjectionCache:
         everything = Projection(self._included, features=frozenset(features))
         self.whole(everything.features)
         for view, mappings in self.mappings.views.items():
-            compiler.compile_object(mappings, view, Projection(mappings.hidden[view], features=everything.features))
+            hidden = mappings.rules[view].hidden
+            compiler.compile_object(mappings, view, Projection(hidden, features=everything.features))
         for name in LISTS:
             compiler.compile_object(self.mappings, name, everything)
 
@@ -261,7 +262,7 @@ class ProjectionCache:
 
     def _list_definition(self, name: str, root: str) -> ListDefinition:
         needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        everything = Projection(include=self.mappings.hidden[name])
+        everything = Projection(include=self.mappings.rules[name].hidden)
         whole = compiler.compile_object(self.mappings, name, everything, needs)
         # A list is the same for all clients: its fields depend on no country and no currency.
         nowhere, uids = MappingContext("", ""), self.tables.uids[name]

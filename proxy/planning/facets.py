@@ -274,7 +274,7 @@ def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
         beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {key}
         if len(beside) == 1:
             [named] = beside
-            source = tables.specs.source(named)
+            source = tables.specs.sources.get(named)
             key = named if source and source.value == shortname else key
         suggested.setdefault(key, []).append(each)
     # Those of a spec that the tables do not have are its own.
@@ -296,8 +296,8 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
 
 
 def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) -> dict[str, Any]:
-    lows = [low for each in aggregated if (low := _float(each.siMin)) is not None]
-    highs = [high for each in aggregated if (high := _float(each.siMax)) is not None]
+    lows = [low for each in aggregated if (low := as_number(each.siMin)) is not None]
+    highs = [high for each in aggregated if (high := as_number(each.siMax)) is not None]
     none = count = 0 if getattr(result_set, "hits", None) == 0 else None
     # The hits may have more numbers than the buckets.
     is_cut = any(len(each.buckets) >= size or (each.siMin and not each.buckets) for each in aggregated)
@@ -308,8 +308,9 @@ def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) 
     return stats_entry(low, high, count=count, missing=none, mean=None, stddev=None, spec_drilldown_rank=rank)
 
 
-def _float(text: str | None) -> float | None:
+def as_number(value: Any) -> float | None:
+    """Return a value as a number; None if it is none."""
     try:
-        return float(text) if text else None
-    except ValueError:
+        return None if value is None else float(value)
+    except (TypeError, ValueError, OverflowError):
         return None

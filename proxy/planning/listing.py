@@ -253,7 +253,7 @@ def _meeting(condition: Condition) -> Callable[[Any], bool]:
     plain = frozenset(value for value in condition.values if lucene.ANY not in value)
     like = [lucene.matcher(value) for value in dict.fromkeys(condition.values) if lucene.ANY in value]
     low, high = condition.low, condition.high
-    minimum, maximum = _number(low), _number(high)
+    minimum, maximum = facets.as_number(low), facets.as_number(high)
     numeric = (low is None or minimum is not None) and (high is None or maximum is not None)
 
     def is_equal(value: Any) -> bool:
@@ -261,20 +261,13 @@ def _meeting(condition: Condition) -> Callable[[Any], bool]:
         return text in plain or any(matches(text) for matches in like)
 
     def is_between(value: Any) -> bool:
-        number = _number(value) if numeric else None
+        number = facets.as_number(value) if numeric else None
         if number is None:
             text = _text(value)
             return (low or "") <= text and (high is None or text <= high)
         return (minimum is None or minimum <= number) and (maximum is None or number <= maximum)
 
     return is_between if condition.is_range else is_equal
-
-
-def _number(value: Any) -> float | None:
-    try:
-        return None if value is None else float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
 
 
 def _text(value: Any) -> str:

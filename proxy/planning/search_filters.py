@@ -57,11 +57,11 @@ def spec_source(tables: Tables, field: str) -> SpecSource | None:
     """Return the attributes behind a field; None for other fields, for keys that the tables do not have, and for the
     ends of a spec that is not a range."""
     match = SPEC.fullmatch(field)
-    spec = tables.specs.source(match[1]) if match else None
+    spec = tables.specs.sources.get(match[1]) if match else None
     if match is None or spec is None or match[2] == "value":
         return spec
     end = spec.low if match[2] == "min_value" else spec.high
-    return tables.specs.source(end) if end else None
+    return tables.specs.sources.get(end) if end else None
 
 
 def canonical(tables: Tables, field: str) -> str:
@@ -79,7 +79,7 @@ def field_support(tables: Tables, field: str) -> SearchField | None:
     key = spec_key(field)
     if key is None:
         return tables.search.get(field)
-    if tables.specs.source(key) is None:
+    if tables.specs.sources.get(key) is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
     source = spec_source(tables, field)
     if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it

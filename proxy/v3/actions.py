@@ -32,6 +32,8 @@ class AuthenticatedRequest(NamedTuple):
 
 
 class V3Actions:
+    match_response = staticmethod(requests.match_response)
+
     def __init__(self, objects: V3Objects, mappings: Mappings, clock: Clock) -> None:
         self._objects = objects
         self._mappings = mappings
@@ -66,7 +68,7 @@ class V3Actions:
         asked = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(asked.unknown))
         results = await self._objects.match_parts(self._caller(received), asked.request)
-        return requests.match_response(asked, results, self._msec(received))
+        return self.match_response(asked, results, self._msec(received))
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
@@ -149,7 +151,7 @@ def parse_projection(
         slices |= dict.fromkeys(mappings.spelled(name, path), (start, stop))
     show = [text for text in parameters.texts("show") if text]  # show[]= is as good as none
     return model.Projection(
-        frozenset(parameters.texts("include")) & mappings.hidden[name],
+        frozenset(parameters.texts("include")) & mappings.rules[name].hidden,
         (_paths(show, mappings, name) or NOTHING) if show else frozenset(),
         _paths(parameters.texts("hide"), mappings, name),
         tuple(slices.items()),

@@ -9,7 +9,7 @@ and errors are v3's, without `__class__`. What the wrapper itself sent as errors
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -156,10 +156,8 @@ class _Renaming(graphql.Visitor):
 class WrapperActions(V3Actions):
     """The action of the wrapper's one endpoint, for mappings of WrapperPart."""
 
-    async def _match(self, received: AuthenticatedRequest) -> Any:
-        asked = requests.parse_match(received.parameters)
-        received.metadata.ignore(tuple(asked.unknown))
-        results = await self._objects.match_parts(self._caller(received), asked.request)
+    @staticmethod
+    def match_response(asked: requests.MatchQueries, results: Sequence[Any], _: int) -> dict[str, Any]:
         return {
             "request": {"queries": [PAGE | fields for fields in asked.sent]},
             "results": [

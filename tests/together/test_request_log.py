@@ -124,7 +124,7 @@ async def test_internal_error_has_the_id_that_is_logged_and_no_secret(
         raise RuntimeError(f"{KEY} {SECRET} {arguments}")
 
     async with start(sandbox={"applications": PLAN}, application=OWN) as environment:
-        monkeypatch.setattr("proxy.v3.requests.match_response", break_)
+        monkeypatch.setattr("proxy.v3.actions.V3Actions.match_response", break_)
         reply = await environment.get(target(ONE, key=KEY))
     request = reply.headers["x-request-id"]
     assert (reply.status, reply.json["message"]) == (500, f"Internal error (request {request})")

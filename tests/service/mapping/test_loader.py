@@ -21,7 +21,7 @@ OFFER = "Offer:\n  reads: SupOffer\n  source: here\n  fields:\n    sku: sku\n"
 def test_folder_of_rules_is_loaded_as_a_mapping(load: Callable[..., loader.Mappings]) -> None:
     book = load(HEAD + "    offers: {from: offers, each: Offer, include: true}\n" + OFFER)
     assert list(book.rules) == ["Part", "Offer"]
-    assert book.hidden["Part"] == {"offers"}
+    assert book.rules["Part"].hidden == {"offers"}
     assert book.places["Part", "offers"].startswith("part.yaml:6")
 
 

@@ -25,7 +25,7 @@ def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: tables.T
 
 
 def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
-    source = specs.source(key)
+    source = specs.sources.get(key)
     return source.shortnames if source else ()
 
 
@@ -33,14 +33,14 @@ def test_every_key_and_shortname_resolves_to_its_attribute(book: tables.Tables) 
     names = book.specs.names
     spellings = [(name, key) for name, entry in names.items() for key in (entry.key, *entry.also, name)]
     assert [pair for pair in spellings if pair[0] not in shortnames(book.specs, pair[1])] == []
-    assert book.specs.source("made_up_thing") is None
+    assert book.specs.sources.get("made_up_thing") is None
 
 
 def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> None:
-    tolerance = book.specs.source("capacitance_tolerance")
+    tolerance = book.specs.sources.get("capacitance_tolerance")
     assert tolerance == SpecSource("capacitance_tolerance", "tolerance", beside="capacitance")
     temperature = SpecSource("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
-    assert book.specs.source("operating_temperature") == temperature
+    assert book.specs.sources.get("operating_temperature") == temperature
 
 
 @cases.parametrize("names, reason")
