@@ -133,7 +133,7 @@ class Upstream:
             self.billed[client_id] += len(uids)
             day = datetime.fromtimestamp(virtual_clock().now(), UTC).date().isoformat()
             self.billed_in.update({(client_id, period): len(uids) for period in (day, day[:7], "lifetime")})
-        now = asyncio.get_running_loop().time()
+        now = virtual_clock().monotonic()
         for key, start, listed, _ in pages:
             is_whole = is_returned and not (self.faulty | self.null).intersection(listed)
             end = now + self.seconds if is_whole else math.inf
