@@ -131,9 +131,9 @@ class Gateway:
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )
-        for name, application in self.applications.by_name.items():
-            if (age := self.tokens.age(application.credentials)) is not None:
-                ages.add_metric((name,), age)
+        for name, known in self.tokens.known.items():
+            if known.token is not None:
+                ages.add_metric((name,), max(0.0, self.clock.now() - known.received))
         yield ages
 
     def metadata(self) -> ResponseMetadata:
@@ -194,7 +194,7 @@ class Readiness:
                 await gateway.tokens.get(self._owners[0])
             except errors.ServerError:
                 return
-            if gateway.tokens.refusal(self._owners[0]):
+            if gateway.tokens.known[self._owners[0].name].refusal:
                 return
             self._next, self._failure = gateway.clock.monotonic() + PROBE_SECONDS, None
             try:
@@ -210,7 +210,7 @@ class Readiness:
         """Check that there is a token, and that it works if the previous one was refused. After a refusal the token
         cache's back-off delays the next try."""
         await self._gateway.tokens.get(owner)
-        if refusal := self._gateway.tokens.refusal(owner):
+        if refusal := self._gateway.tokens.known[owner.name].refusal:
             try:
                 await self._gateway.sender.send(PROBE, owner, PROBE_SECONDS)
             except errors.BridgeError:

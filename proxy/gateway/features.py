@@ -44,13 +44,19 @@ class Tier:
     """What is known of an application's tier: the features that it lacks, when an operation has shown that (seconds
     since 1970; None before the first), and until when it is taken for granted; how many parts an operation may have.
 
-    `is_shown`: the configuration or an operation has said which features there are. `selected` is what parts need to
-    have. `first` is the lock of the first operations, of which one is sent at a time.
+    `key` is that of all this in the store: another configuration has another. `is_shown`: the configuration or an
+    operation has said which features there are. `selected` is what parts need to have. `first` is the lock of the first
+    operations, of which one is sent at a time.
     """
 
-    def __init__(self, configured: frozenset[str], *, is_known: bool, select: Callable[[frozenset[str]], Selected]):
-        self._configured = configured
-        self._is_known = is_known
+    def __init__(
+        self, application: Application, features: frozenset[str], select: Callable[[frozenset[str]], Selected]
+    ):
+        known = application.features
+        self.name = application.name
+        self.key = f"{TIER}{application.account} {'unknown' if known is None else ' '.join(sorted(known))}"
+        self._configured = features if known is None else features & known
+        self._is_known = known is not None
         self._select = select
         self.first = asyncio.Lock()
         self.set(None, 0.0, frozenset(), model.PARTS_MAX)
@@ -75,26 +81,18 @@ class Features:
     """Features that parts are fetched with, by application. `digest` is that of all fields that a part can have."""
 
     def __init__(self, projections: ProjectionCache, store: Store, clock: Clock) -> None:
-        self._projections = projections
-        self._store = store
-        self._clock = clock
+        self._projections, self._store, self._clock = projections, store, clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
         self.digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
         self._tiers: dict[tuple[str, frozenset[str] | None], Tier] = {}
         self._selected: dict[frozenset[str], Selected] = {}
 
-    def of(self, application: Application) -> frozenset[str]:
-        """Return the features that an application is known or taken to have."""
-        return self.tier(application).selected.features
-
     def tier(self, application: Application) -> Tier:
+        """Return the tier of an application, in whatever market."""
         key = application.account, application.features
-        tier = self._tiers.get(key)
-        if tier is None:
-            features, is_known = self._projections.features, application.features is not None
-            configured = features & application.features if application.features is not None else features
-            tier = self._tiers[key] = Tier(configured, is_known=is_known, select=self._select)
-        return tier
+        if key not in self._tiers:
+            self._tiers[key] = Tier(application, self._projections.features, self._select)
+        return self._tiers[key]
 
     def common(self, selected: Selected, other: Selected, lacking: frozenset[str]) -> Selected:
         """Return what parts of both selections have, without the fields of features that the tier lacks: nulls."""
@@ -112,34 +110,29 @@ class Features:
         """Return whether errors beside data are about anything but features that the tier lacks."""
         return any(not self.named([each], selected) for each in reported)
 
-    async def keep(
-        self, application: Application, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False
-    ) -> None:
-        """Keep that an operation has shown the features that were selected, but for some that the application lacks, or
-        may lack."""
-        tier = self.tier(application)
+    async def keep(self, tier: Tier, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False) -> None:
+        """Keep that an operation has shown the features that were selected, but for some that the tier lacks, or may
+        lack."""
         known = tier.lacking - selected.features | lacking
         if known == tier.lacking and not lacking and tier.shown is not None:
             return
         now = self._clock.now()
         tier.set(now, now + (GUESS_SECONDS if is_guess else KEPT_SECONDS), known, tier.parts_max)
         if lacking:
-            log.warning("features lacking", application=application.name, features=sorted(lacking))
-        await self._put(application, tier)
+            log.warning("features lacking", application=tier.name, features=sorted(lacking))
+        await self._put(tier)
 
-    async def keep_parts_max(self, application: Application, parts: int) -> None:
+    async def keep_parts_max(self, tier: Tier, parts: int) -> None:
         """Keep how many parts an operation may have."""
-        tier = self.tier(application)
         if parts < tier.parts_max:
             tier.parts_max = parts
-            log.warning("batches made smaller", application=application.name, parts=parts)
-            await self._put(application, tier)
+            log.warning("batches made smaller", application=tier.name, parts=parts)
+            await self._put(tier)
 
     async def refresh(self, applications: Iterable[Application]) -> None:
         """Learn what other processes know. Raises StoreUnavailable."""
-        keys = {f"{TIER}{_key(application)}": application for application in applications}
-        for application, text in zip(keys.values(), await self._store.values([*keys]), strict=True):
-            tier = self.tier(application)
+        tiers = {self.tier(application).key: self.tier(application) for application in applications}
+        for tier, text in zip(tiers.values(), await self._store.values([*tiers]), strict=True):
             if text is None:
                 tier.parts_max = model.PARTS_MAX
                 continue
@@ -147,12 +140,12 @@ class Features:
             if shown is not None and (tier.shown is None or tier.shown < shown):
                 tier.set(shown, until, lacking, tier.parts_max)
 
-    async def _put(self, application: Application, tier: Tier) -> None:
+    async def _put(self, tier: Tier) -> None:
         """Let other processes know it, if the store takes it."""
         text = msgspec.json.encode((tier.shown, tier.until, sorted(tier.lacking), tier.parts_max)).decode()
         with contextlib.suppress(errors.StoreUnavailable):
             # For longer, so that a process that starts then still finds the parts that have been fetched without them.
-            await self._store.put_value(f"{TIER}{_key(application)}", text, 2 * KEPT_SECONDS)
+            await self._store.put_value(tier.key, text, 2 * KEPT_SECONDS)
 
     def _select(self, features: frozenset[str]) -> Selected:
         if features not in self._selected:
@@ -160,9 +153,3 @@ class Features:
             documents = Documents(self._projections.whole(features).selection)
             self._selected[features] = Selected(bits, features, documents)
         return self._selected[features]
-
-
-def _key(application: Application) -> str:
-    """Return the key of what is known of an application's features: another configuration has another."""
-    features = "unknown" if application.features is None else " ".join(sorted(application.features))
-    return f"{application.account} {features}"

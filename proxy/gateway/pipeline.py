@@ -136,7 +136,7 @@ class Pipeline:
         if used:
             # Before others find the results: they look for parts with the features that they know of.
             without, is_guess = lacking | flights[0].without, flights[0].is_guess
-            await self._features.keep(application, selected, without, is_guess=is_guess)
+            await self._features.keep(flights[0].tier, selected, without, is_guess=is_guess)
         ends = []
         for flight, each in zip(flights, fetched, strict=True):
             stored = flight.fetch.stored
@@ -206,7 +206,7 @@ class Pipeline:
         if isinstance(error, errors.OversizedOperation):
             parts = sum(flight.parts for flight in flights)
             if len(flights) > 1:
-                await self._features.keep_parts_max(flights[0].client.application, max(1, parts // 2))
+                await self._features.keep_parts_max(flights[0].tier, max(1, parts // 2))
             return len(flights) > 1
         if flights[0].query.passed_on:
             return False

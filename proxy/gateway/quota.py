@@ -12,18 +12,10 @@ from typing import NamedTuple, Self
 
 import msgspec
 import structlog
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily
 
 from proxy import config, errors, model
-from proxy.gateway.applications import (
-    NEVER_SECONDS,
-    Application,
-    Applications,
-    ChargedAccount,
-    Client,
-    Periods,
-    periods,
-)
+from proxy.gateway.applications import NEVER_SECONDS, Application, Applications, ChargedAccount, Client, periods
 from proxy.kit import rfc3339
 from proxy.kit.clock import Clock
 from proxy.store import open as opening
@@ -96,7 +88,8 @@ class Quotas:
 
     async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
         """Read the usage of accounts, where there is any. Raises StoreUnavailable."""
-        found = await self._store.usage({self._present(each).own[0][:2] for each in charged})
+        day = self._clock.now() // protocol.DAY_SECONDS
+        found = await self._store.usage({periods((each,), day).own[0][:2] for each in charged})
         self._usage = {row[:2]: row for row in found}
 
     async def refresh_exhausted(self, accounts: Sequence[str]) -> None:
@@ -122,7 +115,7 @@ class Quotas:
         if self.refusal(client.application) is not None:
             return  # by several requests in flight
         now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
-        reset = self._present(client.charged[0]).reset
+        reset = periods(client.charged, now // protocol.DAY_SECONDS).reset
         # No date resets a limit of 0, only a larger tier does. At what hour a month begins upstream is not documented:
         # a refusal on the 1st may be about the month before.
         if limit == 0 or (reset and datetime.fromtimestamp(now, UTC).day == 1):
@@ -155,14 +148,14 @@ class Quotas:
 
     def rows(self, charged: Iterable[ChargedAccount]) -> list[UsageRow]:
         """Make a row for each account."""
-        rows = []
+        rows, day = [], self._clock.now() // protocol.DAY_SECONDS
         for each in charged:
-            present, refused = self._present(each), self._exhausted.get(each.id)
-            usage = self._usage.get(present.own[0][:2]) or Usage(*present.own[0][:2])
+            _, [account], reset = periods((each,), day)
+            usage, refused = self._usage.get(account[:2]) or Usage(*account[:2]), self._exhausted.get(each.id)
             part_limit = classify.part_limit(refused.message) if refused else None
             # What the upstream says holds for the running period: it knows its plan, and who else uses it.
             limit = min((limit for limit in (each.limit, part_limit) if limit is not None), default=None)
-            counted, reset = usage.used + usage.uncertain, present.reset
+            counted = usage.used + usage.uncertain
             application, _, key = each.name.partition("/")
             remaining = None if limit is None else max(0, limit - counted)
             percent = round(100 * counted / limit, 1) if limit else None
@@ -170,20 +163,15 @@ class Quotas:
             rows.append(UsageRow(application, key or None, *usage[1:], limit, remaining, percent, *ends, part_limit))
         return rows
 
-    def gauges(self, charged: Iterable[ChargedAccount]) -> list[Metric]:
+    def gauges(self, charged: Iterable[ChargedAccount]) -> list[GaugeMetricFamily]:
         """Return the metrics of accounts."""
-        labels = ("quota_account",)
-        gauges = {
-            name: GaugeMetricFamily(f"v3bridge_parts_{name}", text, labels=labels) for name, text in GAUGES.items()
-        }
-        for row in self.rows(charged):
-            for name, gauge in gauges.items():
+        rows, gauges = self.rows(charged), []
+        for name, text in GAUGES.items():
+            gauges.append(GaugeMetricFamily(f"v3bridge_parts_{name}", text, labels=("quota_account",)))
+            for row in rows:
                 if (parts := getattr(row, name)) is not None:
-                    gauge.add_metric((row.name,), parts)
-        return [*gauges.values()]
-
-    def _present(self, charged: ChargedAccount) -> Periods:
-        return periods((charged,), self._clock.now() // protocol.DAY_SECONDS)
+                    gauges[-1].add_metric((row.name,), parts)
+        return gauges
 
 
 class StoredState:

@@ -10,7 +10,6 @@ import secrets
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 
 import cachetools
 import msgspec
@@ -51,8 +50,7 @@ _ENDPOINTS = {
 log = structlog.get_logger()
 
 
-@dataclass(slots=True)
-class _Count:
+class _Count(msgspec.Struct):
     requests: int = 0
     last: float = 0.0
 
@@ -102,8 +100,11 @@ class SeenRequests:
             hidden = self._redaction if is_plain else self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
             request = Seen(CLIENT, self._begin(at), application or "", key or "", endpoint, agent, uses)
-            if request not in self._clients:
-                request = self._bounded(request)
+            callers, limit = self._callers[request.application, request.key], CALLERS_MAX if key else UNKNOWN_MAX
+            if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
+                request = request._replace(user_agent=OTHERS, detail="")
+            else:
+                callers.add(request)
             counted = self._clients.setdefault(request, _Count())
             if is_plain and len(self._repeated) < REPEATED_MAX:
                 self._repeated[sent] = counted
@@ -174,15 +175,6 @@ class SeenRequests:
             self._callers.clear()
             self._keys.clear()
         return day
-
-    def _bounded(self, request: Seen) -> Seen:
-        """Return what the request of a caller that has no count yet is counted as."""
-        callers = self._callers[request.application, request.key]
-        limit = CALLERS_MAX if request.key else UNKNOWN_MAX
-        if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
-            return request._replace(user_agent=OTHERS, detail="")
-        callers.add(request)
-        return request
 
 
 def _shown(redaction: Redaction, sent: str) -> str:

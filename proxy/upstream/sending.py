@@ -138,6 +138,7 @@ class Sender:
         """
         until = self._clock.monotonic() + seconds
         is_renewed = is_repeated = False
+        known = self._tokens.known[credentials.name]
         while True:
             try:
                 token = await self._tokens.get(credentials, until - self._clock.monotonic())
@@ -156,7 +157,7 @@ class Sender:
                 await self._sleep(wait)
                 continue
             else:
-                self._tokens.mark_accepted(credentials, token)
+                known.mark_accepted(token)
                 return data
             if is_renewed or code == classify.OUT_OF_SCOPE:  # a new token would lack it, too
                 break

@@ -100,6 +100,10 @@ class CachedToken:
         self.unwanted: str | None = None
         self.refusal: errors.CredentialsRefused | None = None
 
+    def mark_accepted(self, token: str) -> None:
+        """Record that the upstream accepted this token."""
+        self.accepted, self.refusal = token, None
+
     async def read(self) -> tuple[AccessToken | None, Backoff | None]:
         """Return the token that is stored, None if there is none, or it has expired; and the back-off that was begun
         last."""
@@ -138,7 +142,8 @@ class CachedToken:
 
 
 class Tokens:
-    """Access tokens of applications, from the identity service at `token_url`. `sleep` is replaced in tests."""
+    """Access tokens of applications, which are `known` by their names, from the identity service at `token_url`.
+    `sleep` is replaced in tests."""
 
     def __init__(
         self,
@@ -155,23 +160,9 @@ class Tokens:
         self._session, self._token_url, self._store = session, token_url, store
         self._clock, self._rng, self._metrics, self._sleep = clock, rng, metrics, sleep
         self._owner = f"{rng.getrandbits(64):016x}"
-        self._known = {each.name: CachedToken(store, token_url, each, clock) for each in owners}
+        self.known = {each.name: CachedToken(store, token_url, each, clock) for each in owners}
         self._flights: SingleFlight[str, AccessToken] = SingleFlight("token")
-
-    def age(self, credentials: Credentials) -> float | None:
-        """Return the seconds since a token was received; None without one."""
-        known = self._known[credentials.name]
-        return None if known.token is None else max(0.0, self._clock.now() - known.received)
-
-    def refusal(self, credentials: Credentials) -> errors.CredentialsRefused | None:
-        """Return the error if the credentials or a new token were refused, and none has been accepted since."""
-        return self._known[credentials.name].refusal
-
-    async def stored(self, credentials: Credentials) -> tuple[float | None, str | None]:
-        """Return until when the token is valid that all processes use, in seconds since 1970, and why the last request
-        for one failed; None without a token, or a failure since the last one. Raises StoreUnavailable."""
-        token, backoff = await self._known[credentials.name].read()
-        return token.expires if token else None, backoff.message if backoff else None
+        self.close = self._flights.close
 
     async def get(self, credentials: Credentials, seconds: float | None = None) -> str:
         """Return a valid token, requested if necessary; waits at most `seconds` for it.
@@ -179,7 +170,7 @@ class Tokens:
         Raises TokenLimit, CredentialsRefused, UpstreamUnreachable, UpstreamUnreadable, UpstreamFault or
         StoreUnavailable.
         """
-        known, now = self._known[credentials.name], self._clock.now()
+        known, now = self.known[credentials.name], self._clock.now()
         if known.token is not None and now < known.token.expires:
             if now >= known.renew_at:
                 self._flights.start(credentials.name, lambda: self._renew(known))
@@ -189,11 +180,6 @@ class Tokens:
         except TimeoutError as error:  # the request goes on for the next caller
             raise errors.UpstreamUnreachable(f"no token of application {credentials.name} in time") from error
 
-    def mark_accepted(self, credentials: Credentials, token: str) -> None:
-        """Record that the upstream accepted this token."""
-        known = self._known[credentials.name]
-        known.accepted, known.refusal = token, None
-
     async def invalidate(
         self, credentials: Credentials, token: str, refusal: errors.CredentialsRefused | None = None
     ) -> None:
@@ -201,7 +187,7 @@ class Tokens:
 
         With `refusal`, the error of a new token that is refused, too, start a back-off.
         """
-        known = self._known[credentials.name]
+        known = self.known[credentials.name]
         if known.accepted == token:  # it was revoked early, and the next one will be accepted
             refusal = None
         known.refusal = refusal or known.refusal
@@ -211,14 +197,6 @@ class Tokens:
                 await known.drop(token)
             if refusal is not None:
                 await known.back_off(refusal)
-
-    async def forget(self, credentials: Credentials) -> None:
-        """Delete the token that is stored. Raises StoreUnavailable."""
-        await self._known[credentials.name].drop()
-
-    async def close(self) -> None:
-        """Cancel the token requests in flight."""
-        await self._flights.close()
 
     async def _renew(self, known: CachedToken) -> AccessToken:
         """Get a token other than the one to be renewed or the one that was refused."""

@@ -179,12 +179,10 @@ def another(found: Row, settings: config.Config) -> str:
 async def _tokens(gateway: Gateway) -> list[Row]:
     """Return until when the access token of each application is valid, null without one, and why the last request for
     one failed."""
-    stored = {
-        name: await gateway.tokens.stored(each.credentials) for name, each in gateway.applications.by_name.items()
-    }
+    stored = {name: await known.read() for name, known in gateway.tokens.known.items()}
     return [
-        {"application": name, "expires_at": expires and rfc3339(expires), "refusal": refusal}
-        for name, (expires, refusal) in stored.items()
+        {"application": name, "expires_at": token and rfc3339(token.expires), "refusal": backoff and backoff.message}
+        for name, (token, backoff) in stored.items()
     ]
 
 

@@ -292,7 +292,7 @@ async def open_source(
         gateway = await Gateway.open(settings, clock, resources)
         client = gateway.applications.clients[key.reveal()]
         if refresh_login:
-            await gateway.tokens.forget(client.application.credentials)
+            await gateway.tokens.known[client.application.name].drop()
         yield PartSource(gateway, client, [] if is_kept else [NOT_KEPT])
 
 

@@ -105,7 +105,7 @@ async def test_refused_token_is_replaced_and_the_operation_sent_once_more(
     text = metrics.text().decode()
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="CredentialsRefused"} 1.0' in text
     assert 'upstream_requests_total{operation="supSearchMpn",outcome="ok"} 1.0' in text
-    assert worker.refusal(CREDENTIALS) is None
+    assert worker.known["demo"].refusal is None
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_token_that_a_new_one_does_not_mend_is_explained(
     with pytest.raises(errors.CredentialsRefused, match=f"the GraphQL service {message}") as found:
         await send(upstream.respond)
     assert len(upstream.tokens) == len(upstream.requests) == requests
-    assert worker.refusal(CREDENTIALS) is found.value
+    assert worker.known["demo"].refusal is found.value
 
 
 async def test_errors_beside_data_are_counted_and_logged(

@@ -102,18 +102,18 @@ async def test_refused_new_token_starts_a_back_off_until_one_is_accepted(start: 
     service.clock.advance(REFUSED_SECONDS)
     token = await first.get(CREDENTIALS)
     for worker in (first, second):
-        assert str(worker.refusal(CREDENTIALS)) == str(TAKES_NONE)
-        worker.mark_accepted(CREDENTIALS, token)
-        assert worker.refusal(CREDENTIALS) is None
+        assert str(worker.known["demo"].refusal) == str(TAKES_NONE)
+        worker.known["demo"].mark_accepted(token)
+        assert worker.known["demo"].refusal is None
 
 
 async def test_token_refused_after_acceptance_is_replaced_at_once(worker: Any, service: Any) -> None:
     service.grant(times=2)
     token = await worker.get(CREDENTIALS)
-    worker.mark_accepted(CREDENTIALS, token)
+    worker.known["demo"].mark_accepted(token)
     await worker.invalidate(CREDENTIALS, token, TAKES_NONE)
     assert await worker.get(CREDENTIALS) != token
-    assert worker.refusal(CREDENTIALS) is None
+    assert worker.known["demo"].refusal is None
 
 
 async def test_429_retry_after_counts_down(worker: Any, service: Any) -> None:
@@ -210,7 +210,7 @@ async def test_refused_token_is_not_read_from_the_store_again(worker: Any, servi
     shared_store.broken = AWAY
     await worker.invalidate(CREDENTIALS, old, TAKES_NONE)
     shared_store.broken = set()
-    assert worker.refusal(CREDENTIALS) is TAKES_NONE
+    assert worker.known["demo"].refusal is TAKES_NONE
     assert await worker.get(CREDENTIALS) != old
 
 
