@@ -18,7 +18,7 @@ from contextlib import suppress
 import structlog
 from msgspec.structs import replace
 
-from proxy import app, config, errors, metrics, worker
+from proxy import app, config, errors, metrics
 from proxy import log as logging
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
@@ -54,7 +54,7 @@ class Server:
     def __init__(
         self,
         settings: config.Config,
-        children: Sequence[worker.Child],
+        children: Sequence[app.Child],
         *,
         read: Callable[[], config.Config],
         resolve: Callable[[config.Config], config.Config],
@@ -105,7 +105,7 @@ class Server:
             resolved = self._resolve(settings)
             app.check(resolved)
         except Exception as error:
-            log.error("configuration reload failed", mistakes=worker.mistake(error).splitlines())
+            log.error("configuration reload failed", mistakes=app.mistake(error).splitlines())
             self._announce("failed")
             return
         self._settings = settings
@@ -130,7 +130,7 @@ class Server:
             log.error(f"{child.kind} exited", worker=child.number, exit=child.exit, retry_in=successor.retry_in)
             self._children.append(successor)
 
-    def _wait(self) -> list[worker.Child]:
+    def _wait(self) -> list[app.Child]:
         """Start children that are due, kill those that are late, wait, and return those that have ended."""
         for child in self._children:
             if not child.pid and child.due <= time.monotonic():
@@ -151,7 +151,7 @@ class Server:
             metrics.forget_gauges(child.number)
         return ended
 
-    def _fork(self, child: worker.Child) -> None:
+    def _fork(self, child: app.Child) -> None:
         self._selector.register(child.pipe, selectors.EVENT_READ, child.hear)
         child.deadline, code = time.monotonic() + REPORT_SECONDS, 1
         try:
@@ -176,7 +176,7 @@ class Server:
             child.main(child, self._resolve(self._settings))
             code = 0
         except Exception as error:
-            child.pipe_of_child.send(worker.mistake(error))
+            child.pipe_of_child.send(app.mistake(error))
         finally:
             os._exit(code)
 
@@ -191,7 +191,7 @@ class Server:
         for child in workers:
             with suppress(OSError):
                 child.pipe.send(None)
-        end = time.monotonic() + config.STOP_SECONDS + worker.KILL_AFTER
+        end = time.monotonic() + config.STOP_SECONDS + app.KILL_AFTER
         while not (all(child.exit for child in workers) or self._signals & STOP_SIGNALS):
             for child in workers:
                 child.deadline = end  # also after a report, which ends another deadline

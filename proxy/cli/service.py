@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from proxy import __version__, cli, config, errors, kit, log, metrics, server, worker
+from proxy import __version__, app, cli, config, errors, kit, log, metrics, server
 from proxy.config import loader
 from proxy.kit import shipped
 from proxy.web import ports
@@ -61,15 +61,15 @@ class Service:
             logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
         parent = os.getpid()
 
-        def run_worker(child: worker.Child, resolved: config.Config) -> None:
-            worker.run(child, resolved)
+        def run_worker(child: app.Child, resolved: config.Config) -> None:
+            app.run(child, resolved)
             if os.getppid() != parent:  # which has been killed, and removes no folder
                 shutil.rmtree(self._folder, ignore_errors=True)
 
         mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
-        children = [worker.Child(number, each, run_worker, mounts) for number, each in enumerate(self._workers, 1)]
+        children = [app.Child(number, each, run_worker, mounts) for number, each in enumerate(self._workers, 1)]
         if self._sandbox is not None:
-            children.append(worker.Child(0, self._sandbox, _run_sandbox))
+            children.append(app.Child(0, self._sandbox, _run_sandbox))
         return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
 
     def _read(self) -> config.Config:
@@ -160,7 +160,7 @@ class Service:
             logger.warning("service manager unreachable")
 
 
-def _run_sandbox(child: worker.Child, _: config.Config) -> None:
+def _run_sandbox(child: app.Child, _: config.Config) -> None:
     import nexar_sandbox
 
     with nexar_sandbox.running(opened=child.opened.public[0]):

@@ -2,23 +2,23 @@
 
 from contextlib import ExitStack
 
-from proxy import worker
+from proxy import app
 from proxy.web import ports
 
 
 def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves() -> None:
     with ExitStack() as stack:
 
-        def entered(child: worker.Child) -> worker.Child:
+        def entered(child: app.Child) -> app.Child:
             stack.enter_context(child.pipe)
             stack.enter_context(child.pipe_of_child)
             return child
 
-        children = [entered(worker.Child(1, ports.WorkerSockets(()), worker.run))]
+        children = [entered(app.Child(1, ports.WorkerSockets(()), app.run))]
         for _ in range(9):
             children.append(entered(children[-1].successor()))
         delays = [child.retry_in for child in children]
-        assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[worker.BACKOFF_MAX] * 3]
+        assert delays == [0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, *[app.BACKOFF_MAX] * 3]
         *dead, last = children
         assert last.ended == tuple(child.name for child in dead)
         children[-1].serves = True
@@ -26,7 +26,7 @@ def test_early_exits_are_replaced_ever_later_and_names_are_kept_until_one_serves
 
 
 def test_reports_are_read_one_by_one() -> None:
-    child = worker.Child(1, ports.WorkerSockets(()), worker.run)
+    child = app.Child(1, ports.WorkerSockets(()), app.run)
     with child.pipe, child.pipe_of_child:
         for report in ("", "upstream: is missing"):
             child.pipe_of_child.send(report)
