@@ -9,8 +9,7 @@ from typing import Any, TextIO
 
 
 class _Output(io.FileIO):
-    """Standard output or error. A pipe that nobody reads any more is no error: the command goes on with its work, and
-    its exit code is that of the work."""
+    """Standard output or error. A pipe that nobody reads any more is no error: the exit code is that of the work."""
 
     def write(self, data: Any) -> int:
         try:

@@ -134,9 +134,8 @@ async def serving(
     ended: Sequence[str] = (),
     mounts: Sequence[Mount] = (),
 ) -> AsyncIterator[Service]:
-    """Serve a configuration in this process while the block runs, on sockets that are open, or on its own. `name` tells
-    this process from others in the store, `ended` are the names of predecessors that have died, whose reservations it
-    has to end; `mounts` add pages to its routes. Raises ConfigError."""
+    """Serve a configuration in this process while the block runs, on open sockets or its own. `name` is that of this
+    process in the store, `ended` are those of dead ones, whose reservations it ends. Raises ConfigError."""
     clock = clock or clocks.SystemClock()
     opened = opened or ports.WorkerSockets(
         *ports.open_port(settings.listen.host, settings.listen.port),
@@ -182,12 +181,9 @@ def _limits(settings: config.Config) -> Limits:
 
 @dataclass(eq=False)
 class Child:
-    """A process, forked when it is `due`; `pid` is 0 until then. `main` is what it does.
-
-    `number` is its place among the workers, 0 that of the sandbox; `name` its name among all processes of the store,
-    `ended` those of predecessors that have died; `mounts` add pages to its routes. It has to report or to end until
-    `deadline`. `exit` says how it has ended, `mistake` what it has reported.
-    """
+    """A process, forked when it is `due`; `pid` is 0 until then. `main` is what it does; `number` is its place among
+    the workers, 0 that of the sandbox; `name` its name in the store, `ended` those of dead predecessors. It has to
+    report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported."""
 
     number: int
     opened: ports.WorkerSockets

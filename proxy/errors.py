@@ -116,9 +116,8 @@ class QuotaExhausted(ClientError, status=429):
 class ServerError(BridgeError):
     """Error of the service or the upstream: 5xx. Of this class itself, an unexpected internal error.
 
-    `may_be_billed`: the request reached the GraphQL service and may have returned parts. Such a request is not sent
-    again, and its parts are uncertain usage. `backing_off`: the error of an earlier request, raised again during the
-    back-off without sending one; a retry within the request would make the client wait for the end of the back-off.
+    `may_be_billed`: the request may have returned parts, which are uncertain usage; it is not sent again.
+    `backing_off`: the error of an earlier request, raised again during the back-off, after which nobody should wait.
     """
 
     backing_off = False
@@ -180,8 +179,7 @@ class StoreUnavailable(ServerError, status=503):
 
 
 class TooManyConnections(ServerError, status=503):
-    """The limit of client connections is reached, and further ones serve health checks only; or that of all bodies
-    which clients are sending."""
+    """Too many connections are open, of which further ones serve health checks only, or too many bodies are sent."""
 
 
 class UpstreamLoop(ServerError, status=508):

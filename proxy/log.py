@@ -162,8 +162,7 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
 
 
 def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add level, time, and the id of the current request, if there is one; hide API keys in its warnings and errors.
-    Other events have no text of clients."""
+    """Add level, time and the request's id; hide API keys in warnings and errors: others have no text of clients."""
     hiding = REDACTION.get()
     if hiding is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
         for name, value in event.items():

@@ -139,12 +139,10 @@ class QuotaStatus(NamedTuple):
 
 class Seen(NamedTuple):
     """Requests of one kind on one day (in days since 1970, UTC) with the same values, and the time of the last one.
-
     `client`: of a program to an endpoint, such as `parts/match`; application and key are empty without a valid API key;
     `detail` are parameters and fields that v3bridge had no source for, between commas. `unknown key`: with a key that
     no application has, by its digest; `endpoint` is the client's address. `failure`: one that failed; `endpoint` is its
-    route, `detail` what a person needs to find the reason.
-    """
+    route, `detail` what a person needs to find the reason."""
 
     kind: str
     day: int

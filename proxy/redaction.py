@@ -79,8 +79,7 @@ class Redaction:
         return self.hiding(self._known(text))._hide(text)
 
     def body(self, body: bytes) -> bytes:
-        """Redact a body: JSON remains valid, with the same numbers. Only what was given as a secret is looked up: a
-        body has too many words."""
+        """Redact a body, whose JSON remains valid. Only given secrets are looked up: it has too many words."""
         text = body.decode("utf-8", "surrogateescape")
         plain = _layers(text)[-1]
         if text.lstrip()[:1] not in ("{", "["):
@@ -90,8 +89,7 @@ class Redaction:
         return text.encode("utf-8", "surrogateescape")
 
     def including(self, target: str) -> "Redaction":
-        """Return a redaction that also hides the API keys in a request target wherever they occur: those given as such,
-        and those that are known."""
+        """Return a redaction that also hides the API keys that a request target gives or has, wherever they occur."""
         return self.hiding(given(target) | self._known(_unicode(target)))
 
     def hiding(self, secrets: Collection[str]) -> "Redaction":
@@ -169,8 +167,7 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be an API key: parameters and segments of the path, strings of JSON, and words; also of a form,
-    which sends a space as `+`."""
+    """Yield what may be an API key: parameters, segments of a path, strings of JSON, words; also of a form."""
     text = text[:WORDS_MAX]
     for spelling in {text, text.replace("+", " ")}:
         layers = _layers(spelling)

@@ -28,9 +28,8 @@ log = structlog.get_logger()
 
 
 def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[config.Config, list[str]]:
-    """Return the wanted configuration with what waits for a restart as it is running, and the names of these blocks: a
-    store that changed while requests are served would split the ledger. Raises ConfigError where the rest is of no use
-    without it."""
+    """Return the wanted configuration with what waits for a restart as it is running, such as the store, and the names
+    of these blocks. Raises ConfigError where the rest is of no use without it."""
     bound = running.listen
     listen = replace(wanted.listen, host=bound.host, port=bound.port, workers=bound.workers)
     admin = running.admin
@@ -45,11 +44,9 @@ def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[co
 
 
 class Server:
-    """The parent of the workers, and perhaps of the embedded sandbox.
-
-    `read` reads the configuration, `resolve` returns what workers are given of it. `announce` is told the states
-    "started", when all children serve, "reloading", then "reloaded" or "failed", and "stopping".
-    """
+    """The parent of the workers, and perhaps of the embedded sandbox. `read` reads the configuration, `resolve` returns
+    what workers are given of it, `announce` is told "started", when all children serve, "reloading", then "reloaded" or
+    "failed", and "stopping"."""
 
     def __init__(
         self,

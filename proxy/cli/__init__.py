@@ -23,8 +23,7 @@ async def with_sandbox(settings: config.Config, stack: AsyncExitStack, chosen: A
 
 
 def connected(settings: config.Config, url: str) -> config.Config:
-    """Return the configuration with the addresses of a sandbox, and its default client credentials for applications
-    that have none."""
+    """Return the configuration with the addresses of a sandbox, and its credentials where applications have none."""
     import nexar_sandbox
 
     account = nexar_sandbox.DEFAULT_APPLICATION
@@ -39,8 +38,7 @@ def connected(settings: config.Config, url: str) -> config.Config:
 
 
 def endless_sandbox(catalog: str = "") -> Any:
-    """Return settings of a sandbox with a practically unlimited quota. `catalog` is a file of further parts that it is
-    shipped with."""
+    """Return settings of a sandbox with a practically unlimited quota, and a shipped file of further parts."""
     import nexar_sandbox
 
     plan = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=ENDLESS)

@@ -46,8 +46,7 @@ def configured(file: Path | None) -> config.Config:
 
 
 def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
-    """Make a typer command of `run`, whose parameters are the fields of the dataclass `options`. One without a default
-    is required."""
+    """Make a typer command of `run`, whose options are the fields of the dataclass `options`."""
 
     def invoke(**given: Any) -> None:
         run(options(**given))
@@ -136,8 +135,7 @@ def say(text: str) -> None:
 
 
 def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bool:
-    """Ask whether to spend up to `parts`; return whether to continue. Without a terminal, a budget is required. Raises
-    BadParameter without one."""
+    """Return whether to spend up to `parts`, asking at a terminal. Raises BadParameter elsewhere without a budget."""
     if yes or free or not parts:
         return True
     most = counted(parts if budget is None else min(parts, budget), "part")
@@ -171,8 +169,7 @@ def _answer(question: str) -> bool:
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar while the block runs; yields the function that updates it, with the number done and a text
-    beside it. Does nothing without a terminal."""
+    """Show a progress bar at a terminal; yields what updates it, with the number done and a text beside it."""
     screen = Console(stderr=True)
     with Progress(console=screen, disable=not screen.is_terminal) as progress:
         task = progress.add_task(description, total=total)

@@ -52,8 +52,7 @@ class Program(msgspec.Struct):
 
 
 class Kind(msgspec.Struct):
-    """Requests of a program to an endpoint that work, or lose the same, or are refused for the same reason; one of them
-    is at `place`."""
+    """Requests of a program to an endpoint with the same outcome for the same reason; one of them is at `place`."""
 
     program: str
     endpoint: str
@@ -64,8 +63,7 @@ class Kind(msgspec.Struct):
 
 
 class ExplainedLog(msgspec.Struct, frozen=True):
-    """Explanation of a file. Parts are those of an average day of it, and of 30; `skipped` are the entries that are no
-    requests, by reason."""
+    """Explanation of a file. Parts are those of its average day, and of 30; `skipped` are the others, by reason."""
 
     requests: int
     day_without_proxy: int

@@ -107,8 +107,7 @@ def init(
 
 
 def _write(output: Path, text: str, secret_file: Path, secret: str) -> None:
-    """Write a configuration, and a secret if there is one, for their owner only. Raises ConfigError for a mistake in
-    it; then neither is left."""
+    """Write a configuration, and perhaps a secret, for their owner only. Raises ConfigError, and then leaves none."""
     written = {secret_file: secret, output: text} if secret else {output: text}
     try:
         for file, content in written.items():
@@ -125,8 +124,7 @@ def _write(output: Path, text: str, secret_file: Path, secret: str) -> None:
 
 
 async def _learn_features(output: Path) -> None:
-    """Fetch one part with all fields, whose errors say which features the plan lacks, and add those that it has to the
-    configuration. The part is booked in its store."""
+    """Fetch and book one part, whose errors say which features the plan lacks; write those that it has."""
     configured = loader.load(output, os.environ)
     application = msgspec.structs.replace(configured.applications[APPLICATION], features="unknown")
     asking = msgspec.structs.replace(configured, applications={APPLICATION: application})

@@ -119,8 +119,7 @@ def sandbox(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line. Each mistake in options, the configuration, mappings or the port is one line; the exit
-    code is 2, or that of NOT_RUN."""
+    """Run the command line. Each mistake of the user's is one line; the exit code is 2, or that of NOT_RUN."""
     word = "".join(sys.argv[1:2])
     is_help = word in ("", "-h", "--help", "--version") and "_V3BRIDGE_COMPLETE" not in os.environ
     names: Iterable[str] = [word] if word in COMMANDS else () if is_help else COMMANDS

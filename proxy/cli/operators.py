@@ -229,8 +229,7 @@ def _set(settings: config.Config, text: str) -> None:
 
 
 def _forget_results(settings: config.Config, application: str | None, yes: bool) -> None:
-    """Say what the stored results of an application, or of all, cost; ask, and delete them. Running services drop those
-    in memory. Raises BadParameter and ConfigError."""
+    """Say what stored results cost, ask, and delete them, also in services. Raises BadParameter and ConfigError."""
     if application is not None and application not in settings.applications:
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")

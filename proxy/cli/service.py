@@ -27,8 +27,7 @@ logger = structlog.get_logger()
 
 
 def run(folder: str, options: str) -> int:
-    """Run the service with the options of `serve`, in JSON, to its end; return the exit code. Its processes share the
-    folder."""
+    """Run the service with the options of `serve`, in JSON, and a folder of its own; return the exit code."""
     try:
         return Service(Path(folder), **json.loads(options)).run()
     except errors.StartError as error:
@@ -81,8 +80,7 @@ class Service:
         return replace(settings, listen=replace(settings.listen, **self._listen), admin=admin)
 
     def _open(self) -> list[ports.WorkerSockets]:
-        """Open the ports, except that of the service manager, and return those of each worker. Raises ConfigError if
-        the address is in use, or both ports are one."""
+        """Open the ports, but not the service manager's, and return those of each worker. Raises ConfigError."""
         listen, admin = self._settings.listen, self._settings.admin
         has_sandbox = self._settings.upstream == "sandbox"
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:

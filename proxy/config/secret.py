@@ -58,9 +58,9 @@ class StoreUrl(Secret):
 
     @classmethod
     def parse(cls, text: str, config_file: Path, environ: Mapping[str, str], without_tls: bool = False) -> "StoreUrl":
-        """Parse the setting `store`, an address on another machine only if it may be reached `without_tls` or has it. A
-        relative path is relative to the configuration file; without a path, the file is in systemd's state directory,
-        else beside the configuration file, and has its name. Raises ValueError."""
+        """Parse the setting `store`, an address on another machine only with TLS or if it may be `without_tls`. Paths
+        are from the configuration file; without one, the file is in systemd's state directory or beside that, and has
+        its name. Raises ValueError."""
         shown = without_credentials(text)
         if shown.startswith("redis://") and not (without_tls or is_loopback(urlsplit(shown).hostname or "localhost")):
             raise ValueError(f"{shown} is reached without TLS; use rediss://, or set store_without_tls: true")
@@ -165,8 +165,7 @@ def without_credentials(address: str) -> str:
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
-    """Return the text itself, or the content of `env:NAME` or `file:PATH` (relative to `folder`), which is stripped.
-    Raises ValueError."""
+    """Return the text, or the stripped content of `env:NAME` or `file:PATH`, from a `folder`. Raises ValueError."""
     kind, separator, name = text.partition(":")
     origins = {"env": f"the environment variable {name} ", "file": f"the file {folder / name} "}
     origin = origins.get(kind, "") if separator else ""

@@ -69,8 +69,7 @@ class Subject:
 
 
 class Check(NamedTuple):
-    """A check, and the one that it needs, or "". One of `each` application runs for those for which the other has not
-    failed."""
+    """A check, and the one that it needs, or "". One of `each` runs for applications that the other has not failed."""
 
     needs: str
     run: Callable[[Subject, str], Awaitable[str]]
@@ -134,8 +133,7 @@ async def configuration(subject: Subject, _: str) -> str:
 
 
 async def store(subject: Subject, _: str) -> str:
-    """Try the store out, and say which client ids have their usage in it, by the ends of them: applications with one id
-    share a limit."""
+    """Try the store out. Client ids are shown by their ends: applications with one id share a limit."""
     url, file, names = subject.settings.store, subject.settings.store.file, defaultdict[str, list[str]](list)
     for name, application in subject.settings.applications.items():
         names[application.client_id or name].append(name)
@@ -160,8 +158,7 @@ async def store(subject: Subject, _: str) -> str:
 
 
 async def listening(subject: Subject, _: str) -> str:
-    """Bind the ports of clients and operators, which are free again at once. Another v3bridge on that of operators is a
-    warning."""
+    """Bind the ports of clients and operators for a moment. Another v3bridge on the operators' is a warning."""
     settings, admin = subject.settings, subject.settings.admin
     places = {"listen": (settings.listen.host, settings.listen.port)}
     if admin:

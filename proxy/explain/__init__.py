@@ -66,8 +66,7 @@ class Explained(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explainer:
-    """Explains requests under one configuration. Sends nothing. `projections` are those of its mappings, where they
-    are at hand."""
+    """Explains requests under one configuration, with its `projections` where they are at hand. Sends nothing."""
 
     def __init__(self, settings: config.Config, projections: ProjectionCache | None = None) -> None:
         """Load the mappings. Raises ConfigError."""
@@ -89,8 +88,7 @@ class Explainer:
     async def explain(
         self, request: V3Request, client: Client, apikey: str | None, method: str = "GET"
     ) -> tuple[Explained, list[Query]]:
-        """Explain a request, and return the queries that a store is asked for. Raises LookupError for a path that v3
-        never had."""
+        """Explain a request, and return its queries. Raises LookupError for a path that v3 never had."""
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
         clients = self.applications.clients
         redaction = Redaction([apikey] if apikey else [], lambda text: config.hex_digest(text) in clients)
@@ -136,8 +134,7 @@ class Explainer:
 
 
 class _AskedObjects:
-    """Stands in for the gateway's objects: notes what is asked for, and finds nothing. Lists that are not at hand are
-    taken to have every name."""
+    """Stands in for the gateway's objects: notes what is asked, and finds nothing. Lists have every name."""
 
     def __init__(self, explainer: Explainer) -> None:
         self._explainer = explainer
@@ -215,8 +212,7 @@ def shown_target(target: str, redaction: Redaction) -> str:
 
 
 def _target(request: V3Request) -> str:
-    """Return the request for display. Values of parameters that the service does not read are hidden: a client may
-    have its key, or a password, in one of them."""
+    """Return the request for display, without values that the service does not read: they may be a key."""
     read = _read(endpoints.of(request.path))
     query = tuple((name, value if name.partition("[")[0] in read else HIDDEN) for name, value in request.query)
     return f"/v3{msgspec.structs.replace(request, query=query).target()}"

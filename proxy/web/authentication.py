@@ -42,8 +42,7 @@ class Authenticator:
         self._ended: set[str] = set()  # names of the clients whose end has been logged
 
     def client(self, request: Request, apikey: str) -> Client:
-        """Return the client of a key. Raises MissingKey, ForbiddenKey, and TooManyRequests for an address beyond the
-        limit."""
+        """Return the client of a key. Raises MissingKey, ForbiddenKey and, beyond the limit, TooManyRequests."""
         try:
             return self._applications.client(apikey)
         except errors.ForbiddenKey:

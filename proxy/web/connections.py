@@ -59,8 +59,7 @@ class Connections:
                 min(idle, key=lambda connection: connection.since).abort()
 
     def bound_unread(self, last: "Connection") -> None:
-        """Disconnect the slowest readers while the responses that wait to be read take too much, but never the `last`
-        one, whose response alone may be longer."""
+        """Disconnect the slowest readers while unread responses take too much; the `last` one may be longer alone."""
         total, limit = sum(connection.unread_bytes() for connection in self.open), self.limits.unread_bytes
         if total > limit:
             self._warn("slow readers disconnected", unread_bytes=total, limit=limit)
@@ -77,11 +76,8 @@ class Connections:
 
 
 class Connection(asyncio.Protocol):
-    """Connection with the limits, between its transport and aiohttp's protocol.
-
-    `over_limit`: too many are open, and this one serves health checks only. `since`: when it became idle, or the first
-    byte of a head came. `read_at`: when the client was last seen to read.
-    """
+    """Connection with the limits, between its transport and aiohttp's protocol. One `over_limit` serves health checks
+    only. `since`: when it became idle, or the first byte of a head came. `read_at`: when its client last read."""
 
     def __init__(self, connections: Connections, http: asyncio.Protocol) -> None:
         self._connections, self._http, self._time = connections, http, asyncio.get_running_loop().time

@@ -96,9 +96,8 @@ class GraphQLRoutes:
         return with_retry(_response(request, response.body, status), response.failure if status >= 400 else None)
 
     async def _client(self, request: Request) -> Client:
-        """Return the client of a request, which is admitted, by an API key or access token: a bearer token, the header
-        `token`, or `token` or `apikey` in the URL, for programs whose token cannot be set. Raises MissingKey,
-        ForbiddenKey, ExpiredKey and TooManyRequests."""
+        """Admit a request by an API key or access token, as a bearer token, in the header `token`, or in the URL, for
+        programs whose token cannot be set. Raises MissingKey, ForbiddenKey, ExpiredKey and TooManyRequests."""
         text = request.headers.get(hdrs.AUTHORIZATION, "")
         if text[: len(BEARER)].lower() == BEARER:
             text = text[len(BEARER) :].strip()

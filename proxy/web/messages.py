@@ -39,19 +39,16 @@ ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
 
 
 class ClientAddress(NamedTuple):
-    """Address of a client. `group` is the key of rate limits: the address, or the /64 network of an IPv6 address, which
-    one client has for itself."""
+    """Address of a client, and the `group` that limits count: the address, or the /64 network of an IPv6 one."""
 
     address: str
     group: str
 
 
 class Request(web.BaseRequest):
-    """Request, and what becomes known of it for its log line and its response.
-
-    `route` is its path as it was registered, which has no text of a client. Any response has the headers `added`, also
-    that of an error. `render` makes the response of an error, where that is not v3's. `failure` is the error.
-    """
+    """Request, and what becomes known of it for its log line and its response: `route` is its path as it was
+    registered, without text of a client; `added` are headers of any response, also that of the error `failure`, which
+    `render` makes where it is not v3's."""
 
     id: str
     origin: ClientAddress
@@ -70,8 +67,7 @@ class RequestBodies:
         self._unread = 0  # bytes of bodies that are under way
 
     async def read(self, request: web.BaseRequest, bytes_max: int = BODY_BYTES) -> bytes:
-        """Return a body. Raises ContentTooLarge, RequestTimeout, TooManyConnections where all take too much, and
-        BadRequest where the client ended it early."""
+        """Return a body. Raises ContentTooLarge, RequestTimeout, BadRequest if it is broken, TooManyConnections."""
         too_long = f"the body is longer than {bytes_max} bytes"
         if (request.content_length or 0) > bytes_max:
             raise errors.ContentTooLarge(too_long)
@@ -97,8 +93,7 @@ class RequestBodies:
         return bytes(body)
 
     async def form(self, request: web.BaseRequest) -> dict[str, str]:
-        """Return the fields of a form. Raises UnsupportedMediaType for one that is not plain and in UTF-8, and what
-        `read` raises."""
+        """Return the fields of a form. Raises UnsupportedMediaType unless it is plain UTF-8, and what `read` raises."""
         sent = request.headers.getall(hdrs.CONTENT_TYPE, ())
         if hdrs.CONTENT_ENCODING in request.headers or not all(map(_FORM.fullmatch, sent)):
             needed = "a form is sent as application/x-www-form-urlencoded, in UTF-8 and not compressed"
@@ -114,8 +109,7 @@ Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 
 
 class Routes:
-    """Handlers by path and method. A path is served with a trailing slash, too; two look-ups in a dict find it, however
-    long it is."""
+    """Handlers by path, with or without a trailing slash, and method; two look-ups find one, however long a path is."""
 
     def __init__(self) -> None:
         self._handlers: dict[str, dict[str, Handler]] = {}
@@ -125,8 +119,7 @@ class Routes:
         self._handlers.setdefault(path, {}).update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
 
     def find(self, request: Request) -> Handler | None:
-        """Return the handler of a request, which learns its route; None if its path is not served. Raises
-        MethodNotAllowed."""
+        """Return the handler of a request, which learns its route, or None. Raises MethodNotAllowed."""
         path = request.rel_url.path_safe.removesuffix("/")
         if path not in self._handlers:
             parent, _, last = path.rpartition("/")
@@ -184,8 +177,7 @@ def response(request: Request, body: EncodedBody) -> web.StreamResponse:
 def usage_headers(
     gateway: Gateway, client: Client, metadata: ResponseMetadata, error: errors.BridgeError | None = None
 ) -> dict[str, str]:
-    """Return the request's cache status and cost, the age of its oldest result, and the client's quota, in parts and
-    seconds to its reset."""
+    """Return cache status, cost and age of a response, and the client's quota, in parts and seconds to its reset."""
     status, headers = gateway.quota_status(client), dict[str, str]()
     if metadata.source is not None:
         headers[X_CACHE] = metadata.source

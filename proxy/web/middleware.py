@@ -47,10 +47,7 @@ class RequestIds:
         self.redaction, self._process, self._numbers = keys, secrets.token_hex(4), count()
 
     def resolve(self, client_id: str | None, target: str) -> str:
-        """Return the client's id if it is well-formed, else a new one.
-
-        An id that is an API key, or begins the one in the request `target`, is not used: ids are written to logs.
-        """
+        """Return the client's id, or a new one if that is not well-formed, an API key, or begins one in `target`."""
         if client_id and _CLIENT_ID.fullmatch(client_id) and not self.redaction.is_key(client_id):
             # Without the id in it, plain or encoded, the target need not be decoded.
             given = redaction.given(target) if client_id in target or _ESCAPED.search(target) else ()
@@ -62,9 +59,8 @@ class RequestIds:
 class ClientAddressResolver:
     """Resolves the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
 
-    Each proxy appends the address of its own client to the header, so the right end comes from trusted proxies, and the
-    left end can be forged. The client is the rightmost address that is not a trusted proxy.
-    """
+    Each proxy appends the address of its own client, so the right end is true, and the left end can be forged: the
+    client is the rightmost address that is not a trusted proxy."""
 
     def __init__(self, trusted: Iterable[str] = ()) -> None:
         self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
@@ -135,8 +131,8 @@ class RequestMiddleware:
         return response
 
     def _record(self, request: Request, status: int, seconds: float) -> None:
-        """Count a request, log it, and keep it for the record. Failures without a valid API key are kept only if the
-        service itself failed: anybody can send any number of them."""
+        """Count, log and record a request. A failure without a valid API key, of which anybody can cause any number, is
+        recorded only if the service itself failed."""
         route, failure, client, metadata = request.route, request.failure, request.client, request.metadata
         self._metrics.requests.inc(route, str(status))
         self._metrics.request_seconds.observe(route, seconds)

@@ -29,10 +29,7 @@ from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.web import messages
 
 PATHS = frozenset(("/healthz", "/readyz", "/metrics"))
-NO_PATH = "there is no such path on the operators' port"
 MOVED = "/readyz and /metrics are on the operators' port, admin.port"
-# The version of the text format: Prometheus chooses its parser by it.
-METRICS_FORMAT = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 # A browser asks for a name and a password: the token is the password.
 CHALLENGE = 'Bearer, Basic realm="v3bridge for operators", charset="UTF-8"'
 UNAUTHORIZED = (
@@ -69,7 +66,9 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
         return web.json_response({"status": "ready"})
 
     async def metrics(_: messages.Request) -> web.Response:
-        return web.Response(body=gateway.metrics.text(), headers=METRICS_FORMAT)
+        # Prometheus chooses its parser by the version of the text format.
+        kind = {hdrs.CONTENT_TYPE: "text/plain; version=0.0.4; charset=utf-8"}
+        return web.Response(body=gateway.metrics.text(), headers=kind)
 
     routes = messages.Routes()
     handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
@@ -90,8 +89,7 @@ async def health(_: messages.Request) -> web.Response:
 
 
 def _refusal(request: messages.Request, admin: config.AdminSettings) -> str:
-    """Return why a request without the token of the running configuration is refused, else "". On loopback none is
-    needed unless one is set."""
+    """Return why a request without the token is refused, else "". On loopback none is needed unless one is set."""
     if admin.token is not None:
         kind, _, sent = request.headers.get(hdrs.AUTHORIZATION, "").partition(" ")
         token = sent.strip().encode("utf-8", "replace") if kind.lower() == "bearer" else b""
@@ -110,7 +108,7 @@ def _refusal(request: messages.Request, admin: config.AdminSettings) -> str:
 async def _unserved(request: messages.Request) -> web.Response:
     """Lead a browser at `/` to the page. Raises NotFound for any other path."""
     if request.path != "/" or not wants_page(request):
-        raise errors.NotFound(NO_PATH)
+        raise errors.NotFound("there is no such path on the operators' port")
     return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
 
 
@@ -177,8 +175,7 @@ def another(found: Row, settings: config.Config) -> str:
 
 
 async def _tokens(gateway: Gateway) -> list[Row]:
-    """Return until when the access token of each application is valid, null without one, and why the last request for
-    one failed."""
+    """Return until when each application's access token is valid, if there is one, and why the last request failed."""
     stored = {name: await known.read() for name, known in gateway.tokens.known.items()}
     return [
         {"application": name, "expires_at": token and rfc3339(token.expires), "refusal": backoff and backoff.message}
@@ -214,8 +211,7 @@ def parts_a_day(days: Mapping[str, int], now: float) -> float:
 
 
 def clients(seen: Iterable[Seen]) -> list[Row]:
-    """Return the programs that called, the last one first: endpoints, and what they lost. Names are empty without a
-    valid API key."""
+    """Return the programs that called, the last one first. Names are empty without a valid API key."""
     found: dict[tuple[str, ...], Row] = {}
     for each in seen:
         names = {"application": each.application, "key": each.key, "user_agent": each.user_agent}
@@ -229,8 +225,7 @@ def clients(seen: Iterable[Seen]) -> list[Row]:
 
 
 async def _explanation(gateway: Gateway, failure: Row) -> Row:
-    """Return what `v3bridge explain` says of a failed request; nothing where its target was not kept, or its key is
-    gone."""
+    """Return what `v3bridge explain` says of a failed request; nothing without its target or its key."""
     names = failure["application"], failure["key"]
     clients = gateway.applications.clients.values()
     client = next((each for each in clients if (each.application.name, each.key) == names), None)

@@ -52,8 +52,7 @@ def status(found: dict[str, Any]) -> str:
 
 
 def _bars(days: Mapping[str, int], now: datetime) -> list[dict[str, Any]]:
-    """Return a bar for each day of the present month: its date, its parts (None: it is to come), and its height in
-    percent of the highest one."""
+    """Return date, parts (None: to come) and height in percent of the highest for each day of the present month."""
     first, number = now.date().replace(day=1), calendar.monthrange(now.year, now.month)[1]
     month = [first + timedelta(place) for place in range(number)]
     parts = [days.get(day.isoformat(), 0) if day <= now.date() else None for day in month]

@@ -92,8 +92,7 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
 
 
 def take(environ: MutableMapping[str, str]) -> Sockets:
-    """Return the sockets for the public port that a service manager has passed to this process, and remove their
-    environment variables. Raises ConfigError."""
+    """Return the public sockets that a service manager has passed, and remove their variables. Raises ConfigError."""
     pid, count, *_ = (environ.pop(f"LISTEN_{name}", "") for name in ("PID", "FDS", "FDNAMES", "PIDFDID"))
     # Left over from a parent process: the descriptors of these numbers are something else here.
     if pid != str(os.getpid()) or not count.isdecimal():
@@ -124,8 +123,7 @@ def shown(host: str, port: int) -> str:
 
 
 def notify(manager: str, *assignments: str) -> bool:
-    """Report to the service manager at the address NOTIFY_SOCKET (sd_notify(3)), "" for none; never wait for it. Return
-    False if it does not take the report: it is gone, or hangs."""
+    """Report to the service manager at NOTIFY_SOCKET, if there is one (sd_notify(3)). Return whether it listens."""
     if not manager.startswith(("/", "@")):  # others, such as vsock of virtual machines, are not supported
         return True
     try:
@@ -158,8 +156,7 @@ class Listener:
         )
 
     async def accept(self, listening: socket.socket) -> None:
-        """Accept connections until this is cancelled, one by one: asyncio's own server accepts all that wait, also
-        where other processes listen on the same socket."""
+        """Accept connections one by one: asyncio's own server accepts all that wait, also those for other processes."""
         loop, connect = asyncio.get_running_loop(), lambda: Connection(self.connections, self._server())
         with listening:
             while True:
@@ -171,11 +168,8 @@ class Listener:
                     await asyncio.sleep(FAILURE_SECONDS)
 
     async def stop(self) -> None:
-        """Finish the requests under way, and those that arrive in the first `drain_seconds` on open connections; close
-        all connections after `stop_seconds`. A cancellation stops the waiting.
-
-        Idle connections stay open at first: a request may be on its way on one, and closing it would lose it.
-        """
+        """Finish the requests under way, and those that arrive within `drain_seconds`: one may be on its way on an idle
+        connection. Close all after `stop_seconds`. A cancellation stops the waiting."""
         limits, now = self.connections.limits, asyncio.get_running_loop().time()
         self._draining = True
         try:

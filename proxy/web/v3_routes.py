@@ -28,8 +28,7 @@ Execute = Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
 
 
 class EncodedResponse(NamedTuple):
-    """Body of a response, its client, the target of its request, and its metadata, which are those of all that are
-    served from the cache."""
+    """Body of a response, its client, target and metadata, which are those of all that the cache serves."""
 
     body: EncodedBody
     client: Client
