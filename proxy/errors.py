@@ -179,7 +179,8 @@ class StoreUnavailable(ServerError, status=503):
 
 
 class TooManyConnections(ServerError, status=503):
-    """Too many connections are open, of which further ones serve health checks only, or too many bodies are sent."""
+    """The limit of client connections is reached, and further ones serve health checks only; or that of all bodies
+    which clients are sending."""
 
 
 class UpstreamLoop(ServerError, status=508):
