@@ -77,7 +77,7 @@ INNER = [
     "tools.conform",
     "nexar_sandbox",
     *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options")),
-    *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning")),
+    *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning", "words")),
     *(f"traffic.{name}" for name in ("bom_columns", "recordings", "v3_request")),
     "nexar_sandbox.catalog",
     "nexar_sandbox.graphql",

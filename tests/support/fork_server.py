@@ -30,7 +30,7 @@ IMPORTED = (
     *(
         "nexar_sandbox.command",
         "proxy.tools.compare.comparison",
-        "proxy.tools.compare.reports.html",
+        "proxy.tools.compare.reports",
     ),
     *("proxy.store.sqlite", "rich.progress", "typer._adapters"),
 )

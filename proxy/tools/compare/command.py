@@ -95,11 +95,11 @@ def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> Non
     a file that cannot be written, after everything else: the parts are spent already."""
     from rich.console import Console
 
+    from proxy.tools.compare import reports
     from proxy.tools.compare.judging.result import render_json
-    from proxy.tools.compare.reports import html, terminal
 
     failed, aside = [], chosen.json == STANDARD_OUTPUT
-    for path, render in ((chosen.html, html.render), (None if aside else chosen.json, render_json)):
+    for path, render in ((chosen.html, reports.render_html), (None if aside else chosen.json, render_json)):
         if path is not None:
             try:
                 path.write_text(render(result), encoding="utf-8")
@@ -108,6 +108,6 @@ def _write_reports(result: "ComparisonResult", chosen: ComparisonOptions) -> Non
     if aside:
         sys.stdout.write(render_json(result))
     screen = Console(stderr=aside)
-    terminal.render(result, screen if screen.is_terminal else Console(stderr=aside, width=commands.FILE_WIDTH))
+    reports.render_terminal(result, screen if screen.is_terminal else Console(stderr=aside, width=commands.FILE_WIDTH))
     if failed:
         raise errors.ConfigError("; ".join(failed))

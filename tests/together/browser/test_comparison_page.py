@@ -11,8 +11,8 @@ from support import comparison_result
 from together.browser.background import read_console
 from together.browser.layout import OPEN_ALL, check_readable
 
+from proxy.tools.compare import reports
 from proxy.tools.compare.judging.result import ComparisonResult
-from proxy.tools.compare.reports import html
 
 Opens = Callable[[ComparisonResult], None]
 LOADED = "return performance.getEntriesByType('resource').length"
@@ -24,7 +24,7 @@ def open_page(browser: Chrome, tmp_path: Path) -> Opens:
 
     def open_page(result: ComparisonResult) -> None:
         page = tmp_path / "report.html"
-        page.write_text(html.render(result), encoding="utf-8")
+        page.write_text(reports.render_html(result), encoding="utf-8")
         browser.get(page.as_uri())
 
     return open_page

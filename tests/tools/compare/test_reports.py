@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 from support import comparison_result
 
+from proxy.tools.compare import reports, words
 from proxy.tools.compare.judging.result import ComparisonResult, render_json
-from proxy.tools.compare.reports import html, terminal, words
-from proxy.tools.compare.reports.words import Marked
+from proxy.tools.compare.words import Marked
 
 
 def printed(result: ComparisonResult, width: int = 160, colors: bool = False) -> str:
     file = io.StringIO()
-    terminal.render(result, Console(file=file, width=width, color_system="truecolor" if colors else None))
+    reports.render_terminal(result, Console(file=file, width=width, color_system="truecolor" if colors else None))
     return file.getvalue()
 
 
@@ -76,7 +76,7 @@ def test_long_value_is_laid_out_with_every_digit() -> None:
     assert shown.differing == '{\n  "sku": "' + "x" * 80 + '",\n  "n": 1.10\n}'
 
 
-@pytest.mark.parametrize("render", [html.render, printed])
+@pytest.mark.parametrize("render", [reports.render_html, printed])
 def test_huge_fields_are_truncated_with_a_note(render: object) -> None:
     text = render(comparison_result.hostile_result("x" * 1_000_000))  # type: ignore[operator]
     assert len(text) < 400_000
@@ -119,7 +119,7 @@ class _Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> _Page:
-    return _Page(html.render(comparison_result.result()))
+    return _Page(reports.render_html(comparison_result.result()))
 
 
 def test_every_tag_is_closed_where_it_was_opened(page: _Page) -> None:
@@ -147,11 +147,13 @@ def test_content_policy_allows_only_the_own_style(page: _Page) -> None:
 
 
 def test_hostile_text_creates_no_tag_and_no_attribute() -> None:
-    names = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result())).tags]
-    expected = [(tag, sorted(a)) for tag, a in _Page(html.render(comparison_result.hostile_result("harmless"))).tags]
+    names = [(tag, sorted(a)) for tag, a in _Page(reports.render_html(comparison_result.hostile_result())).tags]
+    expected = [
+        (tag, sorted(a)) for tag, a in _Page(reports.render_html(comparison_result.hostile_result("harmless"))).tags
+    ]
     assert names == expected
 
 
 def test_empty_run_gives_a_page() -> None:
     bare = comparison_result.result(rows=(), groups=(), rules=(), failures=(), notes=())
-    assert "No differences." in html.render(bare)
+    assert "No differences." in reports.render_html(bare)

@@ -29,6 +29,7 @@ KINDS: dict[Kind, str] = {
     "order": "different order",
     "uid not known": "a uid unknown to v3bridge",
 }
+AGAIN = "Then compare again: a comparison of recorded responses costs no parts."
 OTHERWISE = "Change its mapping, or write a rule with a reason into your file of --rules."
 REMEDIES: dict[Cause, str] = {  # for causes that no mapping can resolve
     "status": "Look at a sample: the message of the service that refuses has the reason.",
@@ -97,7 +98,25 @@ def cost(result: ComparisonResult) -> str:
 
 def next_steps(result: ComparisonResult) -> list[str]:
     """List the next steps, the most urgent first; never empty."""
-    return [*_keys(result), *_incomplete(result), *_differences(result), *_rules(result), *_last(result)]
+    steps = list(_keys(result))
+    if not result.complete:
+        steps.append("The run is not complete: the same command with --record FILE goes on where it stopped.")
+    if others := [failure for failure in result.failures if KEY_REFUSED not in failure.reason]:
+        failed = counted(sum(failure.requests for failure in others), "request")
+        steps.append(f"{failed} could not be compared, most because of: {line(others[0].reason)}. Fix that first.")
+    if first := next((group for group in result.groups if group.counts), None):
+        where = f"{line(first.endpoint)}, {line(first.path)}: {KINDS[first.kind]}"
+        remedy = REMEDIES.get(first.cause, OTHERWISE)
+        steps.append(f"Begin with {where}, on {seen_on(first, result)}. {remedy}")
+    if few := [row.endpoint for row in result.rows if row.verdict == "inconclusive" and not row.not_compared]:
+        steps.append(f"Compare more requests of {_named(few)}: there are too few for a verdict.")
+    if expired := [line(rule.name) for rule in result.rules if rule.expired]:
+        steps.append(f"Renew or remove the expired rules: {_named(expired)}.")
+    if unused := [line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]:
+        steps.append(f"Remove the rules that ignored nothing: {_named(unused)}.")
+    is_ready = result.verdict == "ready"
+    steps.append("Point the clients at the candidate, as docs/connect.md describes." if is_ready else AGAIN)
+    return steps
 
 
 def _keys(result: ComparisonResult) -> Iterator[str]:
@@ -112,41 +131,6 @@ def _keys(result: ComparisonResult) -> Iterator[str]:
         name = line(names.get(client, client))
         failed = counted(failure.requests, "request")
         yield f"{side[:1].upper()}{side[1:]}{KEY_REFUSED} {name}: {remedy}. {failed} could not be compared."
-
-
-def _incomplete(result: ComparisonResult) -> Iterator[str]:
-    if not result.complete:
-        yield "The run is not complete: the same command with --record FILE goes on where it stopped."
-    others = [failure for failure in result.failures if KEY_REFUSED not in failure.reason]
-    if others:
-        failed = counted(sum(failure.requests for failure in others), "request")
-        yield f"{failed} could not be compared, most because of: {line(others[0].reason)}. Fix that first."
-
-
-def _differences(result: ComparisonResult) -> Iterator[str]:
-    first = next((group for group in result.groups if group.counts), None)
-    if first:
-        where = f"{line(first.endpoint)}, {line(first.path)}: {KINDS[first.kind]}"
-        yield f"Begin with {where}, on {seen_on(first, result)}. {REMEDIES.get(first.cause, OTHERWISE)}"
-    few = [row.endpoint for row in result.rows if row.verdict == "inconclusive" and not row.not_compared]
-    if few:
-        yield f"Compare more requests of {_named(few)}: there are too few for a verdict."
-
-
-def _rules(result: ComparisonResult) -> Iterator[str]:
-    expired = [line(rule.name) for rule in result.rules if rule.expired]
-    unused = [line(rule.name) for rule in result.rules if not rule.expired and not rule.ignored]
-    if expired:
-        yield f"Renew or remove the expired rules: {_named(expired)}."
-    if unused:
-        yield f"Remove the rules that ignored nothing: {_named(unused)}."
-
-
-def _last(result: ComparisonResult) -> Iterator[str]:
-    if result.verdict == "ready":
-        yield "Point the clients at the candidate, as docs/connect.md describes."
-    else:
-        yield "Then compare again: a comparison of recorded responses costs no parts."
 
 
 def _named(names: list[str]) -> str:
@@ -170,25 +154,20 @@ def line(text: str, most: int = LINE) -> str:
 
 def pair(baseline: str | None, candidate: str | None) -> tuple[Marked | None, Marked | None]:
     """Mark where two JSON texts differ; None is a side without a value."""
-    if baseline is None or candidate is None:
-        return _alone(baseline), _alone(candidate)
-    one, other = _laid_out(baseline), _laid_out(candidate)
+    one, other = (None if text is None else _laid_out(text) for text in (baseline, candidate))
+    if one is None or other is None:
+        return None if one is None else Marked("", one, ""), None if other is None else Marked("", other, "")
     head = len(os.path.commonprefix((one, other)))  # noqa: RUF071 - of texts, by characters
     rest = min(len(one), len(other)) - head
     tail = min(rest, len(os.path.commonprefix((one[::-1], other[::-1]))))  # noqa: RUF071
-    return _marked(one, head, tail), _marked(other, head, tail)
-
-
-def _alone(text: str | None) -> Marked | None:
-    return None if text is None else Marked("", _laid_out(text), "")
+    ends = len(one) - tail, len(other) - tail
+    return (
+        Marked(one[:head], one[head : ends[0]], one[ends[0] :]),
+        Marked(other[:head], other[head : ends[1]], other[ends[1] :]),
+    )
 
 
 def _laid_out(text: str) -> str:
     if len(text) > WIDTH:
         text = msgspec.json.format(text, indent=2)
     return printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")
-
-
-def _marked(text: str, head: int, tail: int) -> Marked:
-    end = len(text) - tail
-    return Marked(text[:head], text[head:end], text[end:])

@@ -1,1 +1,0 @@
-"""Reports: functions from a result to text, one file per format."""
