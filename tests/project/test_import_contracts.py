@@ -76,7 +76,7 @@ INNER = [
     "tools.compare",
     "tools.conform",
     "nexar_sandbox",
-    *(f"tools.compare.{name}" for name in ("command", "comparison", "http_side", "judging", "options")),
+    *(f"tools.compare.{name}" for name in ("command", "comparison", "judging", "options")),
     *(f"tools.compare.{name}" for name in ("reports", "run", "settings", "sides", "uid_learning", "words")),
     *(f"traffic.{name}" for name in ("bom_columns", "recordings", "v3_request")),
     "nexar_sandbox.catalog",

@@ -56,7 +56,7 @@ compare = commands.command(ComparisonOptions, _compare)
 def _check(chosen: ComparisonOptions) -> None:
     """Refuse, before anything is sent or billed, options that contradict each other and reports that could not be
     written. Raises BadParameter."""
-    from proxy.tools.compare import http_side
+    from proxy.tools.compare import sides
 
     candidates = (chosen.candidate, chosen.candidate_config)
     for option, is_wrong, why in (
@@ -70,7 +70,7 @@ def _check(chosen: ComparisonOptions) -> None:
     is_service = chosen.baseline_file is None and chosen.baseline != SANDBOX
     for option, url in (("baseline", chosen.baseline if is_service else None), ("candidate", chosen.candidate)):
         try:
-            http_side.base_url(url or "http://none")
+            sides.base_url(url or "http://none")
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint=f"--{option}") from None
     _check_files(chosen)

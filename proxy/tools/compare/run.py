@@ -17,7 +17,7 @@ import structlog
 from proxy import errors
 from proxy.kit import counted
 from proxy.redaction import Redaction
-from proxy.tools.compare import http_side
+from proxy.tools.compare import sides
 from proxy.tools.compare.judging import json_values, known, unknown_uids
 from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, LookedUp
@@ -28,7 +28,7 @@ from proxy.traffic.recordings import Recorder, SideResponse
 from proxy.traffic.v3_request import SideName, V3Request, redact_request
 
 IN_A_ROW = 10  # consecutive failures of one side that stop the run
-AT_ONCE = 2 * http_side.AT_ONCE  # requests
+AT_ONCE = 2 * sides.AT_ONCE  # requests
 LINKED = 100  # parts whose links are asked for in one request
 
 log = structlog.get_logger()
@@ -151,7 +151,7 @@ class ComparisonRun:
             candidate = self._checked("candidate", request, sent)
         if self.judge and candidate and self.judge.may_have_moved(request, baseline, candidate) and not recorded:
             again = self._redacted(request, await self.sides.baseline.fetch(request))
-            again = None if http_side.failure(again, request.client) else again
+            again = None if sides.failure(again, request.client) else again
         if self.recorder and not recorded:
             self.recorder.keep(request, again or baseline)
         if self.judge and candidate:
@@ -172,9 +172,9 @@ class ComparisonRun:
     def _checked(self, side: SideName, request: V3Request, response: SideResponse) -> SideResponse:
         """Return the redacted response. Raises Failed for one that proves nothing."""
         response = self._redacted(request, response)
-        if reason := http_side.failure(response, request.client):
+        if reason := sides.failure(response, request.client):
             # A refused key is the client's failure: the side still serves other clients.
-            raise Failed(f"the {side} {reason}", None if response.status in http_side.KEY_STATUSES else side)
+            raise Failed(f"the {side} {reason}", None if response.status in sides.KEY_STATUSES else side)
         return response
 
     def _redacted(self, request: V3Request, response: SideResponse) -> SideResponse:
@@ -225,7 +225,7 @@ class ComparisonRun:
         uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
         self._linked.update(uids)
         for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
-            if isinstance(self.sides.candidate, http_side.HttpSide) and await self.budget.reserve(len(some)):
+            if isinstance(self.sides.candidate, sides.HttpSide) and await self.budget.reserve(len(some)):
                 response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
                 for link, offer in known.owners_of(json_values.parse(response).value):
                     self._looked_up.owners.setdefault(link, set()).add(offer)
@@ -249,7 +249,7 @@ class ComparisonRun:
         # A recording that lacks responses does not stop a run. Each side is counted by itself: alternating failures of
         # both must not hide that one is down.
         side = failed.side
-        if side and isinstance(getattr(self.sides, side), http_side.HttpSide):
+        if side and isinstance(getattr(self.sides, side), sides.HttpSide):
             self._in_a_row[side] += 1
             if self._in_a_row[side] >= IN_A_ROW:
                 self._stopped = self._stopped or self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")

@@ -1,22 +1,202 @@
-"""Both sides of a comparison, open: a running service, one that is started here, or a recording; and the API keys to
-send."""
+"""Sides of a comparison: services over HTTP, running or started here, and recordings.
 
+Every request yields a SideResponse, with the reason of a failure if need be. Reasons complete "the baseline …", are
+equal for all requests with that reason, name no address, and hold no key except in the side's own message.
+"""
+
+import asyncio
 import dataclasses
+import json
+import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+import textwrap
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import NamedTuple, Protocol
+from urllib.parse import unquote, urlencode
 
+import aiohttp
 import msgspec
+import yarl
 
+import proxy
 from proxy import cli, config
-from proxy.tools.compare.http_side import HttpSide, open_session
 from proxy.tools.compare.options import SANDBOX
 from proxy.traffic.recordings import Recording, SideResponse
 from proxy.traffic.v3_request import SideName, V3Request
+from proxy.v3.encoding import X_V3_UNSUPPORTED
 
+Sleep = Callable[[float], Awaitable[None]]
+
+AT_ONCE = 4  # requests
+SECONDS, CONNECT_SECONDS = 60.0, 10.0  # of a complete response, of a connection
+BYTES_MAX = 64 << 20  # of a response
+ATTEMPTS = 4  # of a request that meets a rate limit
+RETRY_DELAY, RETRY_DELAY_MAX = 2.0, 30.0  # seconds without Retry-After, and the longest Retry-After that is honored
+REDIRECTED = (301, 302, 303, 307, 308)
+KEY_STATUSES = (401, 403)
+KEY_REFUSED = "refuses the key of"  # beginning of the reason of a refused API key, before the client's name
+LINKS = "{ supParts(ids: UIDS) { v3uid sellers { company { id } offers { sku clickUrl } } } }"
+MESSAGE_MAX = 200  # characters of a side's own message
+
+# The first that an exception of the HTTP library is; its own messages have addresses.
+_WORDS: tuple[tuple[type[Exception], str], ...] = (
+    (aiohttp.ClientConnectorCertificateError, "shows a certificate that is not trusted"),
+    (aiohttp.ConnectionTimeoutError, "cannot be reached in time"),
+    (TimeoutError, f"gives no complete response within {SECONDS:g} s"),
+    (aiohttp.ClientConnectorDNSError, "cannot be reached: no such name"),
+    (aiohttp.ClientConnectorError, "cannot be reached{reason}"),
+    (aiohttp.ClientPayloadError, "sent a truncated response"),
+    (aiohttp.ServerDisconnectedError, "closed the connection without a response"),
+    (aiohttp.ClientOSError, "closed the connection without a response"),
+)
+_UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 OWN_KEY = "v3bridge-compare"  # name of an application's additional key, where keys are counted
+
+
+class SideError(Exception):
+    """Failure of a side, as a reason for the reader. `free`: certainly nothing was billed."""
+
+    def __init__(self, words: str, *, free: bool = False) -> None:
+        super().__init__(words)
+        self.free = free
+
+
+class _Refusal(msgspec.Struct):
+    """Fields of an error response with a message."""
+
+    message: str
+
+
+def failure(response: SideResponse, client: str) -> str | None:
+    """Return why a response proves nothing about a translation, worded to complete "the baseline …", with the side's
+    own message, such as an exhausted quota; None otherwise."""
+    if response.failure:
+        return response.failure
+    if response.body[:200].lstrip().lower().startswith((b"<!doctype", b"<html")):
+        return f"sent HTML instead of JSON (HTTP {response.status})"
+    if response.status in KEY_STATUSES:
+        reason = f"{KEY_REFUSED} {client}"
+    elif response.status == 429:
+        reason = "limits the request rate"
+    elif response.status >= 500:
+        reason = "failed"
+    else:
+        return None
+    try:
+        message = msgspec.json.decode(response.body, type=_Refusal).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        message = ""
+    text = "".join(each if each.isprintable() else " " for each in message)
+    # Cut between words, so that a key in it is whole and will be redacted.
+    words = textwrap.shorten(text, MESSAGE_MAX, placeholder=" …", break_on_hyphens=False, break_long_words=False)
+    return f"{reason} (HTTP {response.status})" + (f": {words}" if words else "")
+
+
+class HttpSide:
+    """Service at `base`, whose v3 paths begin with /v3. `key` returns the API key of a client by its name; `rate` is in
+    requests per second, 0 for no limit."""
+
+    def __init__(
+        self,
+        base: str,
+        key: Callable[[str], str | None],
+        session: aiohttp.ClientSession,
+        rate: float = 0.0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._base = base_url(base)
+        self._key = key
+        self._session = session
+        self._sleep = sleep
+        self._apart = 1 / rate if rate else 0.0
+        self._next = 0.0
+        self._slots = asyncio.Semaphore(AT_ONCE)
+
+    async def fetch(self, request: V3Request) -> SideResponse:
+        """Send a request; a failure is returned as a response with its reason."""
+        return await self._fetch(request.url(self._base, self._key(request.client)))
+
+    async def fetch_links(self, uids: list[str], client: str) -> SideResponse:
+        """Ask the GraphQL endpoint beside v3, which v3bridge has, for the links of all offers of parts."""
+        query = urlencode({"query": LINKS.replace("UIDS", json.dumps(uids)), "apikey": self._key(client) or ""})
+        return await self._fetch(f"{self._base.removesuffix('/v3').removesuffix('/api')}/graphql?{query}")
+
+    async def _fetch(self, address: str) -> SideResponse:
+        url, loop = yarl.URL(address, encoded=True), asyncio.get_running_loop()
+        try:
+            async with self._slots:
+                for _ in range(ATTEMPTS):
+                    # The next place in the rate; retries take one, too.
+                    now = loop.time()
+                    at = max(now, self._next)
+                    self._next = at + self._apart
+                    if at > now:
+                        await self._sleep(at - now)
+                    response, delay = await self._send_once(url)
+                    # A response that has cost parts is final, and so is one that asks for more than a pause.
+                    if response.status != 429 or response.parts or delay > RETRY_DELAY_MAX:
+                        break
+                    # All requests wait: the limit that one has met applies to the others as well.
+                    self._next = max(self._next, loop.time() + delay)
+        except SideError as error:
+            return SideResponse(0, b"", parts=0 if error.free else None, failure=str(error))
+        return response
+
+    async def _send_once(self, url: yarl.URL) -> tuple[SideResponse, float]:
+        """Send once; return the response and the seconds of its Retry-After."""
+        body = bytearray()
+        try:
+            # Redirects are not followed: they could take the API key to other servers.
+            async with self._session.get(url, allow_redirects=False) as response:
+                async for chunk in response.content.iter_any():
+                    body += chunk
+                    if len(body) > BYTES_MAX:
+                        raise SideError(f"sent a response of more than {BYTES_MAX} bytes")
+                if response.status in REDIRECTED:
+                    raise SideError(f"redirects to another address (HTTP {response.status})", free=True)
+        except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is a subclass of OSError
+            words = next((words for kind, words in _WORDS if isinstance(error, kind)), "sent bytes that are not HTTP")
+            number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
+            reason = f": {os.strerror(number)}" if number and number > 0 else ""
+            raise SideError(words.format(reason=reason), free=isinstance(error, _UNSENT)) from error
+        retry_after, cost = (
+            int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+            for text in (response.headers.get(name, "") for name in ("Retry-After", "X-Parts-Cost"))
+        )
+        names = tuple(map(unquote, filter(None, response.headers.get(X_V3_UNSUPPORTED, "").split(", "))))
+        made = SideResponse(response.status, bytes(body), cost, unsupported=names)
+        return made, RETRY_DELAY if retry_after is None else retry_after
+
+
+@asynccontextmanager
+async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
+    """Open a session for one side: no cookies, no proxy or credentials from the environment."""
+    async with aiohttp.ClientSession(
+        # Cookies would make responses depend on earlier requests.
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=SECONDS, sock_connect=CONNECT_SECONDS),
+        headers={"User-Agent": f"v3bridge-compare/{proxy.__version__}", "Accept": "application/json, */*"},
+    ) as opened:
+        yield opened
+
+
+def base_url(text: str) -> str:
+    """Normalize a base URL to one that ends in /v3. Raises ValueError for an unusable one."""
+    try:
+        url = yarl.URL(text)
+        port = url.port
+    except ValueError:
+        raise ValueError("is not an address") from None
+    if url.scheme not in ("http", "https") or not url.host or port is None:
+        raise ValueError("is not an http:// or https:// address")
+    if url.user is not None or url.password is not None:
+        raise ValueError("holds a name or a password, which everybody sees on a command line")
+    if url.query_string or url.fragment:
+        raise ValueError("goes on after its path")
+    base = str(url).rstrip("/")
+    return base if base.endswith("/v3") else f"{base}/v3"
 
 
 class Side(Protocol):

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import msgspec
 
 from proxy.kit import counted, printable
-from proxy.tools.compare.http_side import KEY_REFUSED
 from proxy.tools.compare.judging.findings import Cause, Kind
 from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup, RuleUse, Verdict
+from proxy.tools.compare.sides import KEY_REFUSED
 from proxy.traffic.v3_request import UnnamedKey
 
 NAMED = 3  # items listed in one sentence

@@ -10,7 +10,7 @@ from support.comparison_server import request_from_target
 
 from proxy import errors
 from proxy.redaction import Redaction
-from proxy.tools.compare import comparison, http_side
+from proxy.tools.compare import comparison, sides
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.result import Tally
 from proxy.tools.compare.run import IN_A_ROW, Budget, ComparisonRun, Outcome
@@ -21,7 +21,7 @@ from proxy.traffic.v3_request import V3Request
 REQUESTS = [request_from_target(f"/v3/parts/search?q={n}&limit=5") for n in range(40)]
 
 
-class Side(http_side.HttpSide):
+class Side(sides.HttpSide):
     """Answers by a function of `q`, the hits by default, at two parts each."""
 
     def __init__(self, answer: Callable[[int], Any] = lambda q: {"hits": q}, parts: int | None = 2) -> None:

@@ -26,7 +26,7 @@ import nexar_sandbox
 from proxy import config
 from proxy.kit import clock, shipped
 from proxy.mapping import loader
-from proxy.tools.compare import http_side, uid_learning
+from proxy.tools.compare import sides, uid_learning
 from proxy.tools.compare.judging import json_values
 from proxy.tools.compare.judging.causes import Causes
 from proxy.tools.compare.judging.judge import Judge
@@ -81,8 +81,8 @@ async def environment(start: StartEnvironment) -> AsyncIterator[ProxyEnvironment
 
 
 async def responses(url: str, requests: Sequence[V3Request]) -> Responses:
-    async with http_side.open_session() as session:
-        side = http_side.HttpSide(f"{url}/v3", lambda _: KEY, session)
+    async with sides.open_session() as session:
+        side = sides.HttpSide(f"{url}/v3", lambda _: KEY, session)
         return {request.id: await side.fetch(request) for request in requests}
 
 
@@ -131,7 +131,7 @@ async def test_learned_uid_table_makes_the_services_equivalent(
 ) -> None:
     for request in REQUESTS:
         pair = baselines[request.id], candidates[request.id]
-        assert [http_side.failure(each, "") for each in pair] == [None, None]
+        assert [sides.failure(each, "") for each in pair] == [None, None]
         compared = judge.compare(request, pair)
         found = [(each.cause, each.difference) for each in (*compared.findings, *compared.unknown_uids)]
         assert found == [], request.target()

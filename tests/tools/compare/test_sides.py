@@ -11,8 +11,8 @@ from support import cases
 from support.comparison_server import request_from_target as request
 from support.comparison_server import serve
 
-from proxy.tools.compare import http_side
-from proxy.tools.compare.http_side import base_url
+from proxy.tools.compare import sides
+from proxy.tools.compare.sides import base_url
 from proxy.traffic.recordings import SideResponse
 
 KEY = "c4n4ry-of-the-old-side"
@@ -28,8 +28,8 @@ def side_of() -> Any:
             if slept is not None:
                 slept.append(seconds)
 
-        async with serve(handler) as url, http_side.open_session() as session:
-            yield http_side.HttpSide(f"{url}/v3", {"erp": KEY}.get, session, rate, sleep)
+        async with serve(handler) as url, sides.open_session() as session:
+            yield sides.HttpSide(f"{url}/v3", {"erp": KEY}.get, session, rate, sleep)
 
     return made
 
@@ -88,15 +88,15 @@ HTML = b"<!DOCTYPE html><html>Please sign in"
 async def test_invalid_response_is_a_failure(
     side_of: Any, response: Any, failure: str, parts: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_side, "BYTES_MAX", 1000)
+    monkeypatch.setattr(sides, "BYTES_MAX", 1000)
     async with side_of(answering(response)) as side:
         found = await side.fetch(request("/v3/brands/search", client="erp"))
-    assert (http_side.failure(found, "erp"), found.parts) == (failure, parts)
+    assert (sides.failure(found, "erp"), found.parts) == (failure, parts)
 
 
 def test_long_reason_is_truncated_between_words() -> None:
     body = json.dumps({"message": f"{'word ' * 37}key-that-stands-at-the-end-of-what-is-shown"}).encode()
-    assert str(http_side.failure(SideResponse(429, body), "erp")).endswith("word word …")
+    assert str(sides.failure(SideResponse(429, body), "erp")).endswith("word word …")
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ async def test_what_costs_nothing_is_sent_again_after_its_delay(
 
 
 async def test_timeout_is_a_failure(side_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_side, "SECONDS", 0.2)
+    monkeypatch.setattr(sides, "SECONDS", 0.2)
     released = asyncio.Event()
 
     async def handler(request: Any) -> Any:
@@ -170,8 +170,8 @@ async def raw_server() -> Any:
 
 
 async def response_of(base: Any) -> Any:
-    async with http_side.open_session() as session:
-        side = http_side.HttpSide(base, lambda _: KEY, session)
+    async with sides.open_session() as session:
+        side = sides.HttpSide(base, lambda _: KEY, session)
         return await side.fetch(request("/v3/brands/search"))
 
 
@@ -201,7 +201,7 @@ async def test_concurrency_is_limited(side_of: Any) -> None:
         nonlocal under_way, most
         under_way += 1
         most = max(most, under_way)
-        if under_way == http_side.AT_ONCE:
+        if under_way == sides.AT_ONCE:
             all_in.set()
         await all_in.wait()
         await asyncio.sleep(0)
@@ -210,7 +210,7 @@ async def test_concurrency_is_limited(side_of: Any) -> None:
 
     async with side_of(handler) as side:
         responses = await asyncio.gather(*(side.fetch(request("/v3/brands/search")) for n in range(12)))
-    assert most == http_side.AT_ONCE
+    assert most == sides.AT_ONCE
     assert {response.status for response in responses} == {200}
 
 
