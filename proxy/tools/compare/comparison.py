@@ -1,32 +1,84 @@
-"""A comparison from options to result: reads the requests, opens both sides, asks before parts are spent, and runs."""
+"""A comparison from options to result: reads settings and requests, opens both sides, asks before parts are spent, and
+runs.
+
+Settings are those of compare.yaml, frozen, with everything resolved and checked. A ConfigError has every mistake, one
+line each, such as `compare.yaml:12:5: rules[0].path: …`; none holds a key. A description completes the words "it
+accepts" of an error message.
+"""
 
 import os
 import random
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import typer
+from msgspec import Meta
 
 from proxy import config
 from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import clock, counted
 from proxy.mapping import loader as mapping
-from proxy.redaction import IsKey, Redaction
+from proxy.redaction import Redaction
 from proxy.tools import event_loop
-from proxy.tools.compare import run, settings, sides
+from proxy.tools.compare import run, sides
 from proxy.tools.compare.judging import causes, judge, result
+from proxy.tools.compare.judging.findings import IgnoreRule
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 from proxy.traffic import estimate, reading
 from proxy.traffic.recordings import Recorder, Recording
-from proxy.traffic.v3_request import Clients, SideName, V3Request
+from proxy.traffic.v3_request import ClientKeys, Clients, SideName, V3Request
 
 HELD_MAX = 100_000  # distinct requests held in memory, of one to two kilobytes each
+V3_RATE = 3.0  # requests per second that v3 allowed its free tier
+SHIPPED = Path(__file__).with_name("compare.yaml")
+
+
+class ComparisonSettings(config.Settings, frozen=True):
+    """All settings."""
+
+    keys: Annotated[
+        tuple[ClientKeys, ...], Meta(description="a list of blocks with name, source, baseline and candidate")
+    ] = ()
+    rules: Annotated[tuple[IgnoreRule, ...], Meta(description="a list of blocks with path, reason and expires")] = ()
+    baseline_rate: Annotated[float, Meta(ge=0, le=1000, description="requests a second, 0 (no limit) to 1000")] = (
+        V3_RATE
+    )
+
+
+def load_settings(path: Path | None, environ: Mapping[str, str]) -> ComparisonSettings:
+    """Read a file of settings, the shipped one where there is none. `env:` keys come from `environ`, `file:` ones from
+    beside the file. Raises ConfigError."""
+    reader = loader.Blocks(path or SHIPPED, environ)
+    raw = {} if reader.located.data is None else reader.located.data
+    if isinstance(raw, dict):
+        raw = {name: value for name, value in raw.items() if value is not None}
+        for name in ("keys", "rules"):
+            if isinstance(listed := raw.get(name), list):
+                raw[name] = [_entry(reader, name, at, listed) for at in range(len(listed))]
+    return reader.checked(reader.block(ComparisonSettings, raw))
+
+
+def _entry(reader: loader.Blocks, name: str, at: int, listed: list[Any]) -> Any:
+    """Return an entry as msgspec converts it, and report what involves several keys or entries."""
+    entry, trail = listed[at], (name, at)
+    if not isinstance(entry, dict):
+        return entry
+    if name == "keys":
+        named = entry.get("name")
+        if named and any(isinstance(other, dict) and other.get("name") == named for other in listed[:at]):
+            reader.report(trail, f"the name {named} is given already")
+        return entry
+    if entry.get("path") is None and entry.get("cause") is None:
+        reader.report(trail, "needs path or cause")
+    if "expires" in entry and entry["expires"] is None:
+        reader.report((*trail, "expires"), "is empty; a rule that shall last says never")
+    return entry | {"expires": None} if entry.get("expires") == "never" else entry
 
 
 class RequestPlan(NamedTuple):
@@ -51,17 +103,9 @@ class RequestPlan(NamedTuple):
         return sum(map(estimate.worst_case_parts, self.requests))
 
 
-class Source(NamedTuple):
-    """Requests of a run, the name of their file, and notes for the reader."""
-
-    plan: RequestPlan
-    name: str
-    notes: list[str]
-
-
 async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
     """Compare, or only record where there is no candidate. Returns None if the user declined."""
-    own, now = settings.load(chosen.rules, os.environ), clock.SystemClock().now
+    own, now = load_settings(chosen.rules, os.environ), clock.SystemClock().now
     started, clients = now(), Clients(own.keys)
     service = loader.load(chosen.candidate_config, os.environ) if chosen.candidate_config else None
     # Checked before anything is started: a sandbox takes seconds.
@@ -71,7 +115,8 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         recorded = Recording(chosen.baseline_file) if chosen.baseline_file else None
         if recorded:
             stack.callback(recorded.close)
-        source = _source(chosen, clients, recorded)
+        plan, notes = _plan(chosen, clients, recorded)
+        source = (chosen.requests or chosen.baseline_file or Path()).name
         for_all: dict[SideName, config.Secret | None] = {
             "baseline": commands.read_key(chosen.baseline_key, "--baseline-key"),
             "candidate": commands.read_key(chosen.candidate_key, "--candidate-key"),
@@ -85,52 +130,49 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         opened = await stack.enter_async_context(sides.open_sides(baseline, candidate, key, own.baseline_rate))
         given = (each.reveal() for each in for_all.values() if each)
         secrets = (*clients.secrets(), *given, *opened.keys, *(recorded.keys if recorded else ()))
-        redaction = Redaction(secrets, _is_key_of(service))
+        # Of API keys the configuration may have digests only.
+        entries = service.applications.values() if service else ()
+        digests = {key.key for entry in entries for key in entry.apikeys}
+        redaction = Redaction(secrets, (lambda text: config.digest(text) in digests) if digests else None)
         recorder = None
         if chosen.record:
             recorder = Recorder(chosen.record, chosen.baseline or "", redaction)
             stack.callback(recorder.close)
         free = opened.free or opened.candidate is None
-        _show(source, chosen.budget, free=free)
-        # Nothing that costs a part has been sent so far: declining costs nothing.
-        if not commands.confirm_cost(source.plan.parts, chosen.budget, yes=chosen.yes, free=free):
+        if not _confirm(chosen, plan, f"{plan.distinct} in {source}", notes, free=free):
             return None
         today = datetime.fromtimestamp(started, UTC).date()
-        standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
-        upstream = service.upstream if service else None
-        site = upstream.site if isinstance(upstream, config.UpstreamSettings) else None
-        why = causes.Causes(site or causes.SITE)
-        uids = frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset[str]()
-        judged = judge.Judge(standing, why, redaction.text, uids) if opened.candidate else None
+        judging = _judge(own, service, redaction, today)
+        judged = judging if opened.candidate else None
         # What has been said and confirmed is the most, also where nothing else limits it.
-        limit = source.plan.parts if chosen.budget is None else chosen.budget
-        tally, budget = result.Tally(), run.Budget(limit)
+        most = plan.parts if chosen.budget is None else chosen.budget
+        tally, budget = result.Tally(), run.Budget(most)
         running = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
-        with commands.progress_bar("comparing", len(source.plan.requests)) as update:
+        with commands.progress_bar("comparing", len(plan.requests)) as update:
             stop = event_loop.stop_on_signal()
-            ended = await running.run(source.plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
-    notes = (*source.notes, *ended.notes())
+            ended = await running.run(plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
     return result.summarize(
         tally,
-        source.plan.in_source,
+        plan.in_source,
         own.rules,
-        why,
+        judging.causes,
         today,
         started=started,
         ended=now(),
-        source=source.name,
+        source=source,
         baseline=chosen.baseline or "",
         candidate=chosen.candidate or str(chosen.candidate_config or ""),
         spent=budget.spent,
         budget=chosen.budget,
         keys=clients.unnamed(),
-        notes=tuple(map(redaction.text, notes)),
+        notes=tuple(map(redaction.text, (*notes, *ended.notes()))),
         complete=ended.stopped is None and not ended.left_out,
     )
 
 
-def _source(chosen: ComparisonOptions, clients: Clients, recorded: Recording | None) -> Source:
-    """Read the requests of the chosen file, or of the recorded baseline. Raises SourceError."""
+def _plan(chosen: ComparisonOptions, clients: Clients, recorded: Recording | None) -> tuple[RequestPlan, list[str]]:
+    """Read the requests of the chosen file, or of the recorded baseline, with notes for the reader. Raises
+    SourceError."""
     notes: list[str] = []
     if recorded and recorded.unreadable:
         lines = counted(recorded.unreadable, "line is no response", "lines are no responses")
@@ -145,25 +187,27 @@ def _source(chosen: ComparisonOptions, clients: Clients, recorded: Recording | N
         notes.append(f"{counted(plan.dropped, 'request')} are not held in memory: compare the file in pieces")
     if len(plan.requests) < plan.distinct:
         notes.append(f"a sample: {len(plan.requests)} of {plan.distinct} different requests")
-    return Source(plan, (chosen.requests or chosen.baseline_file or Path()).name, notes)
+    return plan, notes
 
 
-def _show(source: Source, budget: int | None, *, free: bool) -> None:
-    """Print the requests to be sent and their worst-case cost to standard error: standard output is for reports."""
-    limit = "no budget" if budget is None else f"budget {counted(budget, 'part')}"
-    cost = "free of charge" if free else f"{counted(source.plan.parts, 'part')} at most; {limit}"
-    plan = source.plan
-    commands.say(f"{counted(len(plan.requests), 'request')} of {plan.distinct} in {source.name}; {cost}")
-    for note in source.notes:
+def _confirm(chosen: ComparisonOptions, plan: RequestPlan, of: str, notes: Iterable[str], *, free: bool) -> bool:
+    """Say what will be sent, and the most that it costs, on standard error, because standard output is for reports; and
+    ask. Nothing that costs a part has been sent so far: declining costs nothing."""
+    limit = "no budget" if chosen.budget is None else f"budget {counted(chosen.budget, 'part')}"
+    cost = "free of charge" if free else f"{counted(plan.parts, 'part')} at most; {limit}"
+    commands.say(f"{counted(len(plan.requests), 'request')} of {of}; {cost}")
+    for note in notes:
         commands.say(f"note: {note}")
+    return commands.confirm_cost(plan.parts, chosen.budget, yes=chosen.yes, free=free)
 
 
-def _is_key_of(service: config.Config | None) -> IsKey | None:
-    """Return what tells that a text is an API key of the service, of which the configuration may have digests only."""
-    if service is None:
-        return None
-    digests = {key.key for application in service.applications.values() for key in application.apikeys}
-    return lambda text: config.digest(text) in digests
+def _judge(own: ComparisonSettings, service: config.Config | None, redaction: Redaction, today: date) -> judge.Judge:
+    """Make the judge of a run, which knows the uids and the site of the service that is started here."""
+    standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
+    upstream = service.upstream if service else None
+    site = upstream.site if isinstance(upstream, config.UpstreamSettings) else None
+    uids = frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset[str]()
+    return judge.Judge(standing, causes.Causes(site or causes.SITE), redaction.text, uids)
 
 
 def make_plan(requests: Iterable[V3Request], most: int | None, held: int = HELD_MAX) -> RequestPlan:
@@ -183,17 +227,14 @@ def make_plan(requests: Iterable[V3Request], most: int | None, held: int = HELD_
             first[known] = request
             in_source[request.endpoint] += 1
         times[known] += request.times
-    distinct = [msgspec.structs.replace(request, times=times[known]) for known, request in first.items()]
-    chosen = distinct if most is None or len(distinct) <= most else _sample(distinct, most, rng)
+    chosen = [msgspec.structs.replace(request, times=times[known]) for known, request in first.items()]
+    if most is not None and len(chosen) > most:
+        # One of each endpoint, client and size class in turn, until there are enough.
+        strata: defaultdict[tuple[str, str, int], list[V3Request]] = defaultdict(list)
+        for request in chosen:
+            strata[request.endpoint, request.client, estimate.worst_case_parts(request).bit_length()].append(request)
+        groups = [rng.sample(group, len(group)) for group in strata.values()]
+        rounds = (group[place] for place in range(max(map(len, groups))) for group in groups if place < len(group))
+        chosen = [request for request, _ in zip(rounds, range(most), strict=False)]
     rng.shuffle(chosen)  # logs are ordered by time, so their beginning is no fair sample
     return RequestPlan(chosen, dict(in_source), dropped)
-
-
-def _sample(requests: list[V3Request], most: int, rng: random.Random) -> list[V3Request]:
-    """Select `most` requests: one of each endpoint, client and size class in turn, until there are enough."""
-    strata: defaultdict[tuple[str, str, int], list[V3Request]] = defaultdict(list)
-    for request in requests:
-        strata[request.endpoint, request.client, estimate.worst_case_parts(request).bit_length()].append(request)
-    groups = [rng.sample(group, len(group)) for group in strata.values()]
-    rounds = (group[place] for place in range(max(map(len, groups))) for group in groups if place < len(group))
-    return [request for request, _ in zip(rounds, range(most), strict=False)]

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proxy.tools.compare import settings
+from proxy.tools.compare import comparison
 from proxy.tools.compare.judging import judge as judging
 from proxy.tools.compare.judging.causes import Causes
 from proxy.traffic.recordings import SideResponse
@@ -24,7 +24,7 @@ def load(tmp_path: Path) -> Any:
     def of(text: Any, **environ: Any) -> Any:
         file = tmp_path / "ours.yaml"
         file.write_text(text, encoding="utf-8")
-        return settings.load(file, environ)
+        return comparison.load_settings(file, environ)
 
     return of
 

@@ -12,20 +12,20 @@ from support import cases
 
 from proxy import errors
 from proxy.config import digest
-from proxy.tools.compare import settings
+from proxy.tools.compare import comparison
+from proxy.tools.compare.comparison import ComparisonSettings
 from proxy.tools.compare.judging import known
-from proxy.tools.compare.settings import ComparisonSettings
 
 RULE = "reason: because, expires: never"
 
 
 def test_shipped_file_holds_exactly_the_defaults() -> None:
-    assert settings.load(None, {}) == ComparisonSettings()
+    assert comparison.load_settings(None, {}) == ComparisonSettings()
 
 
 def test_every_setting_is_in_the_shipped_file() -> None:
     """With every commented setting switched on, as its own first lines explain."""
-    text = settings.SHIPPED.read_text("utf-8").replace(": []\n", ":\n")
+    text = comparison.SHIPPED.read_text("utf-8").replace(": []\n", ":\n")
     written = yaml.safe_load(re.sub(r"(?m)^#(?=\S| {2,})(?!keys:|rules:)", "", text))
     assert set(written) == set(ComparisonSettings.__struct_fields__)
     assert set(written["keys"][0]) == {"name", "source", "baseline", "candidate"}

@@ -43,7 +43,7 @@ class Judge:
         uids: frozenset[str] = frozenset(),
     ) -> None:
         self._rules = standing
-        self._causes = causes
+        self.causes = causes
         self._trimming = Trimming(redact)
         self._uids = unknown_uids.UnknownUids(uids)
         self._has_table = bool(uids)
@@ -79,7 +79,7 @@ class Judge:
             moved = changing - {_key(each) for each in self._found(request, again, candidate, looked_up.names)}
         used = UnsupportedUses(
             request,
-            self._causes,
+            self.causes,
             responses[1].unsupported,
             baseline=baseline.value,
             candidate=candidate.value,
@@ -89,7 +89,7 @@ class Judge:
         found: dict[str, list[Finding]] = {"moved": [], "uid not known": [], "": []}
         for each in left:
             # Changed data is neither side's fault, so it is listed separately and does not count.
-            cause = "moved" if _key(each) in moved else self._causes.of(request.endpoint, each, refused=refused)
+            cause = "moved" if _key(each) in moved else self.causes.of(request.endpoint, each, refused=refused)
             cause = used.cause(each, cause)
             if rule := next((rule for rule in self._rules if rule.matches(each, cause)), None):
                 ignored[rule.name] += 1
@@ -114,7 +114,7 @@ class Judge:
         left: list[Difference] = []
         ignored: Counter[str] = Counter()
         for each in found:
-            if self._causes.lacks_source(request.endpoint, each):
+            if self.causes.lacks_source(request.endpoint, each):
                 ignored[known.NO_SOURCE] += 1
             elif name := known.name(request.endpoint, each, request.uids, foreign):
                 ignored[name] += 1
