@@ -67,7 +67,7 @@ class Budget:
 
 
 class Failed(Exception):  # noqa: N818 (named by what has happened)
-    """A request cannot be compared: the reason, and the side that failed, None where it only refused a client's key."""
+    """A request cannot be compared: the reason, and the service that is down, if one is."""
 
     def __init__(self, reason: str, side: SideName | None) -> None:
         super().__init__(reason)
@@ -101,7 +101,7 @@ class ComparisonRun:
     _done: int = 0
     _left_out: int = 0
     _stopped: str | None = None
-    _in_a_row: Counter[SideName] = field(default_factory=Counter)
+    _in_a_row: Counter[SideName | None] = field(default_factory=Counter)
     _looked_up: LookedUp = field(default_factory=lambda: LookedUp({}, {}))
     _linked: set[str] = field(default_factory=set)
     _lookups: asyncio.Lock = field(default_factory=asyncio.Lock)  # those in flight look up the same uids
@@ -131,7 +131,12 @@ class ComparisonRun:
                 self._in_a_row.clear()
             except Failed as failed:
                 self.tally.fail(request, self.redaction.text(str(failed)))
-                self._stop_if_failing(failed)
+                # Each side is counted by itself: alternating failures of both must not hide that one is down, and that
+                # further requests would be paid for without a result.
+                self._in_a_row[failed.side] += 1
+                if failed.side and self._in_a_row[failed.side] >= IN_A_ROW:
+                    stopped = self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")
+                    self._stopped = self._stopped or stopped
             self._done += 1
             tell(self._done)
 
@@ -173,8 +178,11 @@ class ComparisonRun:
         """Return the redacted response. Raises Failed for one that proves nothing."""
         response = self._redacted(request, response)
         if reason := sides.failure(response, request.client):
-            # A refused key is the client's failure: the side still serves other clients.
-            raise Failed(f"the {side} {reason}", None if response.status in sides.KEY_STATUSES else side)
+            # A refused key is the client's failure: the side still serves other clients. A recording lacks a response.
+            is_down = response.status not in sides.KEY_STATUSES and isinstance(
+                getattr(self.sides, side), sides.HttpSide
+            )
+            raise Failed(f"the {side} {reason}", side if is_down else None)
         return response
 
     def _redacted(self, request: V3Request, response: SideResponse) -> SideResponse:
@@ -214,9 +222,18 @@ class ComparisonRun:
         """Look up the names of the objects that unknown uids denote, each once in a run, free of charge, at the service
         that has the uid. An empty name is that of a uid that its service does not know."""
         for pair in unknown_uids.pairs([each.difference for each in comparison.unknown_uids]):
-            await self._look_up_one("candidate", V3Request(pair.path + pair.candidate, client=client))
-            if not pair.name:
-                await self._look_up_one("baseline", V3Request(pair.path + pair.baseline, client=client))
+            for uid, side in ((pair.candidate, self.sides.candidate), (pair.baseline, self.sides.baseline)):
+                is_baseline = side is self.sides.baseline
+                if side is None or uid in self._looked_up.names or (is_baseline and pair.name):
+                    continue
+                request = V3Request(pair.path + uid, client=client)
+                response = self._redacted(request, await side.fetch(request))
+                body = json_values.parse(response).value if response.status == 200 else None
+                name = "" if response.status == 404 else body.get("name") if isinstance(body, dict) else None
+                if isinstance(name, str):
+                    self._looked_up.names[uid] = name
+                    if self.recorder and is_baseline:
+                        self.recorder.keep(request, response)
 
     async def _look_up_links(self, shown: SideResponse, client: str) -> None:
         """Look up which offers the links of parts lead to, of each part once in a run. A part that the candidate has
@@ -229,27 +246,3 @@ class ComparisonRun:
                 response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
                 for link, offer in known.owners_of(json_values.parse(response).value):
                     self._looked_up.owners.setdefault(link, set()).add(offer)
-
-    async def _look_up_one(self, side: SideName, request: V3Request) -> None:
-        uid = request.path.rpartition("/")[2]
-        opened = self.sides.baseline if side == "baseline" else self.sides.candidate
-        if uid in self._looked_up.names or opened is None:
-            return
-        response = self._redacted(request, await opened.fetch(request))
-        body = json_values.parse(response).value if response.status == 200 else None
-        name = "" if response.status == 404 else body.get("name") if isinstance(body, dict) else None
-        if not isinstance(name, str):
-            return
-        self._looked_up.names[uid] = name
-        if self.recorder and side == "baseline":
-            self.recorder.keep(request, response)
-
-    def _stop_if_failing(self, failed: Failed) -> None:
-        """Stop the run when a side fails repeatedly, because further requests would be paid for without a result."""
-        # A recording that lacks responses does not stop a run. Each side is counted by itself: alternating failures of
-        # both must not hide that one is down.
-        side = failed.side
-        if side and isinstance(getattr(self.sides, side), sides.HttpSide):
-            self._in_a_row[side] += 1
-            if self._in_a_row[side] >= IN_A_ROW:
-                self._stopped = self._stopped or self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")
