@@ -78,18 +78,16 @@ class Bookings:
 
     async def _commit(self, bookings: Sequence[Booking], *, is_repeated: bool = False) -> None:
         day = self._clock.now() // DAY_SECONDS
-        reserved = [
-            (each, each.begin, periods(each.flight.client.charged, day).every) for each in bookings if each.begin
-        ]
+        reserved = [(each, each.begin, periods(each.flight.client.charged, day)) for each in bookings if each.begin]
         if reserved:
             await self._store.finish(
                 [
-                    Finish(begin, each.features, each.results, accounts, each.used, each.uncertain, is_repeated)
-                    for each, begin, accounts in reserved
+                    Finish(begin, each.features, each.results, present.every, each.used, each.uncertain, is_repeated)
+                    for each, begin, present in reserved
                 ]
             )
-        for each, _, accounts in reserved:
-            self._quotas.add(accounts, each.used, each.uncertain)
+        for each, _, present in reserved:
+            self._quotas.add(present.own, each.used, each.uncertain)
         for each in bookings:
             if each.results:
                 self._flights.remove(each.flight)

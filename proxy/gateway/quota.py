@@ -105,10 +105,12 @@ class Quotas:
                 self._exhausted[account] = _decode(marked)
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
-        """Add what was booked."""
-        for pair in {account[:2] for account in accounts}:
-            old = self._usage.get(pair) or Usage(*pair)
-            self._usage[pair] = old._replace(used=old.used + used, uncertain=old.uncertain + uncertain)
+        """Add what was booked to the usage of accounts in the periods that their limits apply to."""
+        for account, period, _ in accounts:
+            old = self._usage.get((account, period), NO_USAGE)
+            self._usage[account, period] = Usage(
+                account, period, old.used + used, old.uncertain + uncertain, old.reserved
+            )
 
     async def mark_exhausted(self, client: Client, error: errors.QuotaExhausted) -> None:
         """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""

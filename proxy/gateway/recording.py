@@ -6,6 +6,7 @@ sends a new User-Agent with each request fills neither the memory nor the store.
 """
 
 import asyncio
+import functools
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
@@ -30,7 +31,7 @@ UNKNOWN_MAX = 20  # the same without a valid API key: such requests need no cred
 PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a request
 MESSAGE_MAX, TARGET_MAX = 1_000, 4_000  # characters of the message and of the target of a failed request
-REPEATED_MAX = 1_000  # kinds of requests that are counted without looking at their texts again
+AGENTS_MAX = 1_000  # user agents in which keys are not looked for again
 FAILURES_MAX = 50  # that wait; the oldest go
 # Of API keys that no application has. Anybody can send any number of them.
 KEYS_MAX = 500  # that wait
@@ -50,11 +51,6 @@ _ENDPOINTS = {
 log = structlog.get_logger()
 
 
-class _Count(msgspec.Struct):
-    requests: int = 0
-    last: float = 0.0
-
-
 class SeenRequests:
     """Counts of this process that are not in the store yet. `keys` hides API keys in texts of clients; `shown` returns
     the target of a failed request for display, which may hold any secret before."""
@@ -66,14 +62,15 @@ class SeenRequests:
         shown: Callable[[str, Redaction], str] = lambda *_: "",
     ) -> None:
         self._store, self._redaction, self._shown_target = store, keys or Redaction(), shown
-        self._clients: dict[Seen, _Count] = {}
-        self._repeated: dict[tuple[object, ...], _Count] = {}  # by what requests were sent as
+        self._clients: dict[Seen, tuple[int, float]] = {}  # requests, and the time of the last
+        # Of what is in no target, for which keys in it need not be looked for.
+        self._agent = functools.lru_cache(AGENTS_MAX)(functools.partial(_shown, self._redaction))
         self._unknown: dict[str, Seen] = {}
         self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
         self._id, self._rows = "", list[Seen]()  # that the store has not confirmed
-        self._day = 0
-        self._callers: dict[tuple[str, str], set[Seen]] = defaultdict(set)  # of the day
-        self._keys: cachetools.LRUCache[str, set[str]] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses, of the day
+        self._callers: dict[tuple[int, str, str], set[Seen]] = defaultdict(set)  # of a day, an application and its key
+        # Of a day and an address.
+        self._keys: cachetools.LRUCache[tuple[int, str], set[str]] = cachetools.LRUCache(ADDRESSES_MAX)
 
     def add_client(
         self,
@@ -89,32 +86,28 @@ class SeenRequests:
     ) -> None:
         """Count a request of a client. One that was refused before its API key was read has none. API keys in `target`
         are hidden, whether an application has them or not."""
-        # Without unsupported uses nothing is shown of the target, which has the API key of a known client only.
-        is_plain = key is not None and not unsupported
-        sent = at // DAY_SECONDS, route, user_agent, application, key
-        counted = self._repeated.get(sent) if is_plain else None
-        if counted is None:
-            endpoint = _ENDPOINTS.get(route)
-            if endpoint is None or (key is None and error not in _KEY_ERRORS):
-                return
-            hidden = self._redaction if is_plain else self._redaction.including(target)
+        endpoint, uses = _ENDPOINTS.get(route), ""
+        if endpoint is None or (key is None and error not in _KEY_ERRORS):
+            return
+        if key is not None and not unsupported:  # the target has no API key but that of a known client
+            agent = self._agent(user_agent)
+        else:
+            hidden = self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
-            request = Seen(CLIENT, self._begin(at), application or "", key or "", endpoint, agent, uses)
-            callers, limit = self._callers[request.application, request.key], CALLERS_MAX if key else UNKNOWN_MAX
+        request = Seen(CLIENT, int(at // DAY_SECONDS), application or "", key or "", endpoint, agent, uses)
+        if request not in self._clients:
+            callers, limit = self._callers[request[1:4]], CALLERS_MAX if key else UNKNOWN_MAX
             if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
                 request = request._replace(user_agent=OTHERS, detail="")
             else:
                 callers.add(request)
-            counted = self._clients.setdefault(request, _Count())
-            if is_plain and len(self._repeated) < REPEATED_MAX:
-                self._repeated[sent] = counted
-        counted.requests += 1
-        counted.last = max(counted.last, at)
+        requests, last = self._clients.get(request, (0, 0.0))
+        self._clients[request] = requests + 1, max(last, at)
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Nothing is kept of the key itself."""
-        day, known = self._begin(at), self._unknown.get(digest)
-        keys = self._keys.setdefault(address, set())
+        day, known = int(at // DAY_SECONDS), self._unknown.get(digest)
+        keys = self._keys.setdefault((day, address), set())
         # A flood: the requests are among those without a valid API key.
         if known is None and (len(self._unknown) >= KEYS_MAX or (digest not in keys and len(keys) >= ADDRESS_KEYS_MAX)):
             return
@@ -130,14 +123,17 @@ class SeenRequests:
         """Keep a failed request. API keys are hidden when it is taken: of most failures of a flood nothing is kept."""
         if len(detail.target) > TARGET_MAX:  # to hide keys in it would take too long
             detail = msgspec.structs.replace(detail, message="", target="")
-        seen = Seen(FAILURE, self._begin(at), application or "", key or "", route, "", "", 1, at)
+        seen = Seen(FAILURE, int(at // DAY_SECONDS), application or "", key or "", route, "", "", 1, at)
         self._failures.append((seen, detail))
 
     def take(self) -> Iterator[Seen]:
         """Yield all that was seen, and begin again with nothing."""
         clients, unknown, failures = self._clients, self._unknown, self._failures
-        self._clients, self._repeated, self._unknown, self._failures = {}, {}, {}, deque(maxlen=FAILURES_MAX)
-        yield from (seen._replace(requests=count.requests, last=count.last) for seen, count in clients.items())
+        self._clients, self._unknown, self._failures = {}, {}, deque(maxlen=FAILURES_MAX)
+        self._agent.cache_clear()  # API keys may have been added
+        today = max((day for day, _, _ in self._callers), default=0)
+        self._callers = defaultdict(set, {key: each for key, each in self._callers.items() if key[0] == today})
+        yield from (seen._replace(requests=requests, last=last) for seen, (requests, last) in clients.items())
         yield from unknown.values()
         for failure, detail in failures:
             redaction = self._redaction.including(detail.target)
@@ -166,15 +162,6 @@ class SeenRequests:
             await self.write()
         if self._rows:
             log.warning("caller counts lost", requests=sum(row.requests for row in self._rows))
-
-    def _begin(self, at: float) -> int:
-        """Return the day of a time; forget the callers of the one before."""
-        day = int(at // DAY_SECONDS)
-        if day != self._day:
-            self._day = day
-            self._callers.clear()
-            self._keys.clear()
-        return day
 
 
 def _shown(redaction: Redaction, sent: str) -> str:

@@ -57,12 +57,9 @@ class _Errors(msgspec.Struct, frozen=True):
 
 
 class _TokenResponse(msgspec.Struct, frozen=True):
-    access_token: str
+    access_token: str | None = None
     expires_in: float | None = None
-
-
-class _TokenError(msgspec.Struct, frozen=True):
-    error: str
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,13 +183,15 @@ def _path(error: GraphQLError) -> list[str | int]:
 def access_token(reply: HttpResponse, application: str, now: float) -> AccessToken:
     """Return the token of a response to a request that was sent at `now`. Raises TokenLimit, CredentialsRefused,
     UpstreamFault or UpstreamUnreadable."""
-    if reply.status == 200:
-        return _new_token(reply, now)
-    try:  # the code of the error (RFC 6749 §5.2); other text is not passed on
-        error = msgspec.json.decode(reply.body, type=_TokenError).error
-        error = error if re.fullmatch(r"[a-z_]{1,40}", error) else "an unknown error"
+    try:
+        # Not strict: some servers send expires_in as text.
+        response = msgspec.json.decode(reply.body, type=_TokenResponse, strict=False)
     except _UNDECODABLE:
-        error = ""
+        response = _TokenResponse()
+    if reply.status == 200 and response.access_token is not None:
+        return _new_token(response.access_token, response.expires_in, now)
+    # The code of the error (RFC 6749 §5.2); other text is not passed on.
+    error = response.error and (response.error if re.fullmatch(r"[a-z_]{1,40}", response.error) else "an unknown error")
     # How the identity service reports its rate limit is not documented; slow_down is the code of RFC 8628.
     if reply.status == 429 or error == "slow_down":
         wait = reply.retry_after(now)
@@ -206,22 +205,17 @@ def access_token(reply: HttpResponse, application: str, now: float) -> AccessTok
     raise errors.CredentialsRefused(f"{IDENTITY} refuses application {application}: {error or 'HTTP 401'}{advice}")
 
 
-def _new_token(reply: HttpResponse, now: float) -> AccessToken:
-    try:
-        # Not strict: some servers send expires_in as text.
-        response = msgspec.json.decode(reply.body, type=_TokenResponse, strict=False)
-    except _UNDECODABLE:
-        raise _unusable(reply, IDENTITY, now) from None
-    expires = expiry(response.access_token, response.expires_in, now)
+def _new_token(token: str, expires_in: float | None, now: float) -> AccessToken:
+    expires = expiry(token, expires_in, now)
     # A line break in it would let the identity service write headers of GraphQL requests.
-    if not re.fullmatch(r"[!-~]+", response.access_token):
+    if not re.fullmatch(r"[!-~]+", token):
         mistake = "that cannot be put into a header"
     elif expires is None:
         mistake = "without saying how long it lives"
     elif expires <= now:
         mistake = "that has already expired; is the clock of this machine right?"
     else:
-        return AccessToken(response.access_token, expires)
+        return AccessToken(token, expires)
     raise errors.UpstreamUnreadable(f"{IDENTITY} sent a token {mistake}")
 
 

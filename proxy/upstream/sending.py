@@ -54,37 +54,33 @@ class CircuitBreaker:
     """
 
     def __init__(self, *, clock: Clock, rng: random.Random, metrics: Metrics, failures: int = FAILURES) -> None:
-        self._failures_max = failures
-        self._clock = clock
-        self._rng = rng
-        self._metrics = metrics
+        self._clock, self._rng, self._metrics, self._failures_max = clock, rng, metrics, failures
         metrics.circuit_breaker_openings.inc(NAME, by=0)
-        self.failures = 0
-        self._open_until: float | None = None  # by the monotonic clock; None while closed
+        self.failures = 0  # in a row
         self._set_state(CLOSED)
 
     def admit(self) -> None:
         """Admit a request. Raises CircuitBreakerOpen during the cooldown; the first request after it is the trial."""
-        if self._open_until is None:
-            return
         if error := self.refusal():
             raise error
-        # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
-        self._start_cooldown(HALF_OPEN)
-        log.info("circuit breaker half-opened", service=NAME)
+        if self.state != CLOSED:
+            # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
+            self._set_state(HALF_OPEN)
+            log.info("circuit breaker half-opened", service=NAME)
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
         """Return the error that a request would get now, None if it would be admitted."""
-        wait = 0.0 if self._open_until is None else self._open_until - self._clock.monotonic()
+        wait = self._open_until - self._clock.monotonic()
+        if self.state == CLOSED or wait <= 0:
+            return None
         reason = f"it failed {counted(self.failures, 'time')} in a row"
         message = f"{classify.SERVICE} is not asked for the moment: {reason}"
-        return errors.CircuitBreakerOpen(message, retry_after=math.ceil(wait)) if wait > 0 else None
+        return errors.CircuitBreakerOpen(message, retry_after=math.ceil(wait))
 
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
         self.failures = 0
-        if self._open_until is not None:
-            self._open_until = None
+        if self.state != CLOSED:
             self._set_state(CLOSED)
             log.info("circuit breaker closed", service=NAME)
 
@@ -93,20 +89,18 @@ class CircuitBreaker:
         self.failures += 1
         if self.state == OPEN or self.failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
-        cooldown = self._start_cooldown(OPEN)
+        cooldown = self._set_state(OPEN)
         self._metrics.circuit_breaker_openings.inc(NAME)
         log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(cooldown, 1))
 
-    def _start_cooldown(self, state: str) -> float:
-        """Start a cooldown and return its seconds. The jitter keeps workers from trying at the same time."""
-        self._set_state(state)
+    def _set_state(self, state: str) -> float:
+        """Set the state, and the end of the cooldown that begins with one that is not closed; return its seconds. The
+        jitter keeps workers from trying at the same time."""
+        self.state = state
+        self._metrics.circuit_breaker_state.set(STATES.index(state), NAME)
         seconds = COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
         self._open_until = self._clock.monotonic() + seconds
         return seconds
-
-    def _set_state(self, state: str) -> None:
-        self.state = state
-        self._metrics.circuit_breaker_state.set(STATES.index(state), NAME)
 
 
 class Sender:
