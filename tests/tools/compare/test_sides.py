@@ -135,63 +135,30 @@ async def test_timeout_is_a_failure(side_of: Any, monkeypatch: pytest.MonkeyPatc
     assert response.failure == "gives no complete response within 60 s"
 
 
-async def test_truncated_response_is_a_failure(side_of: Any) -> None:
-    async def handler(request: Any) -> Any:
-        response = web.StreamResponse(headers={"Content-Length": "1000"})
-        await response.prepare(request)
-        await response.write(b'{"results": [')
-        request.transport.abort()
-        return response
-
-    async with side_of(handler) as side:
-        response = await side.fetch(request("/v3/brands/search"))
-    assert response.failure == "sent a truncated response"
-
-
-@pytest.fixture
-async def raw_server() -> Any:
-    """Answers any request with bytes."""
-    servers = []
-
-    async def start(answer: bytes) -> str:
-        async def talk(reader: Any, writer: Any) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(answer)
-            writer.close()
-
-        server = await asyncio.start_server(talk, "127.0.0.1", 0)
-        servers.append(server)
-        return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v3"
-
-    yield start
-    for server in servers:
-        server.close()
-        await server.wait_closed()
-
-
-async def response_of(base: Any) -> Any:
-    async with sides.open_session() as session:
-        side = sides.HttpSide(base, lambda _: KEY, session)
-        return await side.fetch(request("/v3/brands/search"))
-
-
 @pytest.mark.parametrize(
-    "answer,failure",
+    "sent, failure",
     [
         (b"", "closed the connection without a response"),
         (b"SSH-2.0-OpenSSH\r\n\r\n", "sent bytes that are not HTTP"),
+        (b'HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{"results": [', "sent a truncated response"),
     ],
 )
-async def test_invalid_http_is_a_failure(raw_server: Any, answer: bytes, failure: str) -> None:
-    assert (await response_of(await raw_server(answer))).failure == failure
+async def test_invalid_http_is_a_failure(side_of: Any, sent: bytes, failure: str) -> None:
+    async def handler(request: Any) -> Any:
+        request.transport.write(sent)
+        request.transport.close()
+        return web.Response()
+
+    async with side_of(handler) as side:
+        assert (await side.fetch(request("/v3/brands/search"))).failure == failure
 
 
 async def test_refused_connection_is_a_free_failure() -> None:
     async with serve(answering(of())) as gone:
         pass
-    response = await response_of(f"{gone}/v3")
-    assert response.failure == "cannot be reached: Connection refused"
-    assert response.parts == 0
+    async with sides.open_session() as session:
+        response = await sides.HttpSide(f"{gone}/v3", lambda _: KEY, session).fetch(request("/v3/brands/search"))
+    assert (response.failure, response.parts) == ("cannot be reached: Connection refused", 0)
 
 
 async def test_concurrency_is_limited(side_of: Any) -> None:

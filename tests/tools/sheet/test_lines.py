@@ -59,39 +59,31 @@ def test_rows_below_other_headings_are_not_read_as_if_they_stood_below_the_first
     assert [each.is_line for each in found.left_out] == [False, True]
 
 
-@pytest.mark.parametrize("row", ["1,NE555P,TI,SOIC", "1,Timer, 8 pins,NE555P,TI", "1,NE555P,TI,,x"])
-def test_row_wider_than_the_headings_is_named_and_not_queried(row: str) -> None:
-    found = read(f"Qty,MPN,Maker\n1,LM358N,TI\n{row}\n")
-    assert left_out(found) == {3: lines.WIDER}
-    assert found.left_out[0].is_line
-
-
-@pytest.mark.parametrize("number", ["SN74LS00N+AC0-X", "+ACI-NE555P+ACI-", "+AD0-LM358N", "RC0603+AF8-1K"])
-def test_utf7_is_named_and_not_queried(number: str) -> None:
-    found = read(f"Qty,MPN\n1,LM358N\n1,{number}\n")
-    assert left_out(found) == {3: lines.UTF7}
+NUMBER, ROW = "Qty,MPN\n1,{}\n", "Qty,MPN,Maker\n{}\n"
 
 
 @pytest.mark.parametrize(
-    "reason, numbers",
+    "text, cells, reason",
     [
-        (part_numbers.LOST_DIGITS, ["9.55167E+12", "9,55E+12", "1E+15", "1.5e+20", "9.55E12"]),
-        (part_numbers.A_DATE, ["2-Mar", "Mrz 24", "12.Mai", "1-Dez-2024", "01.05.2024", "3/4/2025"]),
-        (part_numbers.AN_ERROR, ["#REF!", "#N/A", "#NV", "#DIV/0!", "#####"]),
-        (part_numbers.SEVERAL, ["NE555P, LM358N", "NE555P; LM358N", "22-23-2021;22-23-2041"]),
-        ("an address, and no part number", ["www.example.com/NE555P", "https://example.com/?mpn=NE555P"]),
+        (ROW, ["1,NE555P,TI,SOIC", "1,Timer, 8 pins,NE555P,TI", "1,NE555P,TI,,x"], lines.WIDER),
+        (NUMBER, ["SN74LS00N+AC0-X", "+ACI-NE555P+ACI-", "+AD0-LM358N", "RC0603+AF8-1K"], lines.UTF7),
+        (NUMBER, ["9.55167E+12", '"9,55E+12"', "1E+15", "1.5e+20", "9.55E12"], part_numbers.LOST_DIGITS),
+        (NUMBER, ["2-Mar", "Mrz 24", "12.Mai", "1-Dez-2024", "01.05.2024", "3/4/2025"], part_numbers.A_DATE),
+        (NUMBER, ["#REF!", "#N/A", "#NV", "#DIV/0!", "#####"], part_numbers.AN_ERROR),
+        (NUMBER, ['"NE555P, LM358N"', "NE555P; LM358N", "22-23-2021;22-23-2041"], part_numbers.SEVERAL),
+        (NUMBER, ["www.example.com/NE555P", "https://example.com/?mpn=NE555P"], "an address, and no part number"),
+        (ROW, ["2 (DNF),NE5532P,TI", "1,NE5532P,2 DNP", "DNP,NE5532P,TI"], lines.NOT_FITTED),
+        (ROW, ["1,NE5532P,DNP", "2,NE5532P (DNI),TI"], lines.NOT_FITTED),
+        ("Qty,MPN,DNP\n1,NE555P,{}\n", ["x", "1"], lines.NOT_FITTED),
+        ("Qty,MPN,Fitted\n1,NE555P,{}\n", ["no"], lines.NOT_FITTED),
+        ("Qty,MPN,Populate\n1,NE555P,{}\n", ["0"], lines.NOT_FITTED),
     ],
 )
-def test_cell_without_one_certain_number_is_not_read(reason: str, numbers: list[str]) -> None:
-    for number in numbers:
-        found = read(f'Qty,MPN\n1,"{number}"\n')
-        assert (found.lines, left_out(found)) == ([], {2: reason})
-        assert found.left_out[0].is_line
-
-
-@pytest.mark.parametrize("cell", ["\u200bNE555P\u00ad", "\u00a0NE555P ", "'NE555P", '"=""NE555P"""', "\ufeffNE555P"])
-def test_what_programs_add_to_a_number_is_left_out_of_it(cell: str) -> None:
-    assert choices(read(f"Qty,MPN\n1,{cell}\n")) == [(("NE555P",),)]
+def test_row_without_a_number_to_look_up_is_left_out_with_its_reason(text: str, cells: list[str], reason: str) -> None:
+    for cell in cells:
+        found = read(text.format(cell))
+        assert (found.lines, left_out(found)) == ([], {2: reason}), cell
+        assert found.left_out[0].is_line is (reason != lines.NOT_FITTED)
 
 
 @pytest.mark.parametrize(
@@ -101,9 +93,16 @@ def test_what_programs_add_to_a_number_is_left_out_of_it(cell: str) -> None:
         ("NE555P or NE555N", ["NE555P", "NE555N"]),
         ("NOTMADE-1|NE555P", ["NOTMADE-1", "NE555P"]),
         *((text, [text]) for text in ("MCP2561FD-H/MF", "BC846B,215", "1k, 0603, 1%", "LT1 / x", "10uF / 25V / X7R")),
+        # A number that only looks like something else, and what programs add to one.
+        *((text, [text]) for text in ("1N4007", "2E3", "9551671234567", "MAX3232ESE+", "1E3-Z", "MAR-1000", "#1234")),
+        ("1.5.1-DEC", ["1.5.1-DEC"]),
+        *(
+            (text, ["NE555P"])
+            for text in ("\u200bNE555P\u00ad", "\u00a0NE555P ", "'NE555P", '=""NE555P""', "\ufeffNE555P")
+        ),
     ],
 )
-def test_numbers_of_one_cell_are_alternatives_where_it_says_so(cell: str, numbers: list[str]) -> None:
+def test_cell_has_one_number_or_alternatives_where_it_says_so(cell: str, numbers: list[str]) -> None:
     assert choices(read(f'Qty,MPN,Maker\n1,"{cell}",TI\n')) == [tuple((number, "TI") for number in numbers)]
 
 
@@ -112,33 +111,6 @@ def test_rulers_and_remarks_are_no_lines_and_lack_no_quantity(row: str) -> None:
     found = read(f"MPN,Qty,Maker\nNE555P,1,TI\n{row}\nCapacitors,,\n")
     assert (choices(found), found.problems) == ([(("NE555P", "TI"),)], [])
     assert not any(each.is_line for each in found.left_out)
-
-
-@pytest.mark.parametrize(
-    "number", ["1N4007", "2E3", "9551671234567", "MAX3232ESE+", "1E3-Z", "MAR-1000", "1.5.1-DEC", "#1234"]
-)
-def test_number_that_only_looks_so_is_read(number: str) -> None:
-    assert choices(read(f"Qty,MPN\n1,{number}\n")) == [((number,),)]
-
-
-@pytest.mark.parametrize(
-    "row",
-    [
-        "2 (DNF),NE5532P,TI",
-        "1,NE5532P,2 DNP",
-        "DNP,NE5532P,TI",
-        "1,NE5532P,DNP",
-        "2,NE5532P (DNI),TI",
-    ],
-)
-def test_line_that_is_not_fitted_is_free(row: str) -> None:
-    found = read(f"Qty,MPN,Maker\n{row}\n")
-    assert (found.lines, left_out(found)) == ([], {2: lines.NOT_FITTED})
-
-
-@pytest.mark.parametrize("heading, cell", [("DNP", "x"), ("DNP", "1"), ("Fitted", "no"), ("Populate", "0")])
-def test_column_says_which_lines_are_not_fitted(heading: str, cell: str) -> None:
-    assert left_out(read(f"Qty,MPN,{heading}\n1,LM358N,\n1,NE555P,{cell}\n")) == {3: lines.NOT_FITTED}
 
 
 @pytest.mark.parametrize(
@@ -179,18 +151,15 @@ def test_placeholder_leaves_its_alternative() -> None:
 
 
 @pytest.mark.parametrize(
-    "headings",
+    "headings, row",
     [
-        "Quantity,Supplier 1,Supplier 1 MPN,Manufacturer 1",
-        "Quantity,Manufacturer 1 MPN,Supplier 1,Manufacturer 1",
-        "Quantity,Manufacturer Part Number 1,Supplier 1,Manufacturer Name 1",
+        ("Quantity,Supplier 1,Supplier 1 MPN,Manufacturer 1", "3,Mouser,NE555P,TI"),
+        ("Quantity,Manufacturer 1 MPN,Supplier 1,Manufacturer 1", "3,NE555P,Mouser,TI"),
+        ("Quantity,Manufacturer Part Number 1,Supplier 1,Manufacturer Name 1", "3,NE555P,Mouser,TI"),
     ],
 )
-def test_number_inside_a_heading_is_understood(headings: str) -> None:
-    row = ["3", "NE555P", "Mouser", "TI"]
-    if "Supplier 1 MPN" in headings:
-        row = ["3", "Mouser", "NE555P", "TI"]
-    found = read(f"{headings}\n{','.join(row)}\n")
+def test_number_inside_a_heading_is_understood(headings: str, row: str) -> None:
+    found = read(f"{headings}\n{row}\n")
     assert (choices(found), found.lines[0].quantity) == ([(("NE555P", "TI"),)], 3)
 
 
