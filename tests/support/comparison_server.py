@@ -1,25 +1,12 @@
-"""Scripted servers for tests of comparisons, on loopback, and requests to send them."""
+"""Scripted services for tests of comparisons, and requests to send them."""
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
 
 from proxy.traffic.v3_request import V3Request, parse_target
-from support import served
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@asynccontextmanager
-async def serve(handler: Handler, port: int = 0) -> AsyncIterator[str]:
-    """Serve every path by one handler; yields the base URL, without /v3."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)
-    async with served.on_loopback(app, port) as url:
-        yield url
 
 
 def request_from_target(target: str, **fields: Any) -> V3Request:

@@ -1,7 +1,7 @@
 """An aiohttp application on loopback, for stand-ins of other services."""
 
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -17,3 +17,14 @@ async def on_loopback(app: web.Application, port: int = 0, tls: ssl.SSLContext |
         yield f"{'https' if tls else 'http'}://127.0.0.1:{runner.addresses[0][1]}"
     finally:
         await runner.cleanup()
+
+
+@asynccontextmanager
+async def serve(
+    handler: Callable[[web.Request], Awaitable[web.StreamResponse]], port: int = 0, tls: ssl.SSLContext | None = None
+) -> AsyncIterator[str]:
+    """Serve every path and method by one handler."""
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", handler)
+    async with on_loopback(app, port, tls) as url:
+        yield url

@@ -3,18 +3,14 @@
 import asyncio
 import io
 import random
-import socket
-import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from service.upstream import identity_service
-from support import log_lines, served
+from support import log_lines
 from support.store_client import BrokenStore
 
 from proxy import config
@@ -59,30 +55,6 @@ def open_session() -> Callable[..., aiohttp.ClientSession]:
         return http_post.open_session(config.UpstreamSettings("https://a/", "https://a/", **settings))
 
     return open_
-
-
-@pytest.fixture
-def closed_port() -> Iterator[int]:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
-
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@pytest.fixture
-def serve() -> Any:
-    """`async with serve(handler) as url`: an HTTP server on loopback that answers every POST."""
-
-    @asynccontextmanager
-    async def serving(handler: Handler, tls: ssl.SSLContext | None = None) -> AsyncIterator[str]:
-        app = web.Application()
-        app.router.add_post("/{any:.*}", handler)
-        async with served.on_loopback(app, tls=tls) as url:
-            yield f"{url}/graphql"
-
-    return serving
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
+from support.served import serve
 from support.time_limit import until
 
 from proxy import config, errors
@@ -238,9 +239,7 @@ async def test_response_is_whole_whatever_its_status_and_its_connection_reused(
 
 
 @pytest.mark.parametrize("headers", [{}, COMPRESSED])
-async def test_body_is_bounded_as_it_is_decompressed(
-    serve: Any, open_session: OpenSession, headers: dict[str, str]
-) -> None:
+async def test_body_is_bounded_as_it_is_decompressed(open_session: OpenSession, headers: dict[str, str]) -> None:
     body = b"x" * MOST
 
     async def exactly(_: web.Request) -> web.Response:
@@ -256,7 +255,7 @@ async def test_body_is_bounded_as_it_is_decompressed(
     "headers, piece", [({"Content-Length": str(10**12)}, b"x" * 65_536), ({}, b"x" * 65_536), (COMPRESSED, BOMB)]
 )
 async def test_endless_response_is_cancelled_and_nothing_of_it_kept(
-    serve: Any, open_session: OpenSession, headers: dict[str, str], piece: bytes
+    open_session: OpenSession, headers: dict[str, str], piece: bytes
 ) -> None:
     """Errors keep their frames, and form cycles that the garbage collector finds late."""
     connections = set()

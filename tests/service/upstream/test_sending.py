@@ -13,6 +13,7 @@ from aiohttp import web
 from service.upstream import graphql_responses
 from service.upstream.graphql_responses import OPERATION, coded, fault
 from service.upstream.identity_service import CREDENTIALS
+from support.served import serve
 
 from proxy import errors
 from proxy import metrics as metering
@@ -54,7 +55,6 @@ def waits() -> list[float]:
 
 @pytest.fixture
 def send(
-    serve: Any,
     open_session: Callable[..., aiohttp.ClientSession],
     service: Any,
     worker: Tokens,

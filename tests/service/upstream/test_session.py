@@ -16,6 +16,7 @@ from aiohttp import client_proto, web
 from packaging.requirements import Requirement
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy
+from support.served import serve
 
 from proxy import config, errors
 from proxy.upstream import http_post
@@ -54,12 +55,12 @@ async def post(session: Any, url: str) -> str:
 
 
 async def test_authorities_are_the_system_s_and_those_of_ssl_cert_file(
-    serve: Any, open_session: OpenSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_session: OpenSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     authority = CertificateAuthority(tmp_path)
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(*authority.issue("server"))
-    async with serve(ok, tls) as url:
+    async with serve(ok, tls=tls) as url:
         async with open_session() as session:
             with pytest.raises(errors.UpstreamUnreachable, match="shows a certificate that is not trusted") as found:
                 await post(session, url)
@@ -83,12 +84,12 @@ async def test_proxy_credentials_are_sent_to_the_proxy(open_session: OpenSession
     assert f"Proxy-Authorization: Basic {base64.b64encode(b'me:the word').decode()}\r\n" in head
 
 
-async def test_proxy_that_refuses_or_is_away_is_named(open_session: OpenSession, closed_port: int) -> None:
+async def test_proxy_that_refuses_or_is_away_is_named(open_session: OpenSession, unused_tcp_port: int) -> None:
     proxy = ForwardingProxy(b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n")
     async with proxy.running() as refusing:
         for address, message in (
             (refusing, "cannot be reached: the proxy on the way says HTTP 407"),
-            (f"127.0.0.1:{closed_port}", "cannot be reached: there is no connection to the proxy on the way"),
+            (f"127.0.0.1:{unused_tcp_port}", "cannot be reached: there is no connection to the proxy on the way"),
         ):
             async with open_session(proxy=config.secret.ProxyAddress(f"http://me:hidden@{address}")) as session:
                 with pytest.raises(errors.UpstreamUnreachable) as found:
@@ -98,7 +99,7 @@ async def test_proxy_that_refuses_or_is_away_is_named(open_session: OpenSession,
 
 
 async def test_fixed_host_is_connected_to_and_neither_cookies_nor_the_environment_used(
-    open_session: OpenSession, serve: Any, monkeypatch: pytest.MonkeyPatch
+    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     heads = []

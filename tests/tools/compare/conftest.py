@@ -31,8 +31,8 @@ def load(tmp_path: Path) -> Any:
 
 @pytest.fixture
 def judge(load: Any, causes: Any) -> Any:
-    def of(text: str = "", redact: Any = lambda text: text) -> Any:
-        return judging.Judge(load(text).rules, causes, redact)
+    def of(text: str = "", redact: Any = lambda text: text, uids: frozenset[str] = frozenset()) -> Any:
+        return judging.Judge(load(text).rules, causes, redact, uids)
 
     return of
 

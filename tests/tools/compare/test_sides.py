@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from support import cases
 from support.comparison_server import request_from_target as request
-from support.comparison_server import serve
+from support.served import serve
 
 from proxy.tools.compare import sides
 from proxy.tools.compare.sides import base_url

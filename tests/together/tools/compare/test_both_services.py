@@ -18,7 +18,8 @@ import pytest_asyncio
 import yaml
 from aiohttp import web
 from support import cases, commands
-from support.comparison_server import request_from_target, serve
+from support.comparison_server import request_from_target
+from support.served import serve
 from together.conftest import starter
 from together.environment import ProxyEnvironment, StartEnvironment
 

@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from support import commands, comparison_server
+from support import commands, served
 from support.workbooks import workbook
 from together.terminal import terminals
 
@@ -72,7 +72,7 @@ async def service(
     settings = nexar_sandbox.SandboxSettings()
     async with nexar_sandbox.serve(settings, catalog=numbered, key=signing_key) as sandbox:
         running = Service(sandbox, tmp_path)
-        async with comparison_server.serve(running.forward) as url:
+        async with served.serve(running.forward) as url:
             credentials = {"client_id": sandbox.client_id, "client_secret": sandbox.client_secret}
             config = {
                 "upstream": {"graphql_url": f"{url}/graphql", "token_url": sandbox.token_url},

@@ -4,22 +4,17 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
 import pytest
 
 from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.tools.compare.judging import diff, unknown_uids
-from proxy.tools.compare.judging.causes import Causes
-from proxy.tools.compare.judging.findings import Comparison
-from proxy.tools.compare.judging.judge import Judge
-from proxy.traffic.recordings import SideResponse
 from proxy.traffic.v3_request import V3Request
 
 MINE = "7be6f0c1a2d3e4f5"  # on no record
 TI = "2239e3330e2df5fe"  # on record
 SELLER = {"__class__": "Seller", "uid": MINE, "name": "Zoro", "id": "8284"}
-PART = {
+PART: dict[str, Any] = {
     "__class__": "Part",
     "uid": "5ec397c9af088104",
     "mpn": "X1",
@@ -46,11 +41,11 @@ def differences(baseline: Any, candidate: Any) -> set[tuple[str, str]]:
 def candidate() -> Any:
     """The part as a side has it that computes uids."""
     part = copy.deepcopy(PART)
-    part["brand"]["uid"], part["manufacturer"]["uid"] = BRAND, MAKER  # type: ignore[index]
-    part["category_uids"][1:] = CATEGORIES  # type: ignore[index]
+    part["brand"]["uid"], part["manufacturer"]["uid"] = BRAND, MAKER
+    part["category_uids"][1:] = CATEGORIES
     for offer in part["offers"]:
-        offer["seller"] = {**SELLER, "uid": SHOP}  # type: ignore[index]
-    part["offers"].reverse()  # type: ignore[attr-defined]
+        offer["seller"] = {**SELLER, "uid": SHOP}
+    part["offers"].reverse()
     return part
 
 
@@ -145,20 +140,6 @@ def test_requested_uids_are_found(path: str, query: Any, requested_uids: set[str
     assert unknown_uids.requested(V3Request(path, query)) == requested_uids
 
 
-@pytest.fixture
-def judge(causes: Causes) -> Callable[[frozenset[str]], Judge]:
-    """A judge with a table of a site's own and without rules."""
-
-    def of(own: frozenset[str] = frozenset()) -> Judge:
-        return Judge((), causes, str, own)
-
-    return of
-
-
-def _response(status: int, body: Any) -> SideResponse:
-    return SideResponse(status, msgspec.json.encode(body))
-
-
 NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
 
 
@@ -192,20 +173,17 @@ NOT_FOUND = {"__class__": "ClientErrorResponse", "message": "not found"}
     ],
 )
 def test_request_by_an_unknown_uid_counts_with_its_own_cause(
-    judge: Callable[..., Judge],
-    v3_request: V3Request,
-    baseline: tuple[int, Any],
-    candidate: tuple[int, Any],
-    cause: str,
+    judge: Any, response: Any, v3_request: V3Request, baseline: Any, candidate: Any, cause: str
 ) -> None:
-    found: Comparison = judge().compare(v3_request, (_response(*baseline), _response(*candidate)))
+    sides = (response(body, status) for status, body in (baseline, candidate))
+    found = judge().compare(v3_request, tuple(sides))
     assert {each.cause for each in found.findings} == {cause}
     assert (bool(found.findings), found.unknown_uids) == (True, ())
 
 
-def test_own_uid_table_makes_the_uid_recorded(judge: Callable[..., Judge]) -> None:
-    pair = (_response(200, PART["brand"]), _response(200, {**PART["brand"], "uid": BRAND}))  # type: ignore[dict-item]
-    found = judge(frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), pair)
+def test_own_uid_table_makes_the_uid_recorded(judge: Any, response: Any) -> None:
+    pair = response(PART["brand"]), response({**PART["brand"], "uid": BRAND})
+    found = judge(uids=frozenset({MINE})).compare(V3Request(f"/brands/{MINE}"), pair)
     assert [each.difference.kind for each in found.findings] == ["value"]
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 from support import commands
-from support.comparison_server import ComparisonServer, serve
+from support.comparison_server import ComparisonServer
+from support.served import serve
 
 
 class ServicePair:

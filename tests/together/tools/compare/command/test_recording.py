@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support import commands
-from support.comparison_server import serve
+from support.served import serve
 from together.tools.compare.command.conftest import ServicePair
 
 
