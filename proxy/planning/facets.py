@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy.mapping.tables import SearchField, Tables
-from proxy.model import SEARCH_LIMIT_DEFAULT, FacetField, SearchRequest
+from proxy.model import SEARCH_LIMIT_DEFAULT, Drilldown, FacetField, SearchRequest
 from proxy.planning import search_filters
 
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
@@ -130,23 +130,28 @@ class AggregationRequest(NamedTuple):
     variables: dict[str, Any]
 
 
+class CountGroup(NamedTuple):
+    """Counts of one operation, and the filters that they are made under; those of a facet query are all hits."""
+
+    filters: search_filters.SearchFilters
+    facets: tuple[FacetField, ...] = ()
+    stats: tuple[str, ...] = ()
+    drilldown: Drilldown | None = None
+    query: str | None = None
+
+
 def request(
-    tables: Tables,
-    facets: Iterable[FacetField],
-    stats: Iterable[str],
-    drilldown: bool,
-    features: frozenset[str],
-    *,
-    described: Iterable[str] = (),
+    tables: Tables, group: CountGroup, features: frozenset[str], described: Iterable[str] = ()
 ) -> AggregationRequest:
-    """Return the aggregations for facets and stats that upstream supports, and for descriptions of the specs with these
+    """Return the aggregations for counts that upstream supports, and for descriptions of the specs with these
     shortnames."""
-    names: set[str] = {"specAggs"} if drilldown and "TECH_SPECS" in features else set()
+    names: set[str] = {"specAggs"} if group.drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
     # The upstream's default (contract graphql.md §1.2).
     size = SUGGESTED_SIZE if names else 10
-    counted = [*((each.field, each.start + each.limit) for each in facets), *((field, SIZE_MAX) for field in stats)]
-    for field, wanted in counted:  # the number of values of a statistic is known if all are counted
+    counted = [(each.field, each.start + each.limit) for each in group.facets]
+    counted += [(field, SIZE_MAX) for field in group.stats]  # the number of values is known if all are counted
+    for field, wanted in counted:
         entry = search_filters.field_support(tables, field)
         if entry is None or entry.facet is None:
             raise search_filters.unsupported_field(tables, field, "facet")
@@ -157,7 +162,7 @@ def request(
         shortnames += attributes
     variables: dict[str, Any] = {"size": size} if names - {"inStockAgg"} else {}
     if "specAggs" in names:
-        selection = "WITH_SUGGESTED" if drilldown else "EXPLICIT"
+        selection = "WITH_SUGGESTED" if group.drilldown else "EXPLICIT"
         variables |= {"attributes": list(dict.fromkeys(shortnames)), "selection": selection}
     # The counts of a spec include its description.
     if filtered := [each for each in dict.fromkeys(described) if each not in shortnames]:
@@ -172,7 +177,7 @@ def facet_result(tables: Tables, facet: FacetField, result_set: Any, limited: bo
     found = getattr(result_set, entry.facet or "", [])
     buckets: list[tuple[Any, int]]
     if entry.facet == "specAggs":
-        buckets = _spec_buckets(tables, _specs(tables, facet.field, result_set))
+        buckets = _spec_buckets(tables, specs(tables, facet.field, result_set))
     elif entry.facet == "inStockAgg":
         buckets = [("[1 TO *]" if bucket.isInStock else "0", bucket.count or 0) for bucket in found]
     else:
@@ -196,15 +201,8 @@ def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) ->
         field = f"specs.{key}.value"
         fields[field] = facet_entry(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], missing, rank)
         if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
-            stats[field] = _stats(each, rank, result_set, size)
+            stats[field] = stats_result(each, result_set, size, rank)
     return fields, stats
-
-
-def stats_result(tables: Tables, field: str, result_set: Any, size: int, limited: bool = False) -> dict[str, Any]:
-    """Return one entry of stats_results: upstream reports minimum and maximum, and the number of values if all of
-    them have one of the `size` buckets that were requested. `limited` as in facet_result."""
-    stats = _stats(_specs(tables, field, result_set), None, result_set, size)
-    return {**stats, "missing": None} if limited else stats
 
 
 def with_drilldown(
@@ -221,7 +219,7 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     found: dict[str, dict[str, Any]] = {}
     for field in fields:
         requested_key = search_filters.spec_key(field)
-        if requested_key is None or not (described := _specs(tables, field, result_set)):
+        if requested_key is None or not (described := specs(tables, field, result_set)):
             continue
         attribute, key = described[0].attribute, tables.specs.shown_as(requested_key)
         units = {"name": described[0].unitsName, "symbol": described[0].unitsSymbol}
@@ -253,7 +251,7 @@ def stats_entry(low: float | None = None, high: float | None = None, **known: fl
     return entry | {name: None for name in STATS if name not in known}
 
 
-def _specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
+def specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
     described."""
     shortnames = search_filters.shortnames(tables, [field])
@@ -278,7 +276,7 @@ def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
             key = named if source and source.value == shortname else key
         suggested.setdefault(key, []).append(each)
     # Those of a spec that the tables do not have are its own.
-    return {key: _specs(tables, f"specs.{key}.value", result_set) or own for key, own in suggested.items()}
+    return {key: specs(tables, f"specs.{key}.value", result_set) or own for key, own in suggested.items()}
 
 
 def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:
@@ -295,7 +293,9 @@ def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]
     return list(counts.items()) if len(aggregated) < 2 else counts.most_common()
 
 
-def _stats(aggregated: list[Any], rank: int | None, result_set: Any, size: int) -> dict[str, Any]:
+def stats_result(aggregated: list[Any], result_set: Any, size: int, rank: int | None = None) -> dict[str, Any]:
+    """Return one entry of stats_results: upstream reports minimum and maximum of a spec, and the number of values if
+    all of them have one of the `size` buckets that were requested."""
     lows = [low for each in aggregated if (low := as_number(each.siMin)) is not None]
     highs = [high for each in aggregated if (high := as_number(each.siMax)) is not None]
     none = count = 0 if getattr(result_set, "hits", None) == 0 else None

@@ -15,23 +15,13 @@ from msgspec import structs
 
 from proxy import errors
 from proxy.mapping.tables import SearchField, Tables, UnlistedError
-from proxy.model import Drilldown, EncodedOperation, FacetField, MappingContext, SearchRequest
+from proxy.model import EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, queries, search_filters
-from proxy.planning.facets import SupportedRequest
+from proxy.planning.facets import CountGroup, SupportedRequest
 from proxy.planning.lucene import Condition, RequestFilters
 from proxy.planning.queries import Page, Query
 
 SCORE = ("score", "desc")  # the upstream's default order
-
-
-class CountGroup(NamedTuple):
-    """Counts of one operation, and the filters that they are made under; those of a facet query are all hits."""
-
-    filters: search_filters.SearchFilters
-    facets: tuple[FacetField, ...] = ()
-    stats: tuple[str, ...] = ()
-    drilldown: Drilldown | None = None
-    query: str | None = None
 
 
 class SearchPlan:
@@ -61,8 +51,7 @@ class SearchPlan:
         described = search_filters.shortnames(tables, self._filtered) if "TECH_SPECS" in features else []
         self._counted: list[tuple[CountGroup, facets.AggregationRequest]] = []
         for each in self._count_groups(facet_conditions):
-            drills, specs = each.drilldown is not None, () if self._counted else described
-            asked = facets.request(tables, each.facets, each.stats, drills, features, described=specs)
+            asked = facets.request(tables, each, features, () if self._counted else described)
             self._counted.append((each, asked))
 
     def queries(self) -> list[Query]:
@@ -108,14 +97,13 @@ class SearchPlan:
             size = asked.size
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
-            fields |= {
-                facet.field: facets.facet_result(self._tables, facet, result_set, self._is_limited(facet.field))
-                for facet in each.facets
-            }
-            stats |= {
-                field: facets.stats_result(self._tables, field, result_set, size, self._is_limited(field))
-                for field in each.stats
-            }
+            for facet in each.facets:
+                limited = self._is_limited(facet.field)
+                fields[facet.field] = facets.facet_result(self._tables, facet, result_set, limited)
+            for field in each.stats:
+                stats[field] = facets.stats_result(facets.specs(self._tables, field, result_set), result_set, size)
+                if self._is_limited(field):
+                    stats[field]["missing"] = None
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
         measured = facets.with_drilldown(stats, drilled_stats, drilled)
@@ -202,7 +190,8 @@ def plan(
     Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
     """
     mpns, conditions = match.filtered_mpns(tables, filters.filter_conditions)
-    supported = _supported_part(request, filters, _FieldSupport(tables, features, complete, has_counts=mpns is None))
+    support = _FieldSupport(tables, complete, has_counts=mpns is None, has_specs="TECH_SPECS" in features)
+    supported = _supported_part(request, filters, support)
     if mpns is None:
         return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
     return match.MpnSearchPlan(supported, tables, mpns, conditions)
@@ -232,7 +221,7 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
         ),
     ]
     # Specs are gated by the plan (contract graphql.md §6): the counts stay empty, and the header says so.
-    if request.drilldown and request.drilldown.include and not support.counts_specs:
+    if request.drilldown and request.drilldown.include and not (support.has_counts and support.has_specs):
         names.append("spec_drilldown")
     remaining = structs.replace(
         request,
@@ -249,20 +238,16 @@ class _FieldSupport(NamedTuple):
     for a field that v3 never had."""
 
     tables: Tables
-    features: frozenset[str]
     complete: bool
     has_counts: bool  # not a supMultiMatch
-
-    @property
-    def counts_specs(self) -> bool:
-        return self.has_counts and "TECH_SPECS" in self.features
+    has_specs: bool  # of the plan
 
     def counts(self, field: str) -> bool:
         """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
         entry = self._support(field, "facet")
-        if entry is None or (entry.facet == "specAggs" and not self.counts_specs):
+        if entry is None or not (self.has_counts and entry.facet):
             return False
-        return self.has_counts and bool(entry.facet)
+        return self.has_specs or entry.facet != "specAggs"
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""

@@ -130,7 +130,8 @@ def spec(shortname: str, *buckets: tuple[str, float | None, int], **more: Any) -
 
 @pytest.mark.parametrize("start, limit", [(0, 100), (900, 100), (1000, 100), (1000, 0)])
 def test_requested_buckets_are_limited(start: int, limit: int) -> None:
-    wanted = facets.request(TABLES, [field("brand.name", start=start, limit=limit)], [], False, ALL)
+    counted = field("brand.name", start=start, limit=limit)
+    wanted = facets.request(TABLES, facets.CountGroup(search_filters.SearchFilters({}, False), (counted,)), ALL)
     assert wanted.size == min(1000, max(10, start + limit))
 
 
@@ -152,7 +153,7 @@ def test_suggested_spec_has_at_most_ten_values() -> None:
 )
 def test_stats_count_the_values_of_complete_buckets(buckets: list[Any], size: int, count: int | None) -> None:
     found = SimpleNamespace(specAggs=[spec("resistance", *buckets, siMin="2.2", siMax="1000")])
-    assert facets.stats_result(TABLES, R, found, size)["count"] == count
+    assert facets.stats_result(facets.specs(TABLES, R, found), found, size)["count"] == count
 
 
 def test_tolerance_is_not_named_after_a_quantity_whose_tolerance_is_a_spec_of_its_own() -> None:
