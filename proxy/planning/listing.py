@@ -10,7 +10,7 @@ import re
 import statistics
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -56,9 +56,17 @@ class Listing:
         `table` has the names and uids on record. `by_uid` are the objects, `ids` the upstream ids by exact name: v3's,
         upstream's and those on record.
         """
-        self._entries = list(_entries(records, to_v3, table))
-        self.records = [entry.record for entry in self._entries]
-        self.skipped = len(records) - len(self.records)
+        self._entries: list[ListEntry] = []
+        for record in records:
+            try:
+                v3, on_record = to_v3(record), table.names(record.id, record.name)
+                names = (v3["name"], record.name, *getattr(record, "aliases", ()), *on_record)
+                folded = tuple(dict.fromkeys(name.casefold() for name in names))
+                self._entries.append(ListEntry(record, v3, folded, table.accepted(record.id, record.name)))
+            except (ValueError, OverflowError):  # an invalid id or time
+                # Skipped and counted: one bad record must not take the whole list from all clients.
+                continue
+        self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
         self.by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
@@ -71,9 +79,9 @@ class Listing:
             for name in {entry.v3["name"], entry.record.name, *table.names(entry.record.id, entry.record.name)}:
                 self.ids[name] += (entry.record.id,)
                 self._shown[name] += (entry.v3["name"],)
-        names = [entry.names for entry in self._entries]
-        self._words, self._own_words = _WordIndex(names), _WordIndex([object_names[:1] for object_names in names])
-        self._by_name = sorted(range(len(names)), key=lambda number: names[number][0])
+        self._words = _WordIndex([entry.names for entry in self._entries])
+        self._own_words = _WordIndex([entry.names[:1] for entry in self._entries])
+        self._by_name = sorted(range(len(self)), key=lambda number: self._entries[number].names[0])
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -191,19 +199,6 @@ class _WordIndex:
         """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
         matches = lucene.matcher(pattern)
         return set(chain.from_iterable(numbers for text, numbers in self._holders.items() if matches(text)))
-
-
-def _entries(records: list[Any], to_v3: Callable[[Any], dict[str, Any]], table: Uids) -> Iterator[ListEntry]:
-    for record in records:
-        try:
-            v3 = to_v3(record)
-            on_record = table.names(record.id, record.name)
-            names = (v3["name"], record.name, *getattr(record, "aliases", ()), *on_record)
-            folded = tuple(dict.fromkeys(name.casefold() for name in names))
-            yield ListEntry(record, v3, folded, table.accepted(record.id, record.name))
-        except (ValueError, OverflowError):  # an invalid id or time
-            # Skipped and counted: one bad record must not take the whole list from all clients.
-            continue
 
 
 def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded: str | None = None) -> list[int]:

@@ -83,7 +83,8 @@ class PartSource:
         sellers: list[str] = []
         if distributors:
             # Their own names: an offer has no other, such as that of v3.
-            known = {record.id: record.name for record in (await self._list("Seller")).records}
+            entries = (await self._list("Seller")).by_uid.values()
+            known = {entry.record.id: entry.record.name for entry in entries}
             for name in sorted(distributors):
                 if not any(is_named(name, *each) for each in known.items()):
                     currency = ", and no currency of ISO 4217," if re.fullmatch("[A-Za-z]{3}(:.*)?", name) else ""
@@ -94,7 +95,9 @@ class PartSource:
         tables = (await self._list(ATTRIBUTES)).specs
         keys = [entry.key for entry in tables.names.values()]
         spelled = {name: tables.key("", name) for name in sorted(specs)}
-        unknown = [name for name, key in spelled.items() if not (tables.source(plain(name)) or tables.source(key))]
+        unknown = [
+            name for name, key in spelled.items() if not (plain(name) in tables.sources or key in tables.sources)
+        ]
         return sellers, [f"no spec is called {_with_nearest(name, spelled[name], keys)}" for name in unknown]
 
     async def _list(self, name: str) -> Any:
