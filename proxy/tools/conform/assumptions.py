@@ -9,33 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from proxy.tools.conform.service import NO_PARTS, NO_SPECS, Answer, Probe
+from proxy.tools.conform.run import NO_PARTS, NO_SPECS, Answer, Assumption, NotTested, Probe
 
 Check = Callable[..., Any]
 NESTED_MAX = 5  # most parts within a part that are asked for
-
-
-class NotTested(Exception):  # noqa: N818 (named by what has happened)
-    """The answers say nothing about the assumption, for this reason."""
-
-
-class Assumption(NamedTuple):
-    """Assumption: its name, the question, the evidence, what depends on it, its probes, and the function that checks
-    it."""
-
-    name: str
-    question: str
-    evidence: str
-    matters: str
-    probes: tuple[Probe, ...]
-    check: Check
-
-    @property
-    def parts(self) -> int:
-        """The most that its probes can cost."""
-        return sum(probe.parts for probe in self.probes)
 
 
 ALL: list[Assumption] = []

@@ -21,8 +21,7 @@ from proxy.tools import event_loop
 
 if TYPE_CHECKING:
     import nexar_sandbox
-    from proxy.tools.conform.run import RunResult
-    from proxy.tools.conform.service import Account, Service
+    from proxy.tools.conform.run import Account, RunResult, Service
 
 SANDBOX = "sandbox"
 BUDGET = 20  # parts
@@ -71,29 +70,20 @@ conform = commands.command(ConformOptions, run)
 
 
 async def _result(options: ConformOptions) -> "RunResult":
+    """Run on the sandbox, or on the service of a configuration with its applications as accounts."""
+    from proxy.gateway.core import open_session
+    from proxy.tools.conform.run import MAIN, NO_PARTS, NO_SPECS, Service
+
     settings = None if options.against == SANDBOX else loader.load(Path(options.against), os.environ)
     # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
     if settings is None or settings.upstream == "sandbox":
-        return await _on_sandbox(options)
-    return await _on_account(options, settings, settings.upstream)
+        import aiohttp
 
+        import nexar_sandbox
 
-async def _on_sandbox(options: ConformOptions) -> "RunResult":
-    import aiohttp
-
-    import nexar_sandbox
-
-    async with nexar_sandbox.serve(conformance_sandbox()) as upstream, aiohttp.ClientSession() as session:
-        return await _run(options, sandbox_service(upstream, session), None)
-
-
-async def _on_account(
-    options: ConformOptions, settings: config.Config, upstream: config.UpstreamSettings
-) -> "RunResult":
-    from proxy.gateway.core import open_session
-    from proxy.tools.conform.service import MAIN, NO_PARTS, NO_SPECS, Service
-
-    applications = settings.applications
+        async with nexar_sandbox.serve(conformance_sandbox()) as sandbox, aiohttp.ClientSession() as session:
+            return await _run(options, sandbox_service(sandbox, session), None)
+    upstream, applications = settings.upstream, settings.applications
     name = options.application or next((key for key, entry in applications.items() if entry.parts != 0), "")
     if name not in applications:
         raise errors.ConfigError(f"--application: {name!r} is none of {', '.join(applications)}")
@@ -149,19 +139,22 @@ def conformance_sandbox() -> "nexar_sandbox.SandboxSettings":
 
 def sandbox_service(upstream: "nexar_sandbox.Sandbox", session: "object") -> "Service":
     """Return a sandbox of `conformance_sandbox` as the service under test, with its ledger."""
-    from proxy.tools.conform.service import MAIN, NO_PARTS, NO_SPECS, Account, Service
+    from proxy.tools.conform.run import MAIN, NO_PARTS, NO_SPECS, Account, Service
 
     conditions = zip((MAIN, NO_PARTS, NO_SPECS), upstream.applications.all, strict=False)
     accounts = {name: Account(each.client_id, each.client_secret, each.features) for name, each in conditions}
-
-    def ledger() -> int:
-        return sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all)
-
-    return Service(upstream.graphql_url, upstream.token_url, accounts, session, ledger, (0.0, 0.0))  # type: ignore[arg-type]
+    return Service(
+        upstream.graphql_url,
+        upstream.token_url,
+        accounts,
+        session,  # type: ignore[arg-type]
+        lambda: sum(upstream.part_usage.used(each.application_id) for each in upstream.applications.all),
+        (0.0, 0.0),
+    )
 
 
 def _account(name: str, entry: config.ApplicationSettings) -> "Account":
-    from proxy.tools.conform.service import Account
+    from proxy.tools.conform.run import Account
 
     if entry.client_id is None or entry.client_secret is None:
         raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")

@@ -1,16 +1,24 @@
-"""One run: selects the probes that budget and accounts allow, sends each once, and judges the assumptions."""
+"""One run of conformance: selects the probes that budget and accounts allow, sends each once over HTTP, by a client of
+its own, and judges the assumptions by the answers as they are."""
 
+import asyncio
+import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
 
+import aiohttp
 import msgspec
 
 from proxy.kit import counted
 from proxy.redaction import HIDDEN, Redaction
-from proxy.tools.conform.assumptions import Assumption, NotTested
-from proxy.tools.conform.service import MAIN, Answer, Probe, ProbeError, Service
 
+MAIN, NO_PARTS, NO_SPECS = "", "an application without parts (`parts: 0`)", "an application without TECH_SPECS"
+# Seconds between requests: the vendor advises at most 300 queries a minute (contract graphql.md §2.1), and the identity
+# service allows two tokens a second (§4.1), counted from when the first one arrives.
+QUERY_PAUSE, TOKEN_PAUSE = 0.2, 0.65
+SCOPE = "supply.domain"
 Verdict = Literal["confirmed", "contradicted", "not tested"]
 # The service is unavailable, or wants less traffic: nothing that an assumption is about.
 UNAVAILABLE = (429, 502, 503, 504)
@@ -22,6 +30,150 @@ _PRIVATE = re.compile(
     r"[0-9a-fA-F]{8}(?:-?[0-9a-fA-F]{4}){3}-?[0-9a-fA-F]{12}|eyJ[\w-]+\.[\w-]+(?:\.[\w-]+)?"
     r"|(?!api@nexar\.com)[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class Probe:
+    """GraphQL request, or a token request without a document. `parts` is the most that it can cost, `account` which
+    application sends it; `features` are those of a plan that its selection needs; `token` replaces the access token.
+    Where `only_if` is false for the answer to the probe `after`, it is not sent to a service that is paid for."""
+
+    document: str = ""
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    parts: int = 0
+    account: str = MAIN
+    features: tuple[str, ...] = ()
+    token: str | None = None
+    after: "Probe | None" = None
+    only_if: Callable[["Answer"], bool] = lambda _: True
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Response: decoded JSON, else text; `returned` part objects at root fields, and the parts that the service has
+    `billed`, where it has a ledger."""
+
+    status: int
+    body: Any
+    returned: int = 0
+    billed: int | None = None
+
+    @property
+    def data(self) -> Any:
+        return self.body["data"]
+
+    @property
+    def errors(self) -> list[dict[str, Any]]:
+        found = self.body.get("errors") if isinstance(self.body, dict) else None
+        return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+    @property
+    def messages(self) -> list[str]:
+        return [str(each.get("message")) for each in self.errors]
+
+
+class NotTested(Exception):  # noqa: N818 (named by what has happened)
+    """The answers say nothing about the assumption, for this reason."""
+
+
+class Assumption(NamedTuple):
+    """Assumption: its name, the question, the evidence, what depends on it, its probes, and the function that checks
+    it."""
+
+    name: str
+    question: str
+    evidence: str
+    matters: str
+    probes: tuple[Probe, ...]
+    check: Callable[..., Any]
+
+    @property
+    def parts(self) -> int:
+        """The most that its probes can cost."""
+        return sum(probe.parts for probe in self.probes)
+
+
+@dataclass(frozen=True)
+class Account:
+    """Credentials of an application, and its plan features (None: all)."""
+
+    client_id: str
+    client_secret: str = field(repr=False)
+    features: frozenset[str] | None = None
+
+
+class ProbeError(Exception):
+    """A probe has no answer. The message is the reason, without credentials."""
+
+    def __init__(self, reason: str, *, was_sent: bool = False) -> None:
+        super().__init__(reason)
+        self.was_sent = was_sent
+
+
+@dataclass
+class Service:
+    """Services under test; `accounts` are by what they meet, `ledger` counts the parts that were billed so far."""
+
+    graphql_url: str
+    token_url: str
+    accounts: Mapping[str, Account]
+    session: aiohttp.ClientSession
+    ledger: Callable[[], int] | None = None
+    pauses: tuple[float, float] = (QUERY_PAUSE, TOKEN_PAUSE)
+    _tokens: dict[str, str] = field(default_factory=dict)
+
+    async def send(self, probe: Probe) -> Answer:
+        """Send a probe. Raises ProbeError."""
+        if not probe.document:
+            return await self._request_token(probe.account)
+        if probe.account not in self._tokens:
+            answer = await self._request_token(probe.account)
+            token = answer.body.get("access_token") if isinstance(answer.body, dict) else None
+            if not isinstance(token, str):
+                raise ProbeError(f"no access token: the identity service responded {answer.status}")
+            self._tokens[probe.account] = token
+        await asyncio.sleep(self.pauses[0])
+        token = self._tokens[probe.account] if probe.token is None else probe.token
+        headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+        before = self.ledger() if self.ledger else 0
+        query = {"query": probe.document, "variables": probe.variables}
+        answer = await self._post(self.graphql_url, headers, json=query)
+        billed = self.ledger() - before if self.ledger else None
+        return Answer(answer.status, answer.body, _returned(answer.body), billed)
+
+    async def _request_token(self, account: str) -> Answer:
+        await asyncio.sleep(self.pauses[1])
+        own = self.accounts[account]
+        form = {"client_id": own.client_id, "client_secret": own.client_secret, "scope": SCOPE}
+        return await self._post(self.token_url, {}, data={"grant_type": "client_credentials", **form})
+
+    async def _post(self, url: str, headers: dict[str, str], **content: Any) -> Answer:
+        try:
+            async with self.session.post(url, headers=headers, allow_redirects=False, **content) as response:
+                text, status = await response.text("utf-8", "replace"), response.status
+        except TimeoutError:
+            raise ProbeError("no answer in time", was_sent=True) from None
+        except aiohttp.ClientConnectorError:
+            raise ProbeError("no connection") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            raise ProbeError(f"no answer: {type(error).__name__}", was_sent=True) from None
+        try:
+            return Answer(status, json.loads(text))
+        except ValueError:
+            return Answer(status, text)
+
+
+def _returned(body: Any) -> int:
+    """Count the part objects at root fields, which the service bills (contract graphql.md §6)."""
+    data, count = body.get("data") if isinstance(body, dict) else None, 0
+    for root in data.values() if isinstance(data, dict) else ():
+        if isinstance(root, dict):  # a search
+            results = [each for each in root.get("results") or () if isinstance(each, dict)]
+            count += sum(isinstance(each.get("part"), dict) for each in results)
+        else:
+            listed = [each for each in root if isinstance(each, dict)] if isinstance(root, list) else []
+            count += sum(len(each.get("parts") or ()) if "parts" in each else "mpn" in each for each in listed)
+    return count
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -121,22 +273,21 @@ def _is_bounded(probe: Probe, answers: Mapping[Probe, Answer]) -> bool:
 
 def judge(assumption: Assumption, answers: Mapping[Probe, Answer], failures: Mapping[Probe, str]) -> Outcome:
     """Judge one assumption by the answers to its probes."""
-
-    def outcome(verdict: Verdict, observed: Any = None, reason: str = "") -> Outcome:
-        return Outcome(assumption.name, assumption.question, verdict, observed, reason)
-
-    for probe in assumption.probes:
-        reason = failures.get(probe) or _unrelated(probe, answers[probe])
-        if reason:
-            return outcome("not tested", reason=reason)
-    given = [answers[probe] for probe in assumption.probes]
-    try:
-        observed = assumption.check(*given)
-    except NotTested as error:
-        return outcome("not tested", reason=str(error))
-    except UNEXPECTED:
-        observed = [answer.messages or answer.status for answer in given]
-    return outcome("confirmed") if observed is True else outcome("contradicted", observed)
+    observed: Any = None
+    reasons = (failures.get(probe) or _unrelated(probe, answers[probe]) for probe in assumption.probes)
+    reason = next(filter(None, reasons), "")
+    if not reason:
+        given = [answers[probe] for probe in assumption.probes]
+        try:
+            observed = assumption.check(*given)
+        except NotTested as error:
+            reason = str(error)
+        except UNEXPECTED:
+            observed = [answer.messages or answer.status for answer in given]
+    verdict: Verdict = "not tested" if reason else "confirmed" if observed is True else "contradicted"
+    return Outcome(
+        assumption.name, assumption.question, verdict, observed if verdict == "contradicted" else None, reason
+    )
 
 
 def _unrelated(probe: Probe, answer: Answer) -> str:

@@ -9,8 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from proxy.tools.conform import run
-from proxy.tools.conform.assumptions import Assumption
-from proxy.tools.conform.service import MAIN, NO_PARTS, Account, Probe, Service
+from proxy.tools.conform.run import MAIN, NO_PARTS, Account, Assumption, Probe, Service
 
 SECRET, TOKEN = "a-client-secret", "eyJhbGciOi.a-token"
 CHEAP, DEAR, PAID = (

@@ -19,8 +19,7 @@ from support import small_catalog
 
 import nexar_sandbox
 from proxy.tools.conform import assumptions, command, run
-from proxy.tools.conform.assumptions import Assumption
-from proxy.tools.conform.service import Account, Answer, Probe, Service
+from proxy.tools.conform.run import Account, Answer, Assumption, Probe, Service
 
 SENT = {"data": {"supMultiMatch": [], "supSearch": {"hits": 1, "results": []}, "unknown": {"hits": 1}}}
 
