@@ -143,7 +143,8 @@ class ComparisonRun:
     async def _one(self, request: V3Request) -> None:
         recorded = self.recorder.known(request) if self.recorder else None
         baseline = self._checked("baseline", request, recorded or await self.sides.baseline.fetch(request))
-        if self.judge and (problem := self.judge.failure(baseline)):
+        problem = json_values.parse(baseline).problem if self.judge and baseline.status < 400 else None
+        if problem:  # the baseline is the reference and must be readable; an unreadable candidate is a difference
             raise Failed(f"the baseline sent {problem}", None)
         candidate = again = None
         if self.sides.candidate is not None:

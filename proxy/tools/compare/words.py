@@ -154,7 +154,9 @@ def line(text: str, most: int = LINE) -> str:
 
 def pair(baseline: str | None, candidate: str | None) -> tuple[Marked | None, Marked | None]:
     """Mark where two JSON texts differ; None is a side without a value."""
-    one, other = (None if text is None else _laid_out(text) for text in (baseline, candidate))
+    sides = (baseline, candidate)
+    laid_out = (msgspec.json.format(text, indent=2) if text and len(text) > WIDTH else text for text in sides)
+    one, other = (text and printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "") for text in laid_out)
     if one is None or other is None:
         return None if one is None else Marked("", one, ""), None if other is None else Marked("", other, "")
     head = len(os.path.commonprefix((one, other)))  # noqa: RUF071 - of texts, by characters
@@ -165,9 +167,3 @@ def pair(baseline: str | None, candidate: str | None) -> tuple[Marked | None, Ma
         Marked(one[:head], one[head : ends[0]], one[ends[0] :]),
         Marked(other[:head], other[head : ends[1]], other[ends[1] :]),
     )
-
-
-def _laid_out(text: str) -> str:
-    if len(text) > WIDTH:
-        text = msgspec.json.format(text, indent=2)
-    return printable(text[:SHOWN]) + ("…" if len(text) > SHOWN else "")

@@ -115,7 +115,7 @@ class Causes:
         """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
         found, steps = endpoints.of(endpoint), paths.steps(path)
         root = ROOTS[found.action] if found else ()
-        if found is None or paths.is_whole(path) or steps[: len(root)] != root:
+        if found is None or path in paths.WHOLE or steps[: len(root)] != root:
             return None
         return self._walk(found.object, steps[len(root) :])
 
@@ -163,7 +163,7 @@ class Causes:
             cause = "unknown uid requested" if difference.path in unknown_uids.REQUESTED else "uid not known"
         elif refused:
             cause = "error shape"
-        elif not paths.is_whole(difference.path):
+        elif difference.path not in paths.WHOLE:
             is_empty = self.lacks_source(endpoint, difference)
             cause = "no source" if is_empty else self._of_kind(endpoint, difference)
         return cause

@@ -74,23 +74,23 @@ def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
 def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
     matched = matching.match(pair.name, pair.within, pair.baseline, pair.candidate)
     labels, path = matched.baseline_labels, paths.each(pair.path)
-
-    def at(label: matching.Label) -> tuple[str, str]:
-        return path, paths.element(pair.place, *label)
-
+    places = [paths.element(pair.place, *label) for label in labels]
     missing, extra = ({n: pair.baseline[n] for n in matched.missing}, {n: pair.candidate[n] for n in matched.extra})
     if unknown_uids.same_list(pair.name, pair.within, missing, extra):
         found = [Difference(unknown_uids.KIND, path, f"{pair.place}[*]", [*missing.values()], [*extra.values()])]
     else:
-        found = [Difference("missing", *at(labels[each]), baseline=was) for each, was in missing.items()]
-        found += [Difference("extra", *at(matched.extra_labels[each]), candidate=now) for each, now in extra.items()]
+        found = [Difference("missing", path, places[each], baseline=was) for each, was in missing.items()]
+        found += [
+            Difference("extra", path, paths.element(pair.place, *label), candidate=extra[each])
+            for each, label in matched.extra_labels.items()
+        ]
     # One difference for the whole list: a moved element shifts all others.
     if matched.orders:
         before, after = ([paths.element(paths.ROOT, *labels[each]) for each in order] for order in matched.orders)
         found.append(Difference("order", pair.path, pair.place, before, after))
     inner: list[ValuePair] = []
     for was, now in matched.changed:
-        one, other, (_, place) = pair.baseline[was], pair.candidate[now], at(labels[was])
+        one, other, place = pair.baseline[was], pair.candidate[now], places[was]
         if type(one) is not list or type(other) is not list:
             inner.append(ValuePair(one, other, path, place, pair.name, pair.within))
         elif pair.within == "prices" and len(one) == 2 == len(other):  # quantity and amount of a price break

@@ -45,14 +45,8 @@ class Judge:
         self._rules = standing
         self.causes = causes
         self._trimming = Trimming(redact)
-        self._uids = unknown_uids.UnknownUids(uids)
+        self._uids = unknown_uids.recorded() | uids
         self._has_table = bool(uids)
-
-    def failure(self, baseline: SideResponse) -> str | None:
-        """Return why nothing can be compared with a response of the baseline: it is the reference and must be readable;
-        an unreadable candidate is a difference."""
-        body = json_values.parse(baseline)
-        return None if body.is_refusal else body.problem
 
     def may_have_moved(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> bool:
         """Return true if a price or stock differs: the caller repeats the request, to detect one that changed
@@ -142,35 +136,36 @@ class Judge:
             # Neither has the result of a query that only one side refuses, so nothing else of that counts.
             refused = tuple(each.place.removesuffix("error") for each in found if is_refused_query(each))
             differences += [each for each in found if is_refused_query(each) or not each.place.startswith(refused)]
-        return self._uids.explained(differences, unknown_uids.requested(request), names)
+        return unknown_uids.explained(differences, unknown_uids.requested(request), self._uids, names)
 
 
 def _key(difference: Difference) -> tuple[str, str, str]:
     return difference.kind, difference.path, difference.place
 
 
-class Trimming:
+class Trimming(NamedTuple):
     """Redaction and truncation of the values that a comparison shows: a field of a catalog may have ten megabytes, or
     contain lone surrogates. `redact` removes keys from a text."""
 
-    def __init__(self, redact: Callable[[str], str]) -> None:
-        self._redact = redact
+    redact: Callable[[str], str]
 
     def difference(self, difference: Difference) -> Difference:
         """Redact and truncate a difference."""
         return msgspec.structs.replace(
             difference,
-            path=self.text(difference.path, PATH_MAX),
-            place=self.text(difference.place, PATH_MAX),
+            path=self.value(difference.path, longest=PATH_MAX),
+            place=self.value(difference.place, longest=PATH_MAX),
             baseline=self.value(difference.baseline),
             candidate=self.value(difference.candidate),
-            message=self.text(difference.message, PATH_MAX),
+            message=self.value(difference.message, longest=PATH_MAX),
         )
 
-    def value(self, value: Any, depth: int = 0) -> Any:
+    def value(self, value: Any, depth: int = 0, longest: int = TEXT_MAX) -> Any:
         """Truncate the texts, lists and objects of a JSON value."""
         if isinstance(value, str):
-            return self.text(value, TEXT_MAX)
+            # Redacted first, because a truncated key would not be recognized, and without lone surrogates.
+            text = self.redact(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return text if len(text) <= longest else text[: longest - 1] + CUT
         if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
             return CUT
         if isinstance(value, list):
@@ -178,12 +173,6 @@ class Trimming:
             return [*kept, CUT] if len(value) > ENTRIES_MAX else kept
         if isinstance(value, dict):
             first = list(value.items())[:ENTRIES_MAX]
-            shown = {self.text(name, PATH_MAX): self.value(each, depth + 1) for name, each in first}
+            shown = {self.value(name, longest=PATH_MAX): self.value(each, depth + 1) for name, each in first}
             return {**shown, CUT: CUT} if len(value) > ENTRIES_MAX else shown
         return value
-
-    def text(self, text: str, longest: int) -> str:
-        """Redact a text, replace lone surrogates, and truncate it. In this order: a truncated key would not be
-        recognized."""
-        whole = self._redact(text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return whole if len(whole) <= longest else whole[: longest - 1] + CUT

@@ -10,7 +10,7 @@ import json
 import re
 
 ELEMENT = "[*]"  # step for the elements of a list
-STATUS, BODY = "(status)", "(body)"
+WHOLE = STATUS, BODY = "(status)", "(body)"  # paths about the whole response rather than its JSON
 
 _STEP = re.compile(r'\[\*\]|\["(?:[^"\\]|\\.)*"[^\]]*\]|[^.\[\]]+')
 
@@ -20,16 +20,11 @@ def steps(path: str) -> tuple[str, ...]:
     return tuple(_STEP.findall(path))
 
 
-def is_whole(path: str) -> bool:
-    """Return true if a path is about the whole response rather than its JSON."""
-    return path.startswith("(")
-
-
 def matches(pattern: str, path: str) -> bool:
     """Return true if a rule's pattern matches the whole path: `*` any one key, `**` any number of steps, also none.
 
     Takes O(pattern × path): only the last `**` is ever retried."""
-    if is_whole(path) or is_whole(pattern):
+    if path in WHOLE or pattern in WHOLE:
         return path == pattern
     wanted, found = steps(pattern), steps(path)
     at, here, again, from_here = 0, 0, -1, 0

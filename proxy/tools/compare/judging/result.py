@@ -131,16 +131,16 @@ class _Group:
 GroupKey = tuple[str, str, Kind, Cause]  # endpoint, path, kind, cause
 
 
+@dataclass
 class Tally:
     """Counts of comparisons, of bounded size. `rest` are differences of groups beyond the bound."""
 
-    def __init__(self) -> None:
-        self.rows: defaultdict[str, Counter[str]] = defaultdict(Counter)  # COUNTS by endpoint
-        self.groups: dict[GroupKey, _Group] = {}
-        self.uncounted: set[GroupKey] = set()
-        self.ignored: Counter[str] = Counter()
-        self.failures: dict[str, FailedRequests] = {}
-        self.rest = 0
+    rows: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))  # COUNTS by endpoint
+    groups: dict[GroupKey, _Group] = field(default_factory=dict)
+    uncounted: set[GroupKey] = field(default_factory=set)
+    ignored: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, FailedRequests] = field(default_factory=dict)
+    rest: int = 0
 
     def add(self, comparison: Comparison) -> None:
         """Count one comparison."""

@@ -151,39 +151,35 @@ def requested(request: V3Request) -> frozenset[str]:
     return named.union(uid for _, text in filters for uid in _UID.findall(text))
 
 
-class UnknownUids:
-    """Recorded uids, including `own` ones from a site's table; classifies differences that unknown uids cause."""
+def explained(
+    differences: Iterable[Difference],
+    requested_uids: frozenset[str],
+    uids: frozenset[str],
+    names: Mapping[str, str] = NO_NAMES,
+) -> list[Difference]:
+    """Reclassify the differences of two responses to a request that names the uids `requested_uids`. `uids` are those
+    on record.
 
-    def __init__(self, own: frozenset[str] = frozenset()) -> None:
-        self._uids = recorded() | own
-
-    def explained(
-        self, differences: Iterable[Difference], requested_uids: frozenset[str], names: Mapping[str, str] = NO_NAMES
-    ) -> list[Difference]:
-        """Reclassify the differences of two responses to a request that names the uids `requested_uids`.
-
-        Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3
-        uid is on record, or that denote objects of different `names`, become ordinary value differences."""
-        left = []
-        for each in differences:
-            is_known = each.kind == KIND and any(
-                type(uid) is str and uid in self._uids for uid in _values(each.baseline)
-            )
-            is_value = is_known or (each.kind == KIND and contradicted(each, names))
-            left.append(msgspec.structs.replace(each, kind="value") if is_value else each)
-        unknown = [uid for uid in requested_uids if uid not in self._uids]
-        if not unknown:
-            return left
-        # Computed uids are unknown to the baseline, all others to the candidate.
-        ours = frozenset(uid for uid in unknown if computed(None, uid))
-        theirs = frozenset(unknown) - ours
-        for each in left:
-            one, other = each.baseline, each.candidate
-            # Nothing else is said where the side that cannot know the uid of a filter has fewer hits.
-            is_hits = each.kind == "value" and each.path == HITS and type(one) is type(other) is int
-            if is_hits and (theirs if other < one else ours):
-                return [msgspec.structs.replace(each, kind=KIND)]
-        return [_of_request(each, theirs, ours) for each in left]
+    Differences caused by a uid that only one side can know get their own kind; differing uids of an object whose v3 uid
+    is on record, or that denote objects of different `names`, become ordinary value differences."""
+    left = []
+    for each in differences:
+        is_known = each.kind == KIND and any(type(uid) is str and uid in uids for uid in _values(each.baseline))
+        is_value = is_known or (each.kind == KIND and contradicted(each, names))
+        left.append(msgspec.structs.replace(each, kind="value") if is_value else each)
+    unknown = [uid for uid in requested_uids if uid not in uids]
+    if not unknown:
+        return left
+    # Computed uids are unknown to the baseline, all others to the candidate.
+    ours = frozenset(uid for uid in unknown if computed(None, uid))
+    theirs = frozenset(unknown) - ours
+    for each in left:
+        one, other = each.baseline, each.candidate
+        # Nothing else is said where the side that cannot know the uid of a filter has fewer hits.
+        is_hits = each.kind == "value" and each.path == HITS and type(one) is type(other) is int
+        if is_hits and (theirs if other < one else ours):
+            return [msgspec.structs.replace(each, kind=KIND)]
+    return [_of_request(each, theirs, ours) for each in left]
 
 
 def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:

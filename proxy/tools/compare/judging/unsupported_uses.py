@@ -60,11 +60,11 @@ class UnsupportedUses:
         without = [each for each in used if causes.has_no_source(request.endpoint, each.field)]
         self._chosen = any(each.way in ("filter", "sortby") for each in without)
         self._counted = [each.field for each in without if each.way in ("facet", "stats")]
-        hits, shown = _hits(baseline), _shown(baseline)
+        (hits, shown), (candidate_hits, candidate_shown) = map(_shown, (baseline, candidate))
         self._more = isinstance(hits, int) and hits > len(shown)
-        self._fewer_hits = isinstance(hits, int) and (_hits(candidate) or 0) < hits
+        self._fewer_hits = isinstance(hits, int) and (candidate_hits or 0) < hits
         # Those with another uid, or without one, may be other parts that are taken for the same.
-        self._shared = {each["uid"] for each in _shown(candidate) if "uid" in each}
+        self._shared = {each["uid"] for each in candidate_shown if "uid" in each}
         mpns = [each for each in used if each == FieldUse("filter", "mpn", each.value)]
         # The service finds each number apart from others, without a common order, without counts, and without specs.
         several = len(mpns) > 1 or any(each.value.startswith("(") for each in mpns)
@@ -74,7 +74,7 @@ class UnsupportedUses:
         self._sorted_otherwise = ignored or several or by_tolerance
         self._upper_bound = bool(mpns) and request.values("limit") == ["0"]
         # The service describes no spec where it is not asked.
-        self._undescribed = bool(mpns) or _hits(candidate) == 0
+        self._undescribed = bool(mpns) or candidate_hits == 0
         self._filter_ignored = any(name.startswith("filter[") for name in unsupported)
         matches = ((pattern.fullmatch(name), path) for name in unsupported for pattern, path in EMPTIED)
         self._emptied = tuple(paths.field(path, match[1]) for match, path in matches if match)
@@ -154,12 +154,9 @@ def _uses(request: V3Request) -> Iterator[FieldUse]:
             yield from (FieldUse(way, each.split()[0]) for each in value.split(",") if each.strip())
 
 
-def _hits(response: Any) -> Any:
-    return response.get("hits") if isinstance(response, dict) else None
-
-
-def _shown(response: Any) -> list[dict[str, Any]]:
-    """Return the objects of a search's response."""
-    results = response.get("results") if isinstance(response, dict) else None
-    items = [each.get("item") for each in results or () if isinstance(each, dict)]
-    return [item for item in items if isinstance(item, dict)]
+def _shown(response: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """Return the number of hits in a search's response, and its objects."""
+    if not isinstance(response, dict):
+        return None, []
+    items = [each.get("item") for each in response.get("results") or () if isinstance(each, dict)]
+    return response.get("hits"), [item for item in items if isinstance(item, dict)]
