@@ -43,15 +43,13 @@ class FreeOperations:
     def __init__(
         self, send: Send, clock: Clock, seconds: float, definitions: Mapping[str, ListDefinition], lists: Lists
     ) -> None:
-        self._send = send
-        self._clock = clock
-        self._seconds = seconds
-        self._definitions = definitions
+        self._send, self._clock, self._seconds = send, clock, seconds
+        self._definitions, self._lists = definitions, lists
         self._kept: cachetools.TTLCache[tuple[str, bytes], tuple[Any, int]] = cachetools.TTLCache(
             BYTES, RESPONSE_SECONDS, timer=clock.monotonic, getsizeof=lambda kept: kept[1]
         )
-        self._lists = lists
         self._flights: SingleFlight[tuple[object, ...], Any] = SingleFlight("free operation")
+        self.aclose = self._flights.close
 
     async def execute(self, application: Application, operation: EncodedOperation, deadline: float) -> Any:
         """Return the data of an operation."""
@@ -70,10 +68,6 @@ class FreeOperations:
             # The request gets the old list meanwhile: brands and categories change slowly.
             self._flights.start((name, credentials), lambda: self._refresh(name, credentials))
         return listing
-
-    async def aclose(self) -> None:
-        """Cancel what is under way."""
-        await self._flights.close()
 
     async def _landed(
         self, key: tuple[object, ...], work: Callable[[], Coroutine[Any, Any, Any]], deadline: float

@@ -14,7 +14,6 @@ import ssl
 from collections.abc import Mapping
 from contextvars import ContextVar
 from email.utils import parsedate_to_datetime
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import aiohttp
@@ -53,7 +52,7 @@ class HttpResponse(NamedTuple):
 
     status: int
     body: bytes
-    headers: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str]
 
     def retry_after(self, now: float) -> int | None:
         """Return the Retry-After (RFC 9110 §10.2.3), a number or a date: whole seconds from `now`, at most a day; None
@@ -74,7 +73,6 @@ def open_session(upstream: config.UpstreamSettings) -> aiohttp.ClientSession:
     is_tls = any(url.startswith("https:") for url in (upstream.graphql_url, upstream.token_url))
     return aiohttp.ClientSession(
         connector=AttemptConnector(
-            config.CONNECT_SECONDS,
             limit=config.UPSTREAM_CONNECTIONS,
             # With the authorities that are trusted now: aiohttp's own context knows those of its import.
             ssl=ssl.create_default_context() if is_tls else True,
@@ -122,12 +120,8 @@ class AttemptConnector(aiohttp.TCPConnector):
     """Records in the current `ATTEMPT` that it waits for a free connection, and that it opens a new one.
 
     Reuse of an idle connection, the usual case, is an attempt's default and costs nothing; aiohttp's own tracing takes
-    a tenth of a request's time. `connect_seconds` bounds the whole set-up of a connection: name, TCP, proxy and TLS.
+    a tenth of a request's time.
     """
-
-    def __init__(self, connect_seconds: float, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._connect_seconds = connect_seconds
 
     def close_idle(self) -> None:
         """Close all connections that no request uses."""
@@ -153,7 +147,8 @@ class AttemptConnector(aiohttp.TCPConnector):
     ) -> ResponseHandler:
         if attempt := ATTEMPT.get():
             attempt.reused = attempt.sent = False
-        async with asyncio.timeout(self._connect_seconds):  # aiohttp's sock_connect bounds the TCP handshake only
+        # The whole set-up: name, TCP, proxy and TLS. aiohttp's sock_connect bounds the TCP handshake only.
+        async with asyncio.timeout(config.CONNECT_SECONDS):
             connection = await super()._create_connection(req, traces, timeout)
         if attempt:
             attempt.sent = True

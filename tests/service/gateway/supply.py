@@ -80,7 +80,7 @@ class Supply(Upstream):
             self.billed[str(credentials.client_id)] += self.returned_parts - before
         if failure is not None:
             raise failure[0]
-        reply = http_post.HttpResponse(200, json.dumps(body).encode())
+        reply = http_post.HttpResponse(200, json.dumps(body).encode(), {})
         return graphql_responses.data(operation, reply, START)
 
     def response(self, document: str, variables: Any = None, name: str | None = None) -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Upstream:
         if failure:
             raise failure[0]
         self.used[client_id] += returned if is_returned else 0
-        reply = http_post.HttpResponse(200, msgspec.json.encode(body))
+        reply = http_post.HttpResponse(200, msgspec.json.encode(body), {})
         return graphql_responses.data(operation, reply, START)
 
     def _response(self, request: dict[str, Any], credentials: Credentials) -> tuple[dict[str, Any], list[Page]]:
