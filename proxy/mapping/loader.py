@@ -11,9 +11,10 @@ import msgspec
 from proxy import errors
 from proxy.kit import located_yaml, shipped
 from proxy.kit.located_yaml import Trail
-from proxy.mapping import specs, tables, transforms
+from proxy.mapping import specs, transforms
 from proxy.mapping.paths import Schema
-from proxy.mapping.rules import FieldRule, ObjectRules
+from proxy.mapping.rules import FieldRule, ObjectRules, SearchField, Tables
+from proxy.mapping.transforms import KINDS, KnownUid, Uids
 from proxy.model import Path as FieldPath
 
 TABLES = {"uids.yaml", "spec_names.yaml", "spec_keys.yaml", "search.yaml"}
@@ -31,7 +32,7 @@ class Mappings:
 
     schema: Schema
     rules: dict[str, ObjectRules]
-    tables: tables.Tables
+    tables: Tables
     transforms: dict[str, Any]
     places: dict[tuple[str, str], str]
     views: dict[str, "Mappings"]
@@ -78,12 +79,12 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
         names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))
     except ValueError as error:
         raise errors.ConfigError(f"spec_names.yaml: {error}") from error
-    searched, keys = _table(folder / "search.yaml", tables.SearchField), _table(folder / "spec_keys.yaml", str | None)
+    searched, keys = _table(folder / "search.yaml", SearchField), _table(folder / "spec_keys.yaml", str | None)
     v3_specs = (f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))
     v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
-    loaded = tables.Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
+    loaded = Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
     schema = Schema(_read(folder / shipped.SCHEMA, site))
-    functions = transforms.TRANSFORMS | transforms.of_tables(loaded)
+    functions = transforms.TRANSFORMS | transforms.of_tables(loaded.uids, names)
     mappings = Mappings(schema, rules, loaded, functions, places, {})
     _check(mappings, ROOTS)
     folders = ((folder / name, root) for name, root in VIEWS.items())
@@ -135,11 +136,11 @@ def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
             yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
-def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, tables.Uids]:
+def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, Uids]:
     """Return the uids of a mappings folder and of a site's own table, by kind. Raises ConfigError."""
     shipped = _uids(folder / "uids.yaml")
     own = _uids(own_file) if own_file else {}
-    return {kind: tables.Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in tables.KINDS}
+    return {kind: Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in KINDS}
 
 
 def known_uids(file: Path) -> set[str]:
@@ -147,14 +148,14 @@ def known_uids(file: Path) -> set[str]:
     return {entry.uid for entries in _uids(file).values() for entry in entries}
 
 
-def _uids(file: Path) -> dict[str, list[tables.KnownUid]]:
+def _uids(file: Path) -> dict[str, list[KnownUid]]:
     """Read one table of uids. A uid stands for one object, except among sources, of which several are recorded with
     the same uid."""
     located = located_yaml.load(file, errors.ConfigError)
-    read = _table(file, list[tables.KnownUid], located)
+    read = _table(file, list[KnownUid], located)
     for kind, entries in read.items():
-        if kind not in tables.KINDS:
-            raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(tables.KINDS)}")
+        if kind not in KINDS:
+            raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(KINDS)}")
         first: dict[str, int] = {}
         for at, entry in enumerate(entries):
             if mistake := entry.mistake():

@@ -17,8 +17,8 @@ import msgspec
 
 from proxy import model
 from proxy.mapping import compiler, loader, rules
+from proxy.mapping.rules import Tables
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.tables import Tables
 from proxy.model import MappingContext, Projection
 from proxy.planning import facets
 from proxy.planning.listing import Listing

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proxy.mapping.tables import SearchField, Tables
+from proxy.mapping.rules import SearchField, Tables
 from proxy.model import SEARCH_LIMIT_DEFAULT, Drilldown, FacetField, SearchRequest
 from proxy.planning import search_filters
 

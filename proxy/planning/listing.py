@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from proxy import errors, model
-from proxy.mapping.tables import Uids
+from proxy.mapping.transforms import Uids
 from proxy.planning import facets, lucene
 from proxy.planning.lucene import Condition, RequestFilters
 

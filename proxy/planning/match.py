@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping import paths
-from proxy.mapping.tables import Tables
+from proxy.mapping.rules import Tables
 from proxy.model import (
     PARTS_MAX,
     EncodedOperation,

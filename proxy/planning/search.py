@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import structs
 
 from proxy import errors
-from proxy.mapping.tables import SearchField, Tables, UnlistedError
+from proxy.mapping.rules import SearchField, Tables, UnlistedError
 from proxy.model import EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, queries, search_filters
 from proxy.planning.facets import CountGroup, SupportedRequest

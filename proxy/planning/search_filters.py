@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from proxy import errors
+from proxy.mapping.rules import SearchField, Tables
 from proxy.mapping.specs import SpecSource
-from proxy.mapping.tables import SearchField, Tables
 from proxy.planning import lucene
 from proxy.planning.lucene import OPEN, Condition
 from proxy.v3.encoding import Bound

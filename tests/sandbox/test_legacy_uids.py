@@ -10,7 +10,7 @@ import yaml
 from nexar_sandbox.catalog import store
 from nexar_sandbox.legacy_v3 import catalog_objects
 from proxy.mapping import loader
-from proxy.mapping import tables as proxys
+from proxy.mapping import transforms as proxys
 from proxy.tools.compare.judging import unknown_uids
 
 CATEGORIES = Path(catalog_objects.__file__).parents[1] / "catalog/data/categories.jsonl"

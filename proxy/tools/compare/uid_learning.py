@@ -16,7 +16,7 @@ import typer
 from proxy.config import loader
 from proxy.kit import counted, printable, shipped
 from proxy.mapping import loader as mapping
-from proxy.mapping.tables import KINDS, KnownUid, Uids, source_uids
+from proxy.mapping.transforms import KINDS, KnownUid, Uids, source_uids
 from proxy.tools.compare.judging import json_values, unknown_uids
 from proxy.traffic.recordings import Recording
 

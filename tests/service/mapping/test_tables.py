@@ -10,17 +10,17 @@ from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
-from proxy.mapping import loader, tables, transforms
+from proxy.mapping import loader, rules, transforms
 from proxy.mapping.specs import SpecNames, SpecSource
 
 
 @pytest.fixture(scope="session")
-def book(mappings: loader.Mappings) -> tables.Tables:
+def book(mappings: loader.Mappings) -> rules.Tables:
     return mappings.tables
 
 
 @cases.parametrize("shortname, name, key")
-def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: tables.Tables) -> None:
+def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: rules.Tables) -> None:
     assert book.specs.key(shortname, name) == key
 
 
@@ -29,14 +29,14 @@ def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
     return source.shortnames if source else ()
 
 
-def test_every_key_and_shortname_resolves_to_its_attribute(book: tables.Tables) -> None:
+def test_every_key_and_shortname_resolves_to_its_attribute(book: rules.Tables) -> None:
     names = book.specs.names
     spellings = [(name, key) for name, entry in names.items() for key in (entry.key, *entry.also, name)]
     assert [pair for pair in spellings if pair[0] not in shortnames(book.specs, pair[1])] == []
     assert book.specs.sources.get("made_up_thing") is None
 
 
-def test_tolerance_has_a_quantity_and_range_has_bounds(book: tables.Tables) -> None:
+def test_tolerance_has_a_quantity_and_range_has_bounds(book: rules.Tables) -> None:
     tolerance = book.specs.sources.get("capacitance_tolerance")
     assert tolerance == SpecSource("capacitance_tolerance", "tolerance", beside="capacitance")
     temperature = SpecSource("operating_temperature", None, "minoperatingtemperature", "maxoperatingtemperature")
@@ -49,7 +49,7 @@ def test_contradictory_table_is_a_mistake(load: Callable[..., loader.Mappings], 
         load("Part:\n  reads: SupPart\n  source: here\n  fields: {mpn: mpn}\n", spec_names__yaml=names)
 
 
-def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables) -> None:
+def test_unlisted_attributes_have_their_name_in_v3_spelling(book: rules.Tables) -> None:
     more = [
         SimpleNamespace(shortname="wobblerate", name="Wobble Rate"),
         SimpleNamespace(shortname="x", name="Pin Count"),
@@ -62,34 +62,34 @@ def test_unlisted_attributes_have_their_name_in_v3_spelling(book: tables.Tables)
 
 @cases.parametrize("shortname, kind, value, si, datatype, values")
 def test_spec_has_v3_datatype_and_values(
-    shortname: str, kind: str, value: str, si: str, datatype: str, values: list[str], book: tables.Tables
+    shortname: str, kind: str, value: str, si: str, datatype: str, values: list[str], book: rules.Tables
 ) -> None:
     assert book.specs.datatype(shortname, kind) == datatype
     assert book.specs.values(shortname, kind, value, si) == values
 
 
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
-def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: tables.Tables) -> None:
+def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: rules.Tables) -> None:
     """Whichever of them the service has, in any case of letters."""
     entries = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))[kind]
     for entry in entries:
         every = [entry["name"], *entry.get("also", [])]
         for upstream, asked in itertools.product([*every, every[-1].upper()], every):
-            listed = book.with_list(tables.LISTS.get(kind, kind), {upstream: ("4711",)})
+            listed = book.with_list(rules.LISTS.get(kind, kind), {upstream: ("4711",)})
             target = book.uids[kind].target(entry["uid"])
             assert target is not None
             assert listed.ids_of(kind, target) == (target.id or "4711",), (entry, upstream)
             assert listed.ids(kind, asked) == (target.id or "4711",), (entry, upstream, asked)
 
 
-def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: tables.Tables) -> None:
+def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: rules.Tables) -> None:
     sellers = {"Somebody new": ("4711",), "Newark": ("2402",), "Nu Horizons": ("4712",)}
-    made = transforms.of_tables(book)
+    made = transforms.of_tables(book.uids, book.specs)
     for name, (id_,) in sellers.items():
         assert made["source_uid"](name, sellers) == made["seller_uid"](id_, name)
     assert made["source_uid"]("Somebody else", sellers).startswith("50c4ce")
 
 
-def test_no_shipped_source_is_a_seller(book: tables.Tables) -> None:
+def test_no_shipped_source_is_a_seller(book: rules.Tables) -> None:
     recorded = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))["Source"]
     assert [each["name"] for each in recorded if book.uids["Seller"].named.get(each["name"])] == []

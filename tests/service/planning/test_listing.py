@@ -6,7 +6,7 @@ from typing import Any
 
 from support import cases
 
-from proxy.mapping.tables import KnownUid, Uids
+from proxy.mapping.transforms import KnownUid, Uids
 from proxy.model import SearchRequest
 from proxy.planning import lucene
 from proxy.planning.listing import Listing, ListSearchResult

@@ -10,7 +10,7 @@ from support import cases
 
 from proxy import errors
 from proxy.kit import shipped
-from proxy.mapping import loader, tables
+from proxy.mapping import loader, rules
 from proxy.planning import search_filters
 from proxy.planning.lucene import Condition
 
@@ -67,7 +67,7 @@ def test_unknown_value_is_dropped_from_alternatives() -> None:
     ],
 )
 def test_name_beyond_the_table_requests_its_list(condition: Condition, wanted: str) -> None:
-    with pytest.raises(tables.UnlistedError) as missing:
+    with pytest.raises(rules.UnlistedError) as missing:
         search_filters.translate(SHIPPED, [condition])
     assert missing.value.name == wanted
 
