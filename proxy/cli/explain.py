@@ -19,7 +19,7 @@ import typer
 from proxy import config, errors
 from proxy.cli import commands
 from proxy.explain import Explained, Explainer, Verdict
-from proxy.gateway.core import Client
+from proxy.gateway import Client
 from proxy.kit import counted
 from proxy.mapping import compiler
 from proxy.planning.queries import Query

@@ -20,7 +20,7 @@ from proxy import config as settings
 from proxy.cli import commands
 from proxy.config import loader
 from proxy.doctor import Check, Subject, configuration, disk, listening, run, store, upstream
-from proxy.gateway.core import Gateway
+from proxy.gateway import Gateway
 from proxy.kit import clock, located_yaml, printable, shipped
 from proxy.kit.located_yaml import Trail
 from proxy.planning import queries

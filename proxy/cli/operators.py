@@ -18,7 +18,7 @@ import typer
 from proxy import config, errors
 from proxy import log as logging
 from proxy.cli import commands
-from proxy.gateway.core import StoredState
+from proxy.gateway import StoredState
 from proxy.kit import clock, counted, duration, printable
 from proxy.web import operators, ports
 

@@ -16,7 +16,7 @@ import msgspec
 
 from proxy import config, errors
 from proxy.config import loader
-from proxy.gateway.core import Gateway
+from proxy.gateway import Gateway
 from proxy.kit import clock as clocks
 from proxy.kit import counted
 from proxy.web import operators, ports

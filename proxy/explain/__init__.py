@@ -9,7 +9,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from proxy import config, errors, model
-from proxy.gateway.core import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
+from proxy.gateway import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped
 from proxy.mapping import loader, rules
 from proxy.planning import lucene, match, queries, search

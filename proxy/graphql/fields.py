@@ -16,7 +16,7 @@ from graphql.execution.values import VariableValues, get_argument_values, get_di
 from graphql.language import ast
 
 from proxy import errors
-from proxy.gateway.core import Answer
+from proxy.gateway import Answer
 from proxy.graphql.documents import ClientDocument
 from proxy.model import PARTS_MAX, EncodedOperation
 from proxy.planning import documents, queries

@@ -11,7 +11,7 @@ from graphql.execution.values import VariableValues, get_argument_values
 from graphql.language import ast
 
 from proxy import errors, model
-from proxy.gateway.core import Answer, Client, Gateway, ResponseMetadata
+from proxy.gateway import Answer, Client, Gateway, ResponseMetadata
 from proxy.graphql import documents, fields
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
 from proxy.graphql.fields import Requested

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from proxy import errors, model
-from proxy.gateway.core import Client, GatewayRequest, ResponseMetadata, V3Objects
+from proxy.gateway import Client, GatewayRequest, ResponseMetadata, V3Objects
 from proxy.kit.clock import Clock
 from proxy.mapping.loader import Mappings
 from proxy.v3 import encoding, endpoints, requests

@@ -18,7 +18,7 @@ from typing import Any, cast
 import graphql
 import msgspec
 
-from proxy.gateway.core import GatewayRequest
+from proxy.gateway import GatewayRequest
 from proxy.graphql import documents
 from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
 from proxy.mapping import loader

@@ -12,7 +12,7 @@ import structlog
 from aiohttp import hdrs
 
 from proxy import config, errors
-from proxy.gateway.core import Client, Gateway, SeenRequests
+from proxy.gateway import Client, Gateway, SeenRequests
 from proxy.kit.clock import SlidingWindow, Window
 from proxy.web.messages import ClientAddress, Request
 

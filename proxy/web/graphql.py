@@ -14,7 +14,7 @@ from aiohttp import BasicAuth, hdrs, web
 from multidict import istr
 
 from proxy import errors
-from proxy.gateway.core import Client, Gateway
+from proxy.gateway import Client, Gateway
 from proxy.graphql.documents import DocumentReader, InvalidDocumentError
 from proxy.graphql.service import GraphQLService, error_of
 from proxy.log import REDACTION

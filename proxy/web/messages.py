@@ -17,7 +17,7 @@ from aiohttp.http import SERVER_SOFTWARE
 from multidict import istr
 
 from proxy import errors, v4
-from proxy.gateway.core import Client, Gateway, ResponseMetadata
+from proxy.gateway import Client, Gateway, ResponseMetadata
 from proxy.v3.encoding import EncodedBody, Parameters, ResponseFormat, encode_body, error_body
 
 READ = (hdrs.METH_GET, hdrs.METH_HEAD)

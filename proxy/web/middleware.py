@@ -17,7 +17,7 @@ from multidict import istr
 
 from proxy import errors, redaction
 from proxy import log as logging
-from proxy.gateway.core import Gateway, SeenRequests
+from proxy.gateway import Gateway, SeenRequests
 from proxy.log import REDACTION, REQUEST_ID
 from proxy.model import FailureDetail
 from proxy.v3 import endpoints

@@ -22,7 +22,7 @@ import proxy
 from proxy import config, errors
 from proxy.config import secret
 from proxy.explain import Explainer
-from proxy.gateway.core import Gateway, StoredState
+from proxy.gateway import Gateway, StoredState
 from proxy.kit import rfc3339
 from proxy.model import Seen
 from proxy.traffic.v3_request import V3Request, parse_target

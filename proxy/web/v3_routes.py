@@ -10,7 +10,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from proxy import errors, v4
-from proxy.gateway.core import Client, Gateway, ResponseMetadata
+from proxy.gateway import Client, Gateway, ResponseMetadata
 from proxy.v3.actions import AuthenticatedRequest, V3Actions
 from proxy.v3.encoding import X_V3_UNSUPPORTED, EncodedBody, Parameters
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES, Endpoint

@@ -12,7 +12,7 @@ from together import service_manager
 
 import nexar_sandbox
 from proxy.config import loader
-from proxy.gateway.core import StoredState
+from proxy.gateway import StoredState
 from proxy.kit import clock
 
 LOAD_SECONDS = 0.6  # of load before and after the replacement

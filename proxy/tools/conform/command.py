@@ -71,7 +71,7 @@ conform = commands.command(ConformOptions, run)
 
 async def _result(options: ConformOptions) -> "RunResult":
     """Run on the sandbox, or on the service of a configuration with its applications as accounts."""
-    from proxy.gateway.core import open_session
+    from proxy.gateway import open_session
     from proxy.tools.conform.run import MAIN, NO_PARTS, NO_SPECS, Service
 
     settings = None if options.against == SANDBOX else loader.load(Path(options.against), os.environ)
@@ -165,7 +165,7 @@ def _account(name: str, entry: config.ApplicationSettings) -> "Account":
 async def _booking(settings: config.Config, name: str, at_worst: int) -> AsyncIterator[Callable[[int, int], None]]:
     """Reserve the worst case of a run; yields the function that takes what it cost. A run that fails is booked as
     uncertain usage."""
-    from proxy.gateway.core import StoredState
+    from proxy.gateway import StoredState
 
     async with AsyncExitStack() as stack:
         state = await StoredState.open(settings, clock.SystemClock())

@@ -22,7 +22,7 @@ from msgspec import Meta
 
 import proxy
 from proxy import config, errors, metrics
-from proxy.gateway.core import Gateway
+from proxy.gateway import Gateway
 from proxy.tools.sheet.columns import KINDS
 from proxy.web import messages, pages
 from proxy.web.authentication import Authenticator

@@ -19,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proxy import config, errors
-from proxy.gateway.core import Answer, Client, Gateway
+from proxy.gateway import Answer, Client, Gateway
 from proxy.kit import clock as clocks
 from proxy.kit import counted
 from proxy.mapping.loader import VIEWS

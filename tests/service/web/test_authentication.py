@@ -7,7 +7,7 @@ import pytest
 from multidict import CIMultiDict
 
 from proxy import config, errors
-from proxy.gateway.core import Applications
+from proxy.gateway import Applications
 from proxy.gateway.recording import SeenRequests
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics

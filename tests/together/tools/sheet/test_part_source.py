@@ -14,7 +14,7 @@ from support import running_proxy
 
 import nexar_sandbox
 from proxy import config, errors
-from proxy.gateway.core import StoredState
+from proxy.gateway import StoredState
 from proxy.kit import clock
 from proxy.tools.sheet import source as part_source
 from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult
