@@ -2,7 +2,6 @@
 sandbox, which is embedded in a command, with the configuration derived for it.
 """
 
-import dataclasses
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,7 +10,6 @@ from msgspec.structs import replace
 from proxy import config
 
 SERVE = "V3BRIDGE_SERVE"  # variable with the options of `serve`, once they are read
-ENDLESS = 10**12  # parts
 
 
 async def with_sandbox(settings: config.Config, stack: AsyncExitStack, chosen: Any = None) -> tuple[config.Config, Any]:
@@ -35,12 +33,3 @@ def connected(settings: config.Config, url: str) -> config.Config:
     addresses = config.UpstreamSettings(graphql_url=f"{url}/graphql", token_url=f"{url}/connect/token")
     store = config.StoreUrl("memory:")  # the sandbox loses its state with each start: stored tokens would be invalid
     return replace(settings, upstream=addresses, applications=applications, store=store)
-
-
-def endless_sandbox(catalog: str = "") -> Any:
-    """Return settings of a sandbox with a practically unlimited quota, and a shipped file of further parts."""
-    import nexar_sandbox
-
-    plan = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=ENDLESS)
-    further = nexar_sandbox.SHIPPED / catalog if catalog else None
-    return nexar_sandbox.SandboxSettings(applications=(plan,), catalog=further)

@@ -1,30 +1,25 @@
-"""What commands have in common: options, and what they print and ask.
-
-The options of some are the fields of a dataclass: name, type, default and help text are declared once. Results go to
-standard output, without formatting where it is no terminal; what commands do, cost and ask to standard error.
+"""What commands have in common: options, and what they print and ask. Results go to standard output, without formatting
+where it is no terminal; what commands do, cost and ask to standard error.
 """
 
-import inspect
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 from rich.text import Text
 
 from proxy import config
-from proxy.config import loader, secret
-from proxy.kit import counted, printable, shipped
+from proxy.config import loader
+from proxy.kit import printable, shipped
 
 T = TypeVar("T")
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
@@ -43,33 +38,6 @@ Line = str | Text | Table
 def configured(file: Path | None) -> config.Config:
     """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
     return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
-
-
-def command(options: type[T], run: Callable[[T], None]) -> Callable[..., None]:
-    """Make a typer command of `run`, whose options are the fields of the dataclass `options`."""
-
-    def invoke(**given: Any) -> None:
-        run(options(**given))
-
-    # typer reads a command's signature, type hints and docstring.
-    invoke.__doc__ = run.__doc__
-    invoke.__annotations__ = get_type_hints(options, include_extras=True)
-    invoke.__signature__ = inspect.signature(options)  # type: ignore[attr-defined]
-    return invoke
-
-
-def read_key(text: str | None, option: str) -> config.Secret | None:
-    """Read the API key from `env:NAME` or `file:PATH`. Raises BadParameter, whose message does not contain the key."""
-    if text is None:
-        return None
-    # Other users of a machine can list the arguments of a process.
-    if not text.startswith(("env:", "file:")):
-        why = "a key on a command line is seen by everybody on this machine: env:NAME or file:PATH"
-        raise typer.BadParameter(why, param_hint=option)
-    try:
-        return config.Secret(secret.resolve(text, Path(), os.environ))
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
 
 
 def print_result(result: Any, lines: Iterable[Line], as_json: bool) -> None:
@@ -134,28 +102,14 @@ def say(text: str) -> None:
     Console(stderr=True, soft_wrap=True, highlight=False).print(visible(text))
 
 
-def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bool:
-    """Return whether to spend up to `parts`, asking at a terminal. Raises BadParameter elsewhere without a budget."""
-    if yes or free or not parts:
-        return True
-    most = counted(parts if budget is None else min(parts, budget), "part")
-    # The question goes to standard error, because standard output may be a report.
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return _answer(f"Up to {most} may be spent. Continue?")
-    if budget is None:
-        why = f"up to {most} may be spent: set a limit with --budget, or confirm with --yes"
-        raise typer.BadParameter(why, param_hint="--budget")
-    return True
-
-
 def confirmed(question: str, *, yes: bool) -> bool:
     """Return the answer to a question about what is lost. Raises BadParameter where nobody can be asked."""
     if not yes and not sys.stdin.isatty():
         raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
-    return yes or _answer(question)
+    return yes or answer(question)
 
 
-def _answer(question: str) -> bool:
+def answer(question: str) -> bool:
     """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
     Python's own handler is restored meanwhile."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -165,12 +119,3 @@ def _answer(question: str) -> bool:
         return False
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Callable[[int, str], None]]:
-    """Show a progress bar at a terminal; yields what updates it, with the number done and a text beside it."""
-    screen = Console(stderr=True)
-    with Progress(console=screen, disable=not screen.is_terminal) as progress:
-        task = progress.add_task(description, total=total)
-        yield lambda done, more: progress.update(task, completed=done, description=f"{description} {more}")

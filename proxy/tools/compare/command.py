@@ -12,6 +12,7 @@ import typer
 
 from proxy import errors
 from proxy.cli import commands
+from proxy.tools import running
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ INCONCLUSIVE, NOT_RUN = 2, 3  # exit codes; a mistake in options or files is NOT
 def _compare(chosen: ComparisonOptions) -> None:
     """Replay client requests against both services and report differences."""
     from proxy import log
-    from proxy.tools import event_loop
     from proxy.tools.compare import comparison, uid_learning
     from proxy.tools.compare.judging.result import EXIT_CODES
 
@@ -34,7 +34,7 @@ def _compare(chosen: ComparisonOptions) -> None:
     _check(chosen)
     log.configure("error", "console", sys.stderr)
     try:
-        result = event_loop.run(comparison.compare(chosen))
+        result = running.run(comparison.compare(chosen))
     except SystemExit:  # a second signal; exit code 1 would mean differences
         raise typer.Exit(NOT_RUN) from None
     if result is None:
@@ -50,7 +50,7 @@ def _compare(chosen: ComparisonOptions) -> None:
     raise typer.Exit(EXIT_CODES[result.verdict])
 
 
-compare = commands.command(ComparisonOptions, _compare)
+compare = running.command(ComparisonOptions, _compare)
 
 
 def _check(chosen: ComparisonOptions) -> None:

@@ -25,7 +25,7 @@ from proxy.config import loader
 from proxy.kit import clock, counted
 from proxy.mapping import loader as mapping
 from proxy.redaction import Redaction
-from proxy.tools import event_loop
+from proxy.tools import running
 from proxy.tools.compare import run, sides
 from proxy.tools.compare.judging import causes, judge, result
 from proxy.tools.compare.judging.findings import IgnoreRule
@@ -118,8 +118,8 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         plan, notes = _plan(chosen, clients, recorded)
         source = (chosen.requests or chosen.baseline_file or Path()).name
         for_all: dict[SideName, config.Secret | None] = {
-            "baseline": commands.read_key(chosen.baseline_key, "--baseline-key"),
-            "candidate": commands.read_key(chosen.candidate_key, "--candidate-key"),
+            "baseline": running.read_key(chosen.baseline_key, "--baseline-key"),
+            "candidate": running.read_key(chosen.candidate_key, "--candidate-key"),
         }
 
         def key(client: str, side: SideName) -> str | None:
@@ -147,10 +147,10 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         # What has been said and confirmed is the most, also where nothing else limits it.
         most = plan.parts if chosen.budget is None else chosen.budget
         tally, budget = result.Tally(), run.Budget(most)
-        running = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
-        with commands.progress_bar("comparing", len(plan.requests)) as update:
-            stop = event_loop.stop_on_signal()
-            ended = await running.run(plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
+        comparing = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
+        with running.progress_bar("comparing", len(plan.requests)) as update:
+            stop = running.stop_on_signal()
+            ended = await comparing.run(plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
     return result.summarize(
         tally,
         plan.in_source,
@@ -198,7 +198,7 @@ def _confirm(chosen: ComparisonOptions, plan: RequestPlan, of: str, notes: Itera
     commands.say(f"{counted(len(plan.requests), 'request')} of {of}; {cost}")
     for note in notes:
         commands.say(f"note: {note}")
-    return commands.confirm_cost(plan.parts, chosen.budget, yes=chosen.yes, free=free)
+    return running.confirm_cost(plan.parts, chosen.budget, yes=chosen.yes, free=free)
 
 
 def _judge(own: ComparisonSettings, service: config.Config | None, redaction: Redaction, today: date) -> judge.Judge:

@@ -21,6 +21,7 @@ import yarl
 
 import proxy
 from proxy import cli, config
+from proxy.tools import running
 from proxy.tools.compare.options import SANDBOX
 from proxy.traffic.recordings import Recording, SideResponse
 from proxy.traffic.v3_request import SideName, V3Request
@@ -240,7 +241,7 @@ async def open_sides(
 
                 # Its old service is without a rate limit, and the quota of the other practically unlimited.
                 unlimited = nexar_sandbox.LegacySettings(requests_per_second=None)
-                settings = dataclasses.replace(cli.endless_sandbox(), legacy=unlimited)
+                settings = dataclasses.replace(running.endless_sandbox(), legacy=unlimited)
                 candidate, upstream = await cli.with_sandbox(candidate, stack, settings)
                 legacy = upstream.legacy_url
             url, own = await _serve(candidate, stack)

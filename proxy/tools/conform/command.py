@@ -17,7 +17,7 @@ from proxy import config, errors
 from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import clock, counted, printable
-from proxy.tools import event_loop
+from proxy.tools import running
 
 if TYPE_CHECKING:
     import nexar_sandbox
@@ -57,7 +57,7 @@ def run(options: ConformOptions) -> None:
     names = {assumption.name for assumption in assumptions.ALL}
     if unknown := set(options.only or ()) - names:
         raise typer.BadParameter(f"no assumption is called {min(unknown)!r}", param_hint="--only")
-    result = event_loop.run(_result(options))
+    result = running.run(_result(options))
     if options.as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
@@ -66,7 +66,7 @@ def run(options: ConformOptions) -> None:
     raise typer.Exit(code)
 
 
-conform = commands.command(ConformOptions, run)
+conform = running.command(ConformOptions, run)
 
 
 async def _result(options: ConformOptions) -> "RunResult":
@@ -112,10 +112,10 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
         if booked:
             settings, name = booked
             commands.say(f"application {name}, {with_cost}")
-            if not commands.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
+            if not running.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
             book = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
-        with commands.progress_bar("testing", len(selection.probes)) as update:
+        with running.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
         if book:
             book(result.returned, result.uncertain)

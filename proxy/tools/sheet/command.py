@@ -7,6 +7,7 @@ the file, or a declined cost: nothing is written; 3: nothing usable.
 import typer
 
 from proxy.cli import commands
+from proxy.tools import running
 from proxy.tools.sheet import columns
 from proxy.tools.sheet.options import FillOptions
 
@@ -20,7 +21,7 @@ def _fill(options: FillOptions) -> None:
     raise typer.Exit(run.run(options))
 
 
-sheet.command("fill")(commands.command(FillOptions, _fill))
+sheet.command("fill")(running.command(FillOptions, _fill))
 
 
 @sheet.command("columns")

@@ -15,7 +15,7 @@ import typer
 
 from proxy import config, errors, log
 from proxy.kit.clock import SystemClock
-from proxy.tools import event_loop
+from proxy.tools import running
 from proxy.tools.sheet import fetching, files, run, summary
 from proxy.tools.sheet.lines import NoNumbersError, column_name
 from proxy.tools.sheet.options import FillOptions
@@ -37,7 +37,7 @@ def main() -> None:
     task: Task = pickle.load(sys.stdin.buffer)  # noqa: S301 - of the service
     log.configure(task[0].log.level, task[0].log.format, sys.stderr)
     try:
-        event_loop.run(_do(*task))
+        running.run(_do(*task))
     except (errors.BridgeError, typer.BadParameter) as error:
         _say(error=error.message)
     except ModuleNotFoundError as error:
@@ -50,7 +50,7 @@ def _say(**event: Any) -> None:
 
 
 async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -> None:
-    stop = event_loop.stop_on_signal()
+    stop = running.stop_on_signal()
     file = Path(Path(asked.name.replace("\\", "/")).name or "list.csv")
     options = FillOptions(file=file, columns=asked.columns, boards=asked.boards, read=asked.read)
     wanted = options.wanted()

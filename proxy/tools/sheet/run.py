@@ -13,7 +13,7 @@ from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import counted, shipped
 from proxy.kit.clock import SystemClock
-from proxy.tools import event_loop
+from proxy.tools import running
 from proxy.tools.sheet import columns, decisions, fetching, files, lines, summary
 from proxy.tools.sheet.csv_file import NEW_FILE, CsvFile
 from proxy.tools.sheet.fetching import Job
@@ -36,7 +36,7 @@ def run(options: FillOptions) -> int:
     options.check()
     log.configure("error", "console", sys.stderr)
     try:
-        return event_loop.run(_run(options))
+        return running.run(_run(options))
     except SystemExit:
         return NOT_RUN
 
@@ -60,7 +60,7 @@ async def _run(options: FillOptions) -> int:
         most = job.worst_case
         summary.say_cost(options, job, cost, most, free=free)
         # Nothing has been sent so far: declining costs nothing.
-        if not commands.confirm_cost(most, options.budget, yes=options.yes, free=free):
+        if not running.confirm_cost(most, options.budget, yes=options.yes, free=free):
             return NOT_RUN
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
@@ -118,7 +118,7 @@ async def _source(
     options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
 ) -> tuple[PartSource, ApplicationLogin | None, bool]:
     settings = loader.load(options.config or shipped.path("config.yaml"), os.environ)
-    key = commands.read_key(options.api_key, "--api-key")
+    key = running.read_key(options.api_key, "--api-key")
     apikey: str | None = None if key is None else key.reveal()
     login: ApplicationLogin | None = None
     free = settings.upstream == "sandbox"
@@ -128,7 +128,7 @@ async def _source(
         else:
             login = job.login(clock.now(), refresh=options.refresh_login)
     if free:
-        sandbox = cli.endless_sandbox(ADD_IN_SAMPLE)
+        sandbox = running.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await cli.with_sandbox(settings, stack, sandbox)
     opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
     return await stack.enter_async_context(opened), login, free
@@ -150,12 +150,12 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
 
 
 async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
-    with commands.progress_bar("filling", len(job.needed())) as update:
+    with running.progress_bar("filling", len(job.needed())) as update:
 
         def tell(results: int) -> None:
             update(results, counted(source.parts_spent, "part"))
 
-        stop = event_loop.stop_on_signal(partial(commands.say, STOPPING))
+        stop = running.stop_on_signal(partial(commands.say, STOPPING))
         return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
 
 
