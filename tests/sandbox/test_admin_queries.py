@@ -107,9 +107,7 @@ async def test_an_application_token_shows_the_applications_organization(member: 
     assert (await own(member))["id"] == user_directory.DEFAULT_ORGANIZATION.id
 
 
-async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts(
-    member: DesignClient,
-) -> None:
+async def test_an_application_has_all_its_fields_and_a_design_one_no_part_counts(member: DesignClient) -> None:
     found = {one["name"]: one for one in (await own(member))["applications"]}
     id_ = DESIGN_ONLY.application_id
     assert found["boards"] == {

@@ -22,9 +22,7 @@ async def own(caller: SandboxClient) -> int:
 
 
 @cases.parametrize("query, parts")
-async def test_a_part_is_billed_once_for_each_path_from_a_root_query(
-    caller: SandboxClient, query: str, parts: int
-) -> None:
+async def test_part_is_billed_once_for_each_path_from_a_root(caller: SandboxClient, query: str, parts: int) -> None:
     response = await caller.ask(query)
     assert "errors" not in response.body
     assert await own(caller) == parts

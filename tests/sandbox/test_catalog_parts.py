@@ -57,9 +57,7 @@ def test_shipped_catalog_matches_the_recorded_cases(catalog: Any) -> None:
 
 
 @cases.parametrize("mpn,spelling,maker")
-def test_the_shipped_makers_are_found_under_recorded_spellings(
-    catalog: Any, mpn: str, spelling: str, maker: str
-) -> None:
+def test_shipped_makers_are_found_under_recorded_spellings(catalog: Any, mpn: str, spelling: str, maker: str) -> None:
     assert _matched(catalog, mpn=mpn, manufacturer=spelling) == [(mpn, maker)]
 
 

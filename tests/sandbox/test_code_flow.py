@@ -17,9 +17,7 @@ from proxy.kit import clock
     ({"client_id": OTHER.client_id, "scope": "openid design.domain"}, "invalid_scope"),
     ({"client_id": PLAIN.client_id, "scope": "supply.domain"}, "unauthorized_client"),
 )
-async def test_other_authorization_errors_are_redirected_with_the_state(
-    flow: CodeFlow, changes: dict[str, str | None], error: str
-) -> None:
+async def test_other_errors_redirect_with_the_state(flow: CodeFlow, changes: dict[str, str | None], error: str) -> None:
     response_page = await flow.ask(**changes)
     assert str(response_page.address.with_query(None)) == CALLBACK
     assert (response_page.address.query["error"], response_page.address.query["state"]) == (error, "a state")
@@ -55,9 +53,7 @@ async def test_prompt_login_requires_one_login(flow: CodeFlow) -> None:
 
 
 @pytest.mark.parametrize("field, value", [("csrf", ""), ("csrf", "0" * 64)])
-async def test_a_form_without_a_csrf_token_neither_signs_in_nor_consents(
-    flow: CodeFlow, field: str, value: str
-) -> None:
+async def test_form_without_a_csrf_token_neither_signs_in_nor_consents(flow: CodeFlow, field: str, value: str) -> None:
     login = await flow.ask()
     refused = await flow.visitor.send(
         login, email=user_directory.DEFAULT_USERS[0].email, password=user_directory.DEFAULT_PASSWORD, **{field: value}
@@ -96,9 +92,7 @@ async def test_login_redirects_to_the_sandbox_only(flow: CodeFlow, return_to: st
     assert "Ada Sandbox" in response_page.page
 
 
-async def test_the_content_security_policy_allows_redirects_to_the_application_only(
-    flow: CodeFlow,
-) -> None:
+async def test_the_content_security_policy_allows_redirects_to_the_application_only(flow: CodeFlow) -> None:
     login = await flow.ask()
     policy = "default-src 'none'; style-src 'self'; form-action 'self' http://localhost:3000; base-uri 'none'; "
     for response_page in (login, await flow.visitor.sign_in(login)):
@@ -172,9 +166,7 @@ async def test_a_refresh_may_reduce_scopes_but_not_extend_them(flow: CodeFlow) -
     assert again.body["scope"] == REQUEST["scope"]
 
 
-async def test_a_refresh_token_belongs_to_its_client_and_expires_after_thirty_days(
-    flow: CodeFlow, manual_clock: clock.ManualClock
-) -> None:
+async def test_refresh_token_is_its_clients_for_30_days(flow: CodeFlow, manual_clock: clock.ManualClock) -> None:
     tokens = (await flow.redeem(await flow.code())).body
     stolen = await flow.token("refresh_token", OTHER, refresh_token=tokens["refresh_token"])
     assert stolen.body == {"error": "invalid_grant"}

@@ -144,9 +144,7 @@ class TestPlanOfTwoParts:
         plan = dataclasses.replace(nexar_sandbox.DEFAULT_APPLICATION, part_limit=2)
         return nexar_sandbox.SandboxSettings(applications=(plan,))
 
-    def test_gql_validates_against_the_schema_and_part_limit_ends_the_queries(
-        self, nexar: nexar_sandbox.Sandbox
-    ) -> None:
+    def test_gql_validates_and_the_part_limit_ends_its_queries(self, nexar: nexar_sandbox.Sandbox) -> None:
         query = gql.gql('{ supSearch(q: "", limit: 2) { results { part { mpn } } } }')
         with _client(nexar) as session:
             found = session.execute(query)["supSearch"]["results"]

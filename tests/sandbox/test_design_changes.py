@@ -44,9 +44,7 @@ async def open_thread(designer: DesignClient, **given: Any) -> tuple[str, dict[s
     return project["id"], made
 
 
-async def test_a_comment_thread_is_created_continued_and_deleted(
-    designer: DesignClient, manual_clock: clock.ManualClock
-) -> None:
+async def test_comment_threads_are_made_and_deleted(designer: DesignClient, manual_clock: clock.ManualClock) -> None:
     project_id, made = await open_thread(designer)
     assert made["errors"] == []
     place = {"entityId": project_id, "commentThreadId": made["commentThreadId"]}

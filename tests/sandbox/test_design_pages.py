@@ -21,9 +21,7 @@ def cursor(item: str) -> str:
 
 
 @cases.parametrize("asked, nodes, following, preceding")
-def test_a_page_has_the_items_of_its_bounds(
-    asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool
-) -> None:
+def test_page_has_items_of_its_bounds(asked: Mapping[str, Any], nodes: str, following: bool, preceding: bool) -> None:
     placed: dict[str, Any] = {name: cursor(value) if isinstance(value, str) else value for name, value in asked.items()}
     found = pages.page(ITEMS, placed)
     assert "".join(found["nodes"]) == nodes

@@ -104,9 +104,7 @@ async def test_shares_affect_disjoint_requests_and_the_same_ones_with_the_same_s
     assert first != await run(2)
 
 
-async def test_several_faults_leave_complete_responses_correct_and_billing_consistent(
-    start: StartSandbox,
-) -> None:
+async def test_several_faults_leave_complete_responses_correct_and_billing_consistent(start: StartSandbox) -> None:
     async with start(rng=random.Random(5), token_windows=()) as caller:
         right = (await raw(caller, FREE))[1].partition(b',"extensions"')[0]
         parts = 0
@@ -198,9 +196,7 @@ async def test_a_quota_fault_is_the_limit_until_it_is_removed(caller: SandboxCli
     assert (await caller.ask(PARTS)).data
 
 
-async def test_a_quota_fault_without_a_number_exhausts_every_month(
-    start: StartSandbox, manual_clock: clock.ManualClock
-) -> None:
+async def test_quota_without_number_exhausts_every_month(start: StartSandbox, manual_clock: clock.ManualClock) -> None:
     async with start(token_lifetime=90 * 86_400) as caller:
         await caller.ask(PARTS)
         declare(caller, "quota")
@@ -216,9 +212,7 @@ async def test_a_second_quota_fault_is_rejected(caller: SandboxClient) -> None:
 
 
 @pytest.mark.parametrize("text", ["reset", "cut", "malformed body=empty", "malformed body=html", "429", "5xx"])
-async def test_transport_faults_affect_the_token_endpoint(
-    caller: SandboxClient, text: str, manual_clock: clock.ManualClock
-) -> None:
+async def test_transport_faults_hit_tokens(caller: SandboxClient, text: str, manual_clock: clock.ManualClock) -> None:
     declare(caller, f"{text} on=token count=1")
     assert (await caller.ask(FREE)).data == ANSWER
     with pytest.raises((ValueError, aiohttp.ClientError, OSError)):

@@ -17,9 +17,7 @@ RECOMMENDED = f"{GRAPHQL}; charset=utf-8, {JSON}; charset=utf-8"
 
 
 @cases.parametrize("id_, says, audit")
-async def test_the_audits_of_the_reference_implementation_pass(
-    caller: SandboxClient, id_: str, says: str, audit: dict[str, Any]
-) -> None:
+async def test_audits_of_the_reference_pass(caller: SandboxClient, id_: str, says: str, audit: dict[str, Any]) -> None:
     """An audit is a request (accept, content_type, body; `url`: the parameters are in the URL, by GET), and what holds
     for its response: bounds of the status, a part of its content type, and whether it has errors and data."""
     url, body = audit.get("url"), audit.get("body")
@@ -98,9 +96,7 @@ async def test_a_well_formed_request_gets_200_if_json_is_named(
 
 
 @cases.parametrize("content_type, named")
-async def test_an_unsupported_content_type_gets_415_with_its_name(
-    caller: SandboxClient, content_type: str, named: str
-) -> None:
+async def test_unsupported_content_type_is_named(caller: SandboxClient, content_type: str, named: str) -> None:
     response = await send(caller, None, b'{"query": "{ __typename }"}', **{"Content-Type": content_type})
     assert response.status == 415
     assert named in response.messages[0]
@@ -114,9 +110,7 @@ async def get(caller: SandboxClient, params: Any, **headers: str) -> JsonRespons
 
 
 @pytest.mark.parametrize("name, status", [("A", 200), ("C", 400), ("", 400)])
-async def test_the_operation_name_selects_and_an_empty_one_is_ignored(
-    caller: SandboxClient, name: str, status: int
-) -> None:
+async def test_operation_name_selects_and_an_empty_one_is_none(caller: SandboxClient, name: str, status: int) -> None:
     response = await get(caller, {"query": BOTH, "operationName": name})
     assert response.status == status
     assert status == 400 or response.data == DIGI_KEY

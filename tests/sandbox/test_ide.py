@@ -126,9 +126,7 @@ async def test_the_ide_session_before_sign_in_has_links_only(page: PageBrowser) 
     assert (response.status, json.loads(response.page)["error"]) == (401, "login_required")
 
 
-async def test_the_ide_does_not_use_an_application_of_another_organization(
-    caller: SandboxClient, page: PageBrowser
-) -> None:
+async def test_ide_uses_no_application_of_another_organization(caller: SandboxClient, page: PageBrowser) -> None:
     await sign_in(page, GUEST, "sandbox-grace")
     assert (await state(page))["application"]["name"] == OTHERS.name
     caller.token = json.loads((await token(page)).page)["access_token"]

@@ -23,9 +23,7 @@ async def test_every_token_has_its_own_jti(start: StartSandbox) -> None:
 
 
 @cases.parametrize("form, error")
-async def test_an_invalid_token_request_gets_400_with_the_oauth_error(
-    start: StartSandbox, form: dict[str, str], error: str
-) -> None:
+async def test_invalid_token_request_gets_its_error(start: StartSandbox, form: dict[str, str], error: str) -> None:
     async with start(token_windows=()) as caller:
         response = await caller.log_in(**form)
     assert (response.status, response.body) == (400, {"error": error})
@@ -57,9 +55,7 @@ CREDENTIALS = {"grant_type": "client_credentials", "client_id": FIRST.client_id,
         ("POST", {"data": b"grant_type=\xff", "headers": {"Content-Type": f"{FORM}; charset=utf-8"}}),
     ],
 )
-async def test_what_is_no_form_of_single_fields_is_an_invalid_request(
-    caller: SandboxClient, method: str, sent: dict[str, Any]
-) -> None:
+async def test_what_is_no_form_is_an_invalid_request(caller: SandboxClient, method: str, sent: dict[str, Any]) -> None:
     async with caller.session.request(method, caller.sandbox.token_url, **sent) as response:
         assert (response.status, await response.json()) == (400, {"error": "invalid_request"})
 

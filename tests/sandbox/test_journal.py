@@ -54,9 +54,7 @@ async def send(caller: SandboxClient, method: str, path: str, **options: Any) ->
         (b'["429", "latency ms=0"]', "fault 'latency ms=0': ms must be milliseconds, 1 to 600000; it is '0'"),
     ],
 )
-async def test_an_invalid_fault_gets_400_and_changes_nothing(
-    caller: SandboxClient, body: bytes, complaint: str
-) -> None:
+async def test_invalid_fault_gets_400_and_changes_nothing(caller: SandboxClient, body: bytes, complaint: str) -> None:
     before = await send(caller, "PUT", "/admin/faults", json=["429 on=token"])
     response = await send(caller, "PUT", "/admin/faults", data=body)
     assert response.status == 400

@@ -40,9 +40,7 @@ async def test_an_unknown_path_gets_a_json_error(legacy: LegacyClient, path: str
     assert (response.status, response.json["__class__"]) == (status, "ClientErrorResponse")
 
 
-async def test_the_rate_limit_is_three_requests_a_second_per_key(
-    start_legacy: StartLegacy, manual_clock: clock.ManualClock
-) -> None:
+async def test_rate_limit_is_three_a_second_per_key(start_legacy: StartLegacy, manual_clock: clock.ManualClock) -> None:
     async with start_legacy(requests_per_second=3, apikeys=("one", "two")) as old:
         statuses = [(await old.get(DIGIKEY, key="one")).status for _ in range(5)]
         assert statuses == [200, 200, 200, 429, 429]
@@ -105,9 +103,7 @@ async def test_a_request_target_over_8_kilobytes_gets_414_in_html(legacy: Legacy
     assert (response.status, response.headers["Content-Type"]) == (414, "text/html; charset=utf-8")
 
 
-async def test_an_invalid_request_line_is_rejected_without_logging_the_key(
-    legacy: LegacyClient, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_invalid_request_line_is_refused_unlogged(legacy: LegacyClient, caplog: pytest.LogCaptureFixture) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", legacy.sandbox.port)
     writer.write(f"GET /v3/parts/match?apikey={KEY}&q=two words HTTP/1.1\r\nHost: here\r\n\r\n".encode())
     assert (await reader.readline()).startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
@@ -116,9 +112,7 @@ async def test_an_invalid_request_line_is_rejected_without_logging_the_key(
 
 
 @pytest.mark.parametrize("origin", [b"", b"http://octopart.com"])
-async def test_raw_quotes_bare_ampersands_and_absolute_targets_are_accepted(
-    legacy: LegacyClient, origin: bytes
-) -> None:
+async def test_raw_quotes_ampersands_and_absolute_targets_are_accepted(legacy: LegacyClient, origin: bytes) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", legacy.sandbox.port)
     target = b'/api/v3/parts/match?&queries=[{"mpn":"SN74S74N"}]&include[]=specs&apikey=' + KEY.encode()
     writer.write(b"GET " + origin + target + b" HTTP/1.1\r\nHost: octopart.com\r\nConnection: close\r\n\r\n")

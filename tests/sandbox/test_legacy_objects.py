@@ -133,9 +133,7 @@ SELLERS = [
 
 
 @pytest.mark.parametrize("number, name, others", SELLERS)
-async def test_sellers_are_found_by_all_recorded_names(
-    legacy: LegacyClient, number: str, name: str, others: list[str]
-) -> None:
+async def test_sellers_have_all_recorded_names(legacy: LegacyClient, number: str, name: str, others: list[str]) -> None:
     for called in (name, *others):
         spelled = quote(called)
         (seller,) = (await legacy.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]

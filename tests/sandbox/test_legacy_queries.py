@@ -114,9 +114,7 @@ async def test_uids_of_sellers_and_categories_filter(legacy: LegacyClient) -> No
         (f"({RESISTANCE}:[1 TO 1e9]) {RESISTANCE}:[* TO 100]", 1, 100),
     ],
 )
-async def test_filter_queries_support_ranges_groups_and_several_fields(
-    legacy: LegacyClient, query: str, low: float, high: float
-) -> None:
+async def test_filter_queries_have_ranges_and_groups(legacy: LegacyClient, query: str, low: float, high: float) -> None:
     found = await _items(legacy, f"q=&filter[queries][]={quote(query)}")
     assert found
     assert all(low <= _resistance(item) <= high for item in found)

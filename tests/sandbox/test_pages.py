@@ -45,9 +45,7 @@ async def test_the_login_page_offers_default_users(visitor: PageBrowser) -> None
         visitor.jar.clear()
 
 
-async def test_commands_of_the_home_page_return_parts_and_secrets_are_escaped(
-    needs_program: Callable[[str], str], start: StartSandbox
-) -> None:
+async def test_commands_of_the_home_page_work_escaped(needs_program: Callable[[str], str], start: StartSandbox) -> None:
     needs_program("curl")
     secret = f"a'b\"c$(exit 3)&d=e+f%20\\{HOSTILE}"
     application = dataclasses.replace(applications.DEFAULT_APPLICATION, client_secret=secret, name=HOSTILE)

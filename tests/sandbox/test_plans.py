@@ -94,9 +94,7 @@ async def test_parts_of_an_evaluation_are_for_a_lifetime(start: StartSandbox, ma
         ("pro", ("CAD_MODELS",), "Pro has no add-on 'CAD_MODELS'; its add-ons are LEAD_TIME, TECH_SPECS, "),
     ],
 )
-def test_unknown_plan_and_add_on_that_a_plan_lacks_are_refused(
-    plan: str, add_ons: tuple[str, ...], complaint: str
-) -> None:
+def test_unknown_plan_and_add_on_it_lacks_are_refused(plan: str, add_ons: tuple[str, ...], complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         on(plan, *add_ons)
 
@@ -117,9 +115,7 @@ def test_every_required_feature_is_known_and_its_field_exists() -> None:
 
 
 @cases.parametrize("feature, selection")
-async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
-    start: StartSandbox, feature: str, selection: str
-) -> None:
+async def test_nullable_field_beyond_the_plan_is_an_error(start: StartSandbox, feature: str, selection: str) -> None:
     async with start(applications=plan(feature)) as caller:
         response = await caller.ask(PART % selection)
         other = await caller.ask(PART % "shortDescription")
@@ -137,9 +133,7 @@ async def test_a_nullable_field_outside_the_plan_is_null_with_an_error(
 
 
 @cases.parametrize("feature, selection")
-async def test_a_non_null_field_outside_the_plan_nulls_its_part(
-    start: StartSandbox, feature: str, selection: str
-) -> None:
+async def test_non_null_field_beyond_the_plan_nulls_its_part(start: StartSandbox, feature: str, selection: str) -> None:
     async with start(applications=plan(feature)) as caller:
         response = await caller.ask(PART % selection)
         whole = await caller.ask(f'{{ supMultiMatch(queries: [{{mpn: "SN74S74N"}}]) {{ parts {{ {selection} }} }} }}')

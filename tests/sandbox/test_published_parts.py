@@ -67,9 +67,7 @@ def queries(bom: dict[str, str | list[str]]) -> list[dict[str, str | int]]:
     [NEXAR_1_AND_4, NEXAR_2_AND_3, OCTOPART_2, PART_LIST_SMALL, VENDOR],
     ids=["nexar_1 and nexar_4", "nexar_2 and nexar_3", "octopart_2", "part_list_small", "vendor"],
 )
-async def test_every_part_number_of_a_known_bom_has_specs_and_offers(
-    caller: SandboxClient, bom: dict[str, str | list[str]]
-) -> None:
+async def test_numbers_of_boms_have_specs_and_offers(caller: SandboxClient, bom: dict[str, str | list[str]]) -> None:
     found = (await caller.ask(MATCH, {"queries": queries(bom)})).data["supMultiMatch"]
     assert [one["reference"] for one in found if one["hits"] == 0] == []
     parts = [one["parts"][0] for one in found]

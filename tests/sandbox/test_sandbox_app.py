@@ -84,9 +84,7 @@ async def both() -> AsyncIterator[tuple[SandboxClient, SandboxClient]]:
         yield callers
 
 
-async def test_two_sandboxes_share_no_token_secret_key_usage_or_fault(
-    both: tuple[SandboxClient, SandboxClient],
-) -> None:
+async def test_two_sandboxes_share_no_token_key_usage_or_fault(both: tuple[SandboxClient, SandboxClient]) -> None:
     first, second = both
     part = '{ supSearchMpn(q: "SN74S74N", limit: 1) { results { part { id } } } }'
     strange = {"headers": {"Authorization": f"Bearer {first.token}"}}

@@ -240,9 +240,7 @@ async def test_a_filter_by_any_bucket_finds_as_many_as_the_bucket_counts(caller:
 
 
 @cases.parametrize("filters, message")
-async def test_an_invalid_filter_is_rejected_by_name(
-    caller: SandboxClient, filters: dict[str, Any], message: str
-) -> None:
+async def test_invalid_filter_is_rejected_by_name(caller: SandboxClient, filters: dict[str, Any], message: str) -> None:
     searched = await caller.ask(HITS, {"q": "", "f": filters})
     matched = await caller.ask(
         'query($f: Map) { supMultiMatch(queries: [{mpn: "LM358"}], options: {filters: $f}) { hits } }', {"f": filters}

@@ -133,9 +133,7 @@ async def until_closed_or_whole(reader: asyncio.StreamReader) -> bytes:
     return bytes(received)
 
 
-async def test_http_1_0_with_chunked_body_and_path_of_many_slashes_are_refused_at_once(
-    environment: ProxyEnvironment,
-) -> None:
+async def test_chunks_in_http_1_0_and_paths_of_slashes_are_refused_at_once(environment: ProxyEnvironment) -> None:
     line = target({"mpn": "SN74S74N"}).encode()
     # With the last chunk, for which the proxy would wait ten seconds before it closes the connection.
     reply = await environment.raw(b"GET " + line + b" HTTP/1.0", b"Transfer-Encoding: chunked\r\n\r\n0")

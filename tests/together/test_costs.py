@@ -84,9 +84,7 @@ def match(queries: list[dict[str, Any]], more: str = "") -> str:
 
 
 @pytest.mark.parametrize("single", ["supMultiMatch", "supSearchMpn"])
-async def test_billed_parts_are_those_of_the_table_and_at_most_the_estimate(
-    start: StartEnvironment, single: str
-) -> None:
+async def test_bills_are_those_of_the_table_and_at_most_the_estimate(start: StartEnvironment, single: str) -> None:
     known: list[tuple[str, int | None]] = [*COSTS]
     for queries, by_multi_match, by_search in MATCHES:
         known.append((match(queries), by_multi_match if single == "supMultiMatch" else by_search))
@@ -158,9 +156,7 @@ async def test_repeated_response_is_the_same_in_every_manner(start: StartEnviron
         assert source(await environment.get(target(ONE, NONE))) == ("miss", 3)
 
 
-async def test_equal_requests_under_way_share_one_operation_and_none_gets_what_it_did_not_ask_for(
-    environment: ProxyEnvironment,
-) -> None:
+async def test_equal_requests_under_way_share_one_operation_and_no_encoding(environment: ProxyEnvironment) -> None:
     await environment.get(target(NONE))  # which requests the token
     before = environment.sandbox.request_counts.graphql
     environment.sandbox.faults.replace(nexar_sandbox.parse_faults("latency ms=200"))
@@ -202,9 +198,7 @@ async def test_request_beyond_the_limit_is_not_sent(start: StartEnvironment) -> 
         await environment.results(ONE, NONE)
 
 
-async def test_part_limit_of_the_upstream_is_a_429_until_the_next_month_also_after_a_restart(
-    start: StartEnvironment, tmp_path: Path
-) -> None:
+async def test_part_limit_of_the_upstream_is_a_429_until_next_month(start: StartEnvironment, tmp_path: Path) -> None:
     own = {"store": f"sqlite:{tmp_path}/state.sqlite", "sandbox": {"applications": single_application(part_limit=3)}}
     async with start(**own) as environment:
         before = await environment.results(ONE, NONE)

@@ -90,9 +90,7 @@ def test_table_has_every_kind_of_fault() -> None:
 
 
 @cases.parametrize("name, case")
-async def test_state_of_the_service_fails_exactly_its_check(
-    start_upstream: StartUpstream, name: str, case: dict[str, Any]
-) -> None:
+async def test_state_fails_exactly_its_check(start_upstream: StartUpstream, name: str, case: dict[str, Any]) -> None:
     plan: dict[str, Any] = {
         key: frozenset(value) if isinstance(value, list) else value for key, value in case.get("plan", {}).items()
     }
@@ -118,16 +116,14 @@ async def test_healthy_upstream_passes_every_check_and_needs_one_token(examined:
     assert examined.sandbox.journal.totals.requests["token"] == 2  # the store has it for the last run
 
 
-async def test_results_in_another_order_than_the_queries_are_found(
-    examined: Examined, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_results_in_another_order_are_found(examined: Examined, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks_of_upstream, "REFERENCES", ["1", "2", "3", "4", "5"])  # as if they were sent so
     result = await examined.inspect()
     assert result.failed == ["order"]
     assert "would be mixed up" in result["order"].advice
 
 
-async def test_stored_token_that_is_refused_is_replaced_and_the_rate_limit_of_tokens_is_kept(
+async def test_stored_token_that_is_refused_is_replaced_and_the_limit_of_tokens_kept(
     examined: Examined,
 ) -> None:
     credentials = Credentials("demo", OWN.client_id, config.Secret(OWN.client_secret))
@@ -172,16 +168,14 @@ async def test_each_application_is_checked_and_named(start_upstream: StartUpstre
         ("unlimited", 40, "passed", "40 parts used, no limit"),
     ],
 )
-async def test_remaining_parts_are_those_of_the_store(
-    examined: Examined, parts: Any, used: int, outcome: str, words: str
-) -> None:
+async def test_parts_left_are_of_the_store(examined: Examined, parts: Any, used: int, outcome: str, words: str) -> None:
     async with opened(examined.folder) as state:
         await state.set_usage(Account(ACCOUNT, f"{datetime.now(UTC):%Y-%m}"), used)
     result = await examined.inspect(application={"parts": parts})
     assert (result["plan"].outcome, words in result["plan"].text) == (outcome, True), result["plan"]
 
 
-async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
+async def test_quota_marked_exhausted_although_the_plan_has_parts_is_reopened_by_hand(
     examined: Examined,
 ) -> None:
     refused = json.dumps(["You have exceeded your part limit of 500.", TIME.now() + 3600])
@@ -203,9 +197,7 @@ async def test_quota_that_is_marked_exhausted_although_the_plan_has_parts_is_reo
         ("redis://me:planted@127.0.0.1:9/0", "failed", "redis-cli -u ADDRESS ping"),
     ],
 )
-async def test_trouble_of_a_store_is_named_and_hides_nothing_else(
-    examined: Examined, store: str, outcome: str, words: str
-) -> None:
+async def test_trouble_of_a_store_hides_nothing_else(examined: Examined, store: str, outcome: str, words: str) -> None:
     (examined.folder / "damaged.sqlite").write_text("no database")
     with contextlib.closing(sqlite3.connect(examined.folder / "foreign.sqlite")) as foreign:
         foreign.execute("CREATE TABLE a (b)")

@@ -112,11 +112,7 @@ async def test_refusing_proxy_is_named_and_its_password_is_not(examined: Examine
 
 @pytest.mark.parametrize("url, name", [("http://service.invalid", "dns"), ("http://127.0.0.1:{port}", "tls")])
 async def test_proxy_of_the_environment_is_pointed_out(
-    examined: Examined,
-    unused_tcp_port: int,
-    url: str,
-    name: str,
-    monkeypatch: pytest.MonkeyPatch,
+    examined: Examined, unused_tcp_port: int, url: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "http://me:hidden@proxy.example:3128")
     result = await examined.inspect(url.format(port=unused_tcp_port))
@@ -134,9 +130,7 @@ async def test_proxy_of_the_environment_is_pointed_out(
         (-50, "passed", "agrees with that of 127.0.0.1"),
     ],
 )
-async def test_wrong_clock_of_this_machine_is_found(
-    examined: Examined, offset: float, outcome: str, words: str
-) -> None:
+async def test_wrong_clock_of_a_machine_is_found(examined: Examined, offset: float, outcome: str, words: str) -> None:
     time = clock.ManualClock(clock.SystemClock().now() + offset)
     result = await examined.inspect(examined.sandbox.url, time=time)
     assert result["clock"].outcome == outcome

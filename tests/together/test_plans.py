@@ -91,9 +91,7 @@ async def test_plan_serves_its_features_and_pays_each_part_once(
 
 
 @pytest.mark.parametrize("plan, upstream_plan", [("evaluation", "standard"), ("enterprise", "pro")])
-async def test_plan_that_promises_too_much_breaks_no_request(
-    start_planned: StartPlanned, plan: str, upstream_plan: str
-) -> None:
+async def test_plan_promising_too_much_is_safe(start_planned: StartPlanned, plan: str, upstream_plan: str) -> None:
     async with start_planned(plan, upstream_plan) as service:
         # Two attempts, of which each named other features, are uncertain usage: two queries with a limit of 3.
         for more, named, cost in (("", "", 6 + 6 + PARTS), (GATED, "include[]=specs", 0)):

@@ -62,9 +62,7 @@ async def scripted_environment(*answers: object) -> AsyncIterator[ScriptedEnviro
         (ScriptedResponse(b"", 307, headers={"Location": "https://elsewhere/graphql"}), "307 with a redirect"),
     ],
 )
-async def test_wrong_address_is_named_before_the_first_request_and_probed_at_intervals_with_one_token(
-    answer: ScriptedResponse, what: str
-) -> None:
+async def test_wrong_address_is_named_at_once_and_probed_at_intervals(answer: ScriptedResponse, what: str) -> None:
     async with scripted_environment(answer) as environment:
         for probes in (1, 2, 3):
             for _ in range(4):

@@ -179,9 +179,7 @@ async def graphql(environment: ProxyEnvironment, key: str) -> int:
     return (await environment.proxy.get("/graphql", method="POST", json=sent, headers=headers)).status
 
 
-async def test_requests_of_every_dialect_are_counted_with_what_they_lose(
-    start: StartEnvironment, tmp_path: Path
-) -> None:
+async def test_requests_of_all_dialects_are_counted_with_their_losses(start: StartEnvironment, tmp_path: Path) -> None:
     url, match = f"sqlite:{tmp_path}/state.sqlite", target(QUERY)
     async with start(store=url) as environment:
         for path in (match, match, f"/api{match}", "/v3/parts/search?apikey=wrong&q=texas", "/healthz", "/"):
@@ -197,9 +195,7 @@ async def test_requests_of_every_dialect_are_counted_with_what_they_lose(
     }
 
 
-async def test_hostile_user_agents_are_stored_as_bounded_text_without_the_key(
-    start: StartEnvironment, tmp_path: Path
-) -> None:
+async def test_hostile_user_agents_are_bounded_text_without_the_key(start: StartEnvironment, tmp_path: Path) -> None:
     file = tmp_path / "state.sqlite"
     agents = [b"x" * 5_000, "bidi \u202e \u00e9 ".encode() + b"\xff\xfe", b"<b>", b"erp (key EXAMPLE_KEY)"]
     agents += [b"agent/%d" % number for number in range(120)]
@@ -232,9 +228,7 @@ async def test_no_request_is_lost_or_counted_twice_over_restarts_and_services_an
     assert [count.requests for count in await stored(redis_server.url)] == [3]
 
 
-async def test_unknown_keys_are_recorded_with_their_last_program(
-    start: StartEnvironment, tmp_path: Path, time: clock.ManualClock
-) -> None:
+async def test_unknown_keys_are_recorded(start: StartEnvironment, tmp_path: Path, time: clock.ManualClock) -> None:
     file = tmp_path / "state.sqlite"
     listen = {"trusted_proxies": (config.secret.Network("127.0.0.0/8"),), "failed_auth_per_minute": 2}
     async with start(store=f"sqlite:{file}", listen=listen) as environment:

@@ -130,9 +130,7 @@ async def test_failure_is_explained_without_its_api_key(serve: Start) -> None:
     assert (explained["explanation"]["status"], explained["explanation"]["error"]) == (400, plain["message"])
 
 
-async def test_failure_of_the_upstream_is_explained_by_what_it_was_asked(
-    serve: Start, upstream: ScriptedUpstream
-) -> None:
+async def test_upstream_failure_is_explained_by_what_it_was_asked(serve: Start, upstream: ScriptedUpstream) -> None:
     upstream.respond_with(ScriptedResponse(b"broken", 500))
     async with serve() as admin:
         await ask(admin, X_Request_Id="the-one")
@@ -217,10 +215,7 @@ async def test_browsers_get_a_page_at_the_same_address(serve: Start) -> None:
     ],
 )
 async def test_token_is_needed_unless_the_port_is_on_loopback(
-    serve: Start,
-    settings: dict[str, Any],
-    allowed: list[dict[str, str]],
-    refused: list[tuple[dict[str, str], str]],
+    serve: Start, settings: dict[str, Any], allowed: list[dict[str, str]], refused: list[tuple[dict[str, str], str]]
 ) -> None:
     async with serve(config.AdminSettings(**settings)) as admin:
         for headers in allowed:

@@ -88,9 +88,7 @@ def test_store_emptied_while_nothing_used_it_is_refused(service: running.Service
 
 
 @pytest.mark.parametrize("name", ["store", "store-wal"])
-def test_truncated_store_is_refused_by_the_service_and_by_commands(
-    service: running.Service, sandbox: running.Sandbox, name: str
-) -> None:
+def test_truncated_store_is_refused_everywhere(service: running.Service, sandbox: running.Sandbox, name: str) -> None:
     os.truncate(service.folder / name, 0)
     assert "was truncated; stop the service, restore the file" in check_refused(service, sandbox)
     done = running.command("usage", "--config", service.file, folder=service.folder)

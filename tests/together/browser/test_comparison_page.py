@@ -30,9 +30,7 @@ def open_page(browser: Chrome, tmp_path: Path) -> Opens:
     return open_page
 
 
-def test_report_starts_with_the_verdict_and_its_groups_open_with_the_keyboard(
-    browser: Chrome, open_page: Opens
-) -> None:
+def test_report_starts_with_the_verdict_and_its_groups_open_by_keyboard(browser: Chrome, open_page: Opens) -> None:
     open_page(comparison_result.result())
     assert browser.find_element(By.TAG_NAME, "h1").text == "Not ready"
     assert "120 of 9,360 requests differ" in browser.find_element(By.CLASS_NAME, "lead").text

@@ -27,9 +27,7 @@ def sandbox(background: Background) -> nexar_sandbox.Sandbox:
     return running
 
 
-def test_copy_buttons_put_credentials_on_the_clipboard(
-    browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox
-) -> None:
+def test_copy_buttons_fill_the_clipboard(browser: webdriver.Chrome, sandbox: nexar_sandbox.Sandbox) -> None:
     browser.execute_cdp_cmd("Browser.grantPermissions", {"permissions": CLIPBOARD, "origin": sandbox.url})
     browser.get(sandbox.url)
     assert len(browser.find_elements(By.CSS_SELECTOR, "button[data-copies]")) == 2 + 1 + 2 * 2 + 2 * 2

@@ -51,9 +51,7 @@ def test_mistakes_of_the_configuration_are_those_that_serve_prints(run_command: 
     assert ("planted" in examined.stdout + as_json, len(as_json) > 100) == (False, True)
 
 
-def test_trouble_outside_the_configuration_has_exit_code_1_and_changes_no_store(
-    run_command: Run, tmp_path: Path
-) -> None:
+def test_trouble_outside_the_configuration_is_code_1_and_changes_no_store(run_command: Run, tmp_path: Path) -> None:
     store = tmp_path / "state.sqlite"
     store.write_text("no database")
     done = run_command("doctor", "--config", write(tmp_path, WRONG_STORE), "--json")

@@ -21,9 +21,7 @@ from proxy.kit import shipped
 SLOW = {"aiohttp", "graphql", "nexar_sandbox", "proxy.web", "proxy.mapping"}
 
 
-def test_version_is_that_of_the_package_and_of_its_files(
-    run_command: Run,
-) -> None:
+def test_version_is_that_of_the_package_and_of_its_files(run_command: Run) -> None:
     done = run_command("--version")
     program, *digests = done.stdout.splitlines()
     assert (done.returncode, program, done.stderr) == (0, f"v3bridge {proxy.__version__}", "")

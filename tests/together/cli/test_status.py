@@ -42,9 +42,7 @@ def service(module_processes: running.Processes) -> running.Service:
     return module_processes.service(CONFIG)
 
 
-def test_running_service_is_shown_on_one_screen(
-    processes: running.Processes, tmp_path: Path, use_store: UseStore
-) -> None:
+def test_service_is_shown_on_one_screen(processes: running.Processes, tmp_path: Path, use_store: UseStore) -> None:
     day = int(time.time() // DAY_SECONDS)
     client = Seen(CLIENT, day, "shop", "erp", "parts/match", "erp/1", "", 2, time.time())
     unknown = Seen(UNKNOWN_KEY, day, "", "4b1d" * 16, "::1", "bom/2", "", 1, time.time())
@@ -181,9 +179,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
 
 
 @cases.parametrize("name, value, source")
-def test_setting_has_its_value_and_its_source(
-    settings: list[dict[str, str]], name: str, value: str, source: str
-) -> None:
+def test_setting_has_its_value_and_source(settings: list[dict[str, str]], name: str, value: str, source: str) -> None:
     assert [(row["value"], row["source"]) for row in settings if row["name"] == name] == [(value, source)]
 
 

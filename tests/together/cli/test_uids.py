@@ -76,9 +76,7 @@ def test_file_without_responses_is_named(learn: Run, tmp_path: Path) -> None:
         (None, "v3bridge: config.yaml:2:1: uids: the file "),
     ],
 )
-def test_invalid_uid_table_stops_the_start_with_file_and_line(
-    run_command: Run, tmp_path: Path, table: str | None, message: str
-) -> None:
+def test_invalid_uid_table_stops_the_start(run_command: Run, tmp_path: Path, table: str | None, message: str) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: ours.yaml\n", encoding="utf-8")
     if table:
         (tmp_path / "ours.yaml").write_text(table, encoding="utf-8")

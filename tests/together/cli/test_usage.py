@@ -103,9 +103,7 @@ def test_plan_without_parts_is_shown_without_a_date(run_command: Run, config_fil
     assert "Nothing was used" not in done.stdout
 
 
-def test_limit_that_the_upstream_has_named_holds_for_the_period(
-    run_command: Run, config_file: str, spent: None, use_store: UseStore
-) -> None:
+def test_limit_of_the_upstream_holds(run_command: Run, config_file: str, spent: None, use_store: UseStore) -> None:
     exhaust(use_store, "an-id", 960)
     row = cells(run_command("usage", "--config", config_file).stdout)["shop"]
     assert (row[3], row[4], row[-1].startswith("exhausted until")) == ("960", "0", True)
@@ -126,9 +124,7 @@ def test_usage_of_the_portal_replaces_what_is_booked_and_ends_an_exhausted_quota
     assert json.loads(run_command("usage", "--config", config_file, "--json").stdout)[3]["exhausted_until"] is None
 
 
-def test_clients_are_listed_with_what_they_lose_and_unused_keys(
-    run_command: Run, config_file: str, spent: None, use_store: UseStore
-) -> None:
+def test_clients_and_keys_are_listed(run_command: Run, config_file: str, spent: None, use_store: UseStore) -> None:
     day = int(time.time() // DAY_SECONDS)
     row = Seen(CLIENT, day, "shop", "erp", "parts/match", "bom/1", "sortby (ignored)", 3, time.time())
     old, before = row._replace(day=day - 29, requests=2), row._replace(day=day - 30, requests=100)
@@ -165,9 +161,7 @@ def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, con
         (("--clients", "--forget-results"), "only one of --clients, --set and --forget-results"),
     ],
 )
-def test_mistake_in_what_is_changed_is_named(
-    run_command: Run, config_file: str, arguments: tuple[str, ...], said: str
-) -> None:
+def test_mistake_in_change_is_named(run_command: Run, config_file: str, arguments: tuple[str, ...], said: str) -> None:
     done = run_command("usage", "--config", config_file, *arguments)
     assert (done.returncode, said in done.stderr) == (2, True), done.stderr
 

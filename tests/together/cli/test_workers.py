@@ -148,9 +148,7 @@ def test_second_signal_stops_at_once(start: Callable[[int], running.Service], as
     assert "Traceback" not in service.log
 
 
-def test_worker_that_is_killed_while_it_starts_does_not_end_the_service(
-    start: Callable[[int], running.Service],
-) -> None:
+def test_worker_killed_while_it_starts_does_not_end_the_service(start: Callable[[int], running.Service]) -> None:
     service = start(1)
     for _ in range(3):
         before = service.workers
@@ -161,9 +159,7 @@ def test_worker_that_is_killed_while_it_starts_does_not_end_the_service(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_workers_of_a_killed_parent_exit_and_leave_no_files(
-    start: Callable[[int], running.Service], tmp_path: Path, workers: int
-) -> None:
+def test_killed_parent_leaves_nothing(start: Callable[[int], running.Service], tmp_path: Path, workers: int) -> None:
     service = start(workers)
     (folder,) = (tmp_path / "tmp").iterdir()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700

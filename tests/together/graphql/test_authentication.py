@@ -179,9 +179,7 @@ async def test_no_other_token_is_accepted(both: Pair) -> None:
     assert (await send(both, token=issued)).status == 200
 
 
-async def test_signing_keys_rotate_and_are_those_of_all_processes(
-    pair: Any, start: StartEnvironment, tmp_path: Path
-) -> None:
+async def test_signing_keys_rotate_for_all_processes(pair: Any, start: StartEnvironment, tmp_path: Path) -> None:
     """A key signs for a week, and its last tokens are valid for a day longer."""
     store = f"sqlite:{tmp_path}/state.sqlite"
     async with pair(store=store) as both, start(store=store) as other:

@@ -174,7 +174,7 @@ def planted(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("document, variables", [(WITH, {"c": CREDENTIALS}), (INLINE, {})])
-async def test_results_are_fetched_each_time_and_never_cached(
+async def test_results_are_never_cached(
     pair: Any, tmp_path: Path, log_format: io.StringIO, document: str, variables: Any
 ) -> None:
     async with pair(store=f"sqlite:{tmp_path}/state.sqlite", admin=True) as both:

@@ -81,9 +81,7 @@ async def test_introspection_stands_beside_data(both: Pair) -> None:
 
 
 @cases.parametrize("query, variables, says, place")
-async def test_error_of_a_document_has_v4_names_and_its_place(
-    both: Pair, query: str, variables: Any, says: str, place: list[Any]
-) -> None:
+async def test_error_is_in_v4_names(both: Pair, query: str, variables: Any, says: str, place: list[Any]) -> None:
     reply = await ask(both, query, variables)
     assert (reply.status, both.billed) == (400, 0)
     (error, *_) = reply.json["errors"]
@@ -168,9 +166,7 @@ async def test_part_has_the_recorded_fields_in_their_order(environment: ProxyEnv
 
 
 @pytest.mark.parametrize("more, headers", [(f"&token={KEY}", {}), ("", {"token": KEY}), (f"&apikey={KEY}", {})])
-async def test_token_is_accepted_wherever_v4_clients_send_it(
-    environment: ProxyEnvironment, more: str, headers: dict[str, str]
-) -> None:
+async def test_token_is_accepted_anywhere(environment: ProxyEnvironment, more: str, headers: dict[str, str]) -> None:
     response = await fetch(environment, SN74S74N, more=more, **headers)
     assert (response.status, response.json["results"][0]["hits"]) == (200, 4)
 

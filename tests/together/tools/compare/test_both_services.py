@@ -127,9 +127,7 @@ async def test_requests_cover_every_endpoint() -> None:
     assert {request.endpoint for request in REQUESTS} == known
 
 
-async def test_learned_uid_table_makes_the_services_equivalent(
-    judge: Judge, baselines: Responses, candidates: Responses
-) -> None:
+async def test_learned_uids_make_services_equivalent(judge: Judge, baselines: Responses, candidates: Responses) -> None:
     for request in REQUESTS:
         pair = baselines[request.id], candidates[request.id]
         assert [sides.failure(each, "") for each in pair] == [None, None]
@@ -138,9 +136,7 @@ async def test_learned_uid_table_makes_the_services_equivalent(
         assert found == [], request.target()
 
 
-async def test_without_the_table_only_unrecorded_uids_differ(
-    judge: Judge, environment: ProxyEnvironment, baselines: Responses
-) -> None:
+async def test_without_it_only_uids_differ(judge: Judge, environment: ProxyEnvironment, baselines: Responses) -> None:
     some = REQUESTS[:30]
     found = await responses(environment.proxy.url, some)
     compared = {request: judge.compare(request, (baselines[request.id], found[request.id])) for request in some}
@@ -199,9 +195,7 @@ def is_at(path: str, place: str) -> bool:
     return any(re.fullmatch(each, f".{path}") for each in (*around, "".join(steps) + r"(\..*)?"))
 
 
-async def test_planted_defects_are_found_at_their_fields(
-    judge: Judge, baselines: Responses, candidates: Responses
-) -> None:
+async def test_planted_defects_are_found_in_place(judge: Judge, baselines: Responses, candidates: Responses) -> None:
     """Of each endpoint few responses that the defect changes are compared: the smallest."""
     whole = [request for request in REQUESTS[: len(LOG)] if not HIDING & {name for name, _ in request.query}]
     readable = [each for each in whole if baselines[each.id].status == candidates[each.id].status == 200]

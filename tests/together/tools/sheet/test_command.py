@@ -13,9 +13,7 @@ from support.workbooks import workbook
 BOM = "Ref;Hersteller-Teilenummer;Hersteller;Menge\nU1;SN74S74N;Texas Instruments;100\nU2;NO-SUCH-PART;;1\n"
 
 
-def test_chosen_sheet_is_filled_in_place_after_a_backup_and_an_unknown_one_is_refused(
-    fill: Run, tmp_path: Path
-) -> None:
+def test_chosen_sheet_is_filled_in_place_after_a_backup(fill: Run, tmp_path: Path) -> None:
     table = [["MPN", "Manufacturer"], ["SN74S74N", "Texas Instruments"]]
     original = workbook(table, table)
     (tmp_path / "BOM.xlsx").write_bytes(original)

@@ -119,9 +119,7 @@ async def test_prices_are_exact_and_converted_to_the_currency_of_each_query_at_t
             assert price.price == Decimal(repr(float(price.price)))
 
 
-async def test_billed_parts_are_those_spent_and_those_in_the_ledger_and_a_second_run_costs_nothing(
-    bench: Bench,
-) -> None:
+async def test_billed_parts_are_spent_and_booked_and_a_second_run_costs_nothing(bench: Bench) -> None:
     queries = [FLIP_FLOP, DIODE, UNKNOWN, FLIP_FLOP]
     async with bench.opened() as source:
         assert await source.estimate(queries) == CostEstimate(3, 0, 3, 1)
@@ -176,9 +174,7 @@ async def test_login_of_a_configured_application_keeps_its_quota(bench: Bench) -
 
 
 @pytest.mark.parametrize("budget", [0, 99, 230])
-async def test_budget_is_never_exceeded_and_used_up_to_the_last_part(
-    bench: Bench, source: PartSource, budget: int
-) -> None:
+async def test_budget_is_used_up_to_the_last_part(bench: Bench, source: PartSource, budget: int) -> None:
     # Every second line has a part: what a request does not use is left for the next.
     queries = [query for pair in zip(numbers(250), numbers(250, 1000), strict=True) for query in pair]
     results, error = await collect(source, *queries, budget=budget)
@@ -237,9 +233,7 @@ async def test_refusal_of_all_lines_that_may_be_billed_ends_the_run(bench: Bench
     assert await bench.booked() == 800
 
 
-async def test_stopped_run_does_not_wait_for_its_next_attempt(
-    bench: Bench, source: PartSource, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_stopped_run_waits_no_more(bench: Bench, source: PartSource, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(part_source, "WAIT_SECONDS", 55.0)
     bench.inject("5xx status=500 body=json")
     stop = asyncio.Event()
