@@ -81,7 +81,10 @@ def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     own = list(map(plain, row))
     # Of `Supplier 1` and `Supplier 2`, the first is used; `Supplier` comes before both.
     places = {name.removesuffix("1"): index for index, name in reversed(list(enumerate(own))) if _FIRST.search(name)}
-    places |= {name: index for index, name in reversed(list(enumerate(map(_known_name, row))))}
+    # `Mfr #` is a number where `Mfr` would be a name.
+    numbered = (plain(cell.replace("#", " no").replace("№", " no")) for cell in row)
+    names = [given if given in _ALL_KNOWN else name for given, name in zip(numbered, own, strict=True)]
+    places |= {name: index for index, name in reversed(list(enumerate(names)))}
     entry = {
         role: places[name]
         for role, names in _KNOWN.items()
@@ -94,12 +97,6 @@ def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     if value is not None and designator is not None and not any(key in entry or key in named for key in NUMBERS):
         entry |= {"value": value}
     return entry
-
-
-def _known_name(cell: str) -> str:
-    """Normalize a header cell. `Mfr #` is a number where `Mfr` would be a name."""
-    numbered = plain(cell.replace("#", " no").replace("№", " no"))
-    return numbered if numbered in _ALL_KNOWN else plain(cell)
 
 
 def possible_headers(rows: Sequence[Sequence[str]], named: Names = NONE) -> dict[int, dict[str, int]]:

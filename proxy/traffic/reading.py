@@ -8,6 +8,7 @@ number is sent with its manufacturer where there is a column for that, a seller'
 searched for in the first rows, because exports begin with titles.
 """
 
+import contextlib
 import csv
 import io
 import json
@@ -132,20 +133,15 @@ def _reader(file: Path, head: bytes) -> Reader:
         return _read_lines
     if lines[0].startswith("{"):
         return _read_lines  # JSON lines, of which the first are of something else
-    if file.suffix.lower() in (".csv", ".tsv") or _has_header(text):
-        return _read_list
+    with contextlib.suppress(csv.Error):
+        rows = csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))
+        if file.suffix.lower() in (".csv", ".tsv") or any(map(bom_columns.columns, rows)):
+            return _read_list
     raise errors.SourceError(f"{file}: {UNKNOWN}")
 
 
 def _read_lines(stream: BufferedReader) -> Iterator[Item]:
     return (logs.read_line(number, line) for number, line in files.read_lines(stream) if not line.startswith("#"))
-
-
-def _has_header(text: str) -> bool:
-    try:
-        return any(map(bom_columns.columns, csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))))
-    except csv.Error:
-        return False
 
 
 class _Query(NamedTuple):
@@ -211,7 +207,8 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
     earlier = set[tuple[str, ...]]()
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
-        key = next((key for key in bom_columns.NUMBERS if _is_number(cells.get(key, ""))), None)
+        numbered = [key for key in bom_columns.NUMBERS if any(map(str.isalnum, cells.get(key, "")))]
+        key = next((key for key in numbered if not bom_columns.is_placeholder(cells[key])), None)
         if key is None:
             yield Unreadable(number, NO_NUMBER)
             continue
@@ -226,10 +223,6 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
             continue
         earlier.add(numbers)
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
-
-
-def _is_number(cell: str) -> bool:
-    return any(map(str.isalnum, cell)) and not bom_columns.is_placeholder(cell)
 
 
 def _target(queries: list[_Query]) -> str:

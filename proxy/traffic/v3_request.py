@@ -85,8 +85,18 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     fragment: part numbers contain it, and HTTP requests never have fragments. Raises ValueError for anything but a v3
     request.
     """
-    address, _, query = _encodable(target).partition("?")
-    path = _without_prefix(_without_host(address))
+    try:  # lone surrogates stand for undecodable bytes of the source file
+        target = target.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    except UnicodeEncodeError:  # JSON can hold one that stands for none
+        target = target.encode("utf-8", "replace").decode()
+    address, _, query = target.partition("?")
+    scheme = _SCHEME.match(address)  # `/path`, `http://host/path` or `host/path`
+    rest = address[scheme.end() :] if scheme else address
+    path = unquote(rest if rest.startswith("/") and not scheme else "/" + rest.partition("/")[2])
+    prefix = next((each for each in endpoints.PREFIXES if path.startswith(f"{each}/")), None)
+    if prefix is None:
+        raise ValueError(f"its path does not begin with {' or '.join(endpoints.PREFIXES)}")
+    path = path.removeprefix(prefix).rstrip("/")
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
     return path, *_without_key(query)
@@ -104,31 +114,6 @@ def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
         else:
             unread.append(value)
     return tuple(pairs), keys[-1] or unread[-1] or None
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates, except those that represent undecodable bytes of the source file."""
-    if text.isascii():
-        return text
-    try:
-        return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    except UnicodeEncodeError:  # JSON can hold a lone surrogate
-        return text.encode("utf-8", "replace").decode()
-
-
-def _without_host(address: str) -> str:
-    """Return the path of `/path`, `http://host/path` or `host/path`."""
-    scheme = _SCHEME.match(address)
-    rest = address[scheme.end() :] if scheme else address
-    return rest if rest.startswith("/") and not scheme else "/" + rest.partition("/")[2]
-
-
-def _without_prefix(path: str) -> str:
-    path = unquote(path)
-    for prefix in sorted(endpoints.PREFIXES, key=len, reverse=True):
-        if path.startswith(prefix + "/"):
-            return path.removeprefix(prefix).rstrip("/")
-    raise ValueError("its path does not begin with /v3 or /api/v3")
 
 
 def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
