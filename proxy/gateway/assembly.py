@@ -101,8 +101,7 @@ class Gateway:
         """Learn what other processes know. Once a second."""
         failure = ""
         try:
-            await self.pipeline.refresh(self.applications.by_name.values())
-            await self.process.quotas.refresh(self.applications.charged)
+            await self.pipeline.refresh(self.applications.clients.values())
             [forgotten] = await self.process.store.values(["forgotten"])
             if forgotten != self._forgotten:
                 self._forgotten = forgotten

@@ -14,7 +14,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 
 from proxy import errors
-from proxy.gateway.applications import Application, Client
+from proxy.gateway.applications import Client
 from proxy.gateway.features import Features
 from proxy.gateway.flights import NO_FEATURES, Again, Answer, Flight, joined, wait_for
 from proxy.gateway.gathering import Batch, Gathering, Lookups
@@ -50,10 +50,10 @@ class Pipeline:
             process, features, self._lookups, self._tasks, self._send, connections=connections, seconds=seconds
         )
 
-    async def refresh(self, applications: Collection[Application]) -> None:
-        """Learn what other processes know of applications. At start, and once a second. Raises StoreUnavailable."""
-        await self._features.refresh(applications)
-        await self._quotas.refresh_exhausted([*{application.account for application in applications}])
+    async def refresh(self, clients: Collection[Client]) -> None:
+        """Learn what other processes know of clients. At start, and once a second. Raises StoreUnavailable."""
+        await self._features.refresh([client.application for client in clients])
+        await self._quotas.refresh([account for client in clients for account in client.charged])
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""

@@ -6,7 +6,7 @@ Nothing more is sent for a quota that the upstream refuses as exhausted until it
 import contextlib
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, Self
 
@@ -87,22 +87,24 @@ class Quotas:
         self._unsaved: dict[str, _Exhausted] = {}
 
     async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
-        """Read the usage of accounts, where there is any. Raises StoreUnavailable."""
-        day = self._clock.now() // protocol.DAY_SECONDS
-        found = await self._store.usage({periods((each,), day).own[0][:2] for each in charged})
+        """Read the usage of accounts, and which of their quotas other processes have marked as exhausted, or cleared.
+        Raises StoreUnavailable."""
+        accounts, day = {each.id: each for each in charged}, self._clock.now() // protocol.DAY_SECONDS
+        found = await self._store.usage({periods((each,), day).own[0][:2] for each in accounts.values()})
         self._usage = {row[:2]: row for row in found}
+        await self._save()
+        texts = await self._store.values([f"{EXHAUSTED}{account}" for account in accounts])
+        for account, marked in zip(accounts, texts, strict=True):
+            if marked is not None:
+                self._exhausted[account] = _decode(marked)
+            elif account not in self._unsaved:  # else this process has marked it meanwhile
+                self._exhausted.pop(account, None)
 
-    async def refresh_exhausted(self, accounts: Sequence[str]) -> None:
-        """Learn which quotas other processes have marked, and which were cleared. Raises StoreUnavailable."""
+    async def _save(self) -> None:
         for account, refused in list(self._unsaved.items()):
             text, seconds = msgspec.json.encode(refused).decode(), refused.until - self._clock.now()
             await self._store.put_value(f"{EXHAUSTED}{account}", text, seconds)
             self._unsaved.pop(account, None)  # another task may have saved it meanwhile
-        texts = await self._store.values([f"{EXHAUSTED}{account}" for account in accounts])
-        for account, marked in zip(accounts, texts, strict=True):
-            self._exhausted.pop(account, None)
-            if marked is not None:
-                self._exhausted[account] = _decode(marked)
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
         """Add what was booked to the usage of accounts in the periods that their limits apply to."""
@@ -128,7 +130,7 @@ class Quotas:
         shown = datetime.fromtimestamp(until, UTC).isoformat()
         log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=shown)
         with contextlib.suppress(errors.StoreUnavailable):
-            await self.refresh_exhausted([account])
+            await self._save()
 
     def refusal(self, application: Application) -> errors.QuotaExhausted | None:
         """Return the error of a request that the upstream would refuse; None if it would not."""
@@ -194,10 +196,9 @@ class StoredState:
     async def usage(self) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its present period, in the order of the
         configuration."""
-        quotas, charged = Quotas(self._store, self._clock), self._applications.charged
-        await quotas.refresh(charged)
-        await quotas.refresh_exhausted([each.id for each in charged])
-        return quotas.rows(charged)
+        quotas = Quotas(self._store, self._clock)
+        await quotas.refresh(self._applications.charged)
+        return quotas.rows(self._applications.charged)
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""

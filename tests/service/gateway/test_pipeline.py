@@ -85,7 +85,7 @@ async def test_an_exhausted_quota_stops_all_processes_and_serves_nothing_stale(w
     exhausted = errors.QuotaExhausted("You have exceeded your part limit of 1")
     world.upstream.failures = [(exhausted, False)]
     await world.resolve(process, ERP, QUERIES[1:2])
-    await other.refresh([ERP.application])
+    await other.refresh([ERP])
     for each in (process, other):
         known, new = await world.resolve(each, ERP, QUERIES[:2])
         assert uids(known) == [uid(0)]
@@ -115,7 +115,7 @@ async def test_a_feature_that_the_tier_lacks_is_left_out(
     assert world.upstream.billed["erp"] == 5 + lost * bills
     assert await world.counted("erp") == 5 + 3 * lost
     for each in (process, world.process()):  # the store tells others, and keeps the parts
-        await each.refresh([erp.application])
+        await each.refresh([erp])
         assert {answer.source for answer in await world.resolve(each, erp, QUERIES[:5])} == {"hit"}
 
 
@@ -128,7 +128,7 @@ async def test_features_that_no_error_names_are_left_out_for_an_hour(world: Worl
     for parts, process in ((1, processes[0]), (0, processes[1])):
         (answer,) = await world.resolve(process, ERP, [paged])
         assert (answer.features, answer.parts) == (frozenset(), parts)
-        await processes[1].refresh([ERP.application])
+        await processes[1].refresh([ERP])
     assert [" specs " in each["query"] for each in world.upstream.operations] == [True, True, False]
     await asyncio.sleep(HOUR)
     (answer,) = await world.resolve(processes[0], ERP, [paged._replace(criteria={"q": "N2"}, key="N2")])
@@ -137,7 +137,7 @@ async def test_features_that_no_error_names_are_left_out_for_an_hour(world: Worl
     world.upstream.lacking = frozenset()
     for process in processes:
         (answer,) = await world.resolve(process, ERP, [paged._replace(criteria={"q": "N3"}, key="N3")])
-        await processes[1].refresh([ERP.application])
+        await processes[1].refresh([ERP])
         assert answer.features == frozenset(ALL)
     assert world.upstream.billed["erp"] == await world.counted("erp") == 5
 
@@ -368,7 +368,7 @@ async def test_quotas_that_are_exhausted_at_the_same_moment_are_all_kept(world: 
     answers = await asyncio.gather(*(world.resolve(process, each, ONE) for each in clients))
     assert [type(answer.error) for (answer,) in answers] == [errors.QuotaExhausted] * 2
     other = world.process()
-    await other.refresh([each.application for each in clients])
+    await other.refresh(clients)
     for each in clients:
         assert isinstance((await world.resolve(other, each, ONE))[0].error, errors.QuotaExhausted)
     assert len(world.upstream.operations) == 2

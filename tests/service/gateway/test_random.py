@@ -94,7 +94,7 @@ class Process(BrokenStore):
 
     async def refresh(self, pipeline: Pipeline) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
-            await pipeline.refresh(APPLICATIONS)
+            await pipeline.refresh(CLIENTS)
 
     async def reload(self) -> None:
         pipeline = self.configured()
