@@ -65,33 +65,21 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Commands that a test starts keep their state here, never in the home of whoever runs the tests."""
-    with pytest.MonkeyPatch.context() as patch:
+def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What is changed for whatever tests start."""
+    # A logged exception with the values of all variables takes up to a second, in which no server responds.
+    structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
+    # Commands of the program start without importing it anew.
+    with pytest.MonkeyPatch.context() as patch, forked_commands.installed():
+        # They keep their state here, never in the home of whoever runs the tests.
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         patch.setenv("RUNTIME_DIRECTORY", str(tmp_path_factory.mktemp("run")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _admin_ports_are_free() -> Iterator[None]:
-    """Services that tests start beside each other do not all want the default port of operators."""
-    with pytest.MonkeyPatch.context() as patch:
+        # Services beside each other do not all want the default port of operators.
         patch.setenv("V3BRIDGE_ADMIN_PORT", "0")
+        # A proxy that has loaded a list exempts all objects of its process from garbage collection. Here these are
+        # mostly garbage: what earlier tests left in cycles would stay for the rest of the session.
+        patch.setattr(gc, "freeze", lambda: None)
         yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _commands_are_forked() -> Iterator[None]:
-    """Commands of the program start without importing it anew."""
-    with forked_commands.installed():
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _tracebacks_are_plain() -> None:
-    """A logged exception with the values of all variables takes up to a second, in which no server responds."""
-    structlog.dev.ConsoleRenderer.get_active().exception_formatter = structlog.dev.plain_traceback
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -126,15 +114,6 @@ def _shipped_mappings_are_read_and_compiled_once() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _nothing_is_exempt_from_garbage_collection() -> Iterator[None]:
-    """A proxy that has loaded a list exempts all objects of its process. Here these are mostly garbage: what earlier
-    tests left in cycles would stay for the rest of the session."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gc, "freeze", lambda: None)
-        yield
-
-
 @pytest.fixture(autouse=True)
 def _no_application_outlives_its_test() -> Iterator[None]:
     """aiohttp keeps the last thousand handlers with their middlewares, and with them the applications of all tests."""
@@ -150,16 +129,17 @@ def needs_program() -> Callable[[str], str]:
     machine that has nothing but Python. With CI=true it fails instead: a test that CI skips is never run,
     and what the tests need is a line in .ci/programs.
     """
-    return _find_program
 
+    def find(name: str) -> str:
+        path = shutil.which(name)
+        if path is not None:
+            return path
+        if os.environ.get("CI") == "true":
+            message = f"{name} is not installed, and CI must have it: add its package to .ci/programs"
+            pytest.fail(message, pytrace=False)
+        pytest.skip(f"{name} is not installed")
 
-def _find_program(name: str) -> str:
-    path = shutil.which(name)
-    if path is not None:
-        return path
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"{name} is not installed, and CI must have it: add its package to .ci/programs", pytrace=False)
-    pytest.skip(f"{name} is not installed")
+    return find
 
 
 @pytest.fixture(scope="session")
