@@ -95,6 +95,11 @@ class Client:
         outcome = await self.quote(want, **changes)
         return outcome.result if isinstance(outcome, Found) else None
 
+    async def found(self, want: Want | str, **changes: Any) -> Result:
+        result = await self.stored(want, **changes)
+        assert result is not None
+        return result
+
     async def fetch(self, *results: Result, **changes: Any) -> None:
         for result in results:
             id = f"fetch {result.key} {self.time.now()} {changes}"

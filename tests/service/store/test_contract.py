@@ -184,8 +184,7 @@ async def test_late_finish_stores_no_key_that_another_has_fetched_since(client: 
     await client.store.sweep()
     await client.fetch(result("a", "newer"))
     await client.finish("x", result("a", "older"))
-    stored = await client.stored("a")
-    assert stored is not None
+    stored = await client.found("a")
     assert stored.items[0].uid == "newer"
 
 
@@ -344,8 +343,8 @@ async def test_results_are_those_of_a_scope(client: Client) -> None:
     await client.fetch(result("a", "u"))
     assert await client.begin("x", "a", scope="other") == Reserved(None)
     await client.finish("x", result("a", "v"), scope="other")
-    stored = [await client.stored("a", scope=scope) for scope in ("scope", "other")]
-    assert [found.items[0].uid for found in stored if found] == ["u", "v"]
+    stored = [await client.found("a", scope=scope) for scope in ("scope", "other")]
+    assert [found.items[0].uid for found in stored] == ["u", "v"]
 
 
 @pytest.mark.parametrize("features, is_found", [(0b01, True), (FEATURES, True), (0b111, False), (0b100, False)])
@@ -374,8 +373,7 @@ async def test_part_is_replaced_only_by_one_with_no_fewer_fields(
     fetched = time.now() + seconds
     time.advance(max(seconds, 0))
     await client.fetch(result("b", "u", body=b"new", fetched=fetched), features=features)
-    stored = await client.stored("b", features=features)
-    assert stored is not None
+    stored = await client.found("b", features=features)
     assert stored.bodies == ((b"new",) if is_replaced else (b"old",))
 
 
@@ -384,8 +382,7 @@ async def test_result_is_found_only_with_all_its_parts(client: Client, time: Man
     await client.fetch(result("other", "v"), features=0b101)
     assert await client.stored(Want("list", 2)) is None
     await client.fetch(result("again", "v"))
-    stored = await client.stored(Want("list", 2))
-    assert stored is not None
+    stored = await client.found(Want("list", 2))
     assert [hit.uid for hit in stored.items] == ["u", "v"]
 
 
@@ -410,15 +407,14 @@ async def test_results_are_found_while_fresh(client: Client, time: ManualClock) 
 async def test_result_is_as_old_as_its_oldest_part(client: Client, time: ManualClock) -> None:
     now = time.now()
     await client.fetch(result("a", "u", fetched=now - 100), result("b", "v", fetched=now + 100))
-    stored = [await client.stored(key) for key in ("a", "b")]
-    assert [found.fetched for found in stored if found] == pytest.approx([now - 100, now], abs=1)
+    stored = [await client.found(key) for key in ("a", "b")]
+    assert [found.fetched for found in stored] == pytest.approx([now - 100, now], abs=1)
 
 
 @pytest.mark.parametrize("want", [Want("by uid", 1, part="u"), Want("by id", 1, part="7")])
 async def test_part_is_found_by_uid_and_id_whatever_it_came_with(client: Client, time: ManualClock, want: Want) -> None:
     await client.fetch(result("list", "t", "u", asked=2, part_ids=("6", "7")))
-    stored = await client.stored(want)
-    assert stored is not None
+    stored = await client.found(want)
     assert (stored.key, stored.hits, stored.items, stored.bodies) == (want.key, 1, (Hit("u"),), (BODY,))
     assert await client.stored(want, scope="other") is None
     assert await client.stored(want, fresh_from=time.now() + 1) is None
@@ -426,14 +422,12 @@ async def test_part_is_found_by_uid_and_id_whatever_it_came_with(client: Client,
 
 async def test_beginning_of_a_list_is_served_and_its_rest_reserved(client: Client) -> None:
     await client.fetch(result("list", "t", "u", asked=2, hits=9))
-    stored = await client.stored(Want("list", 1))
+    stored = await client.found(Want("list", 1))
     assert stored == await client.stored(Want("list", 2))
-    assert stored is not None
     assert await client.begin("x", Want("list", 5, 2)) == Reserved(stored)
     assert await client.counts() == (1, 0, 6)
     await client.finish("x", result("list", "t", "u", "v", asked=5, hits=3, fetched=stored.fetched))
-    found = await client.stored(Want("list", 50))  # there are no more than 3
-    assert found is not None
+    found = await client.found(Want("list", 50))  # there are no more than 3
     assert [hit.uid for hit in found.items] == ["t", "u", "v"]
 
 

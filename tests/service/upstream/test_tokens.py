@@ -189,21 +189,6 @@ async def test_token_of_other_credentials_or_that_has_expired_is_not_used(
     assert await start(other).get(other) != old
 
 
-async def test_refused_token_is_replaced_once_for_all_workers(start: Any, service: Any) -> None:
-    service.grant(times=2)
-    workers = [start() for _ in range(3)]
-    (old,) = {await worker.get(CREDENTIALS) for worker in workers}
-
-    async def refused(worker: Any) -> Any:
-        await worker.invalidate(CREDENTIALS, old)
-        return await worker.get(CREDENTIALS)
-
-    new = set(await asyncio.gather(*(refused(worker) for worker in workers for _ in range(30))))
-    assert len(new) == 1
-    assert old not in new
-    assert len(service.requests) == 2
-
-
 async def test_refused_token_is_not_read_from_the_store_again(worker: Any, service: Any, shared_store: Any) -> None:
     service.grant(times=2)
     old = await worker.get(CREDENTIALS)

@@ -32,12 +32,6 @@ def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> No
     assert rewritten(before) == after
 
 
-def test_locations_are_those_of_the_v4_document() -> None:
-    document = graphql.parse("{\n  search_mpn { hits }\n}")
-    (field,) = graphql.get_operation_ast(v4.rewrite(document, V4)).selection_set.selections  # type: ignore[union-attr]
-    assert graphql.get_location(field.loc.source, field.loc.start) == (2, 3)  # type: ignore[union-attr]
-
-
 def test_variables_get_the_names_of_the_nexar_api() -> None:
     document = graphql.parse(
         "query ($q: [PartMatchQuery!]!, $one: [PartMatchQuery!], $filters: Map, $none: PartMatchOptions, $left: Int)"
