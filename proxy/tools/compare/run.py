@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -34,14 +35,14 @@ LINKED = 100  # parts whose links are asked for in one request
 log = structlog.get_logger()
 
 
+@dataclass
 class Budget:
     """Budget in parts."""
 
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.spent = 0
-        self._reserved = 0
-        self._changed = asyncio.Condition()
+    limit: int
+    spent: int = 0
+    _reserved: int = 0
+    _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
     async def reserve(self, parts: int) -> bool:
         """Reserve the maximum cost of a request; return False where the rest of the budget cannot cover it.
@@ -198,26 +199,21 @@ class ComparisonRun:
         responses: tuple[SideResponse, SideResponse],
         again: SideResponse | None,
     ) -> Comparison:
-        shown = redact_request(request, self.redaction)
-
-        def compare() -> Comparison:
-            found = judge.compare(request, responses, baseline_again=again, looked_up=self._looked_up)
-            return msgspec.structs.replace(found, request=shown)
-
+        compare = partial(judge.compare, request, responses, baseline_again=again, looked_up=self._looked_up)
         try:
-            comparison = compare()
-            has_links = known.CLICK_LINK in comparison.ignored
-            if not (comparison.unknown_uids or has_links):
-                return comparison
-            async with self._lookups:
-                await self._look_up(comparison, request.client)
-                if has_links:
-                    await self._look_up_links(responses[1], request.client)
-            return compare()
+            found = compare()
+            has_links = known.CLICK_LINK in found.ignored
+            if found.unknown_uids or has_links:
+                async with self._lookups:
+                    await self._look_up(found, request.client)
+                    if has_links:
+                        await self._look_up_links(responses[1], request.client)
+                found = compare()
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
             reason = f"the two responses cannot be compared ({type(error).__name__})"
             raise Failed(reason, None) from error
+        return msgspec.structs.replace(found, request=redact_request(request, self.redaction))
 
     async def _look_up(self, comparison: Comparison, client: str) -> None:
         """Look up the names of the objects that unknown uids denote, each once in a run, free of charge, at the service

@@ -4,7 +4,7 @@ its own, and judges the assumptions by the answers as they are."""
 import asyncio
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -124,13 +124,16 @@ class Service:
 
     async def send(self, probe: Probe) -> Answer:
         """Send a probe. Raises ProbeError."""
-        if not probe.document:
-            return await self._request_token(probe.account)
-        if probe.account not in self._tokens:
-            answer = await self._request_token(probe.account)
-            token = answer.body.get("access_token") if isinstance(answer.body, dict) else None
+        if not probe.document or probe.account not in self._tokens:
+            await asyncio.sleep(self.pauses[1])
+            own = self.accounts[probe.account]
+            form = {"client_id": own.client_id, "client_secret": own.client_secret, "scope": SCOPE}
+            granted = await self._post(self.token_url, {}, data={"grant_type": "client_credentials", **form})
+            if not probe.document:
+                return granted
+            token = granted.body.get("access_token") if isinstance(granted.body, dict) else None
             if not isinstance(token, str):
-                raise ProbeError(f"no access token: the identity service responded {answer.status}")
+                raise ProbeError(f"no access token: the identity service responded {granted.status}")
             self._tokens[probe.account] = token
         await asyncio.sleep(self.pauses[0])
         token = self._tokens[probe.account] if probe.token is None else probe.token
@@ -140,12 +143,6 @@ class Service:
         answer = await self._post(self.graphql_url, headers, json=query)
         billed = self.ledger() - before if self.ledger else None
         return Answer(answer.status, answer.body, _returned(answer.body), billed)
-
-    async def _request_token(self, account: str) -> Answer:
-        await asyncio.sleep(self.pauses[1])
-        own = self.accounts[account]
-        form = {"client_id": own.client_id, "client_secret": own.client_secret, "scope": SCOPE}
-        return await self._post(self.token_url, {}, data={"grant_type": "client_credentials", **form})
 
     async def _post(self, url: str, headers: dict[str, str], **content: Any) -> Answer:
         try:
@@ -254,8 +251,9 @@ async def run(
                 unanswered += error.was_sent
                 uncertain += probe.parts if error.was_sent else 0
         tell(done)
-    secrets = [text for each in service.accounts.values() for text in (each.client_id, each.client_secret)]
-    outcomes = tuple(_redacted(judge(assumption, answers, failures), secrets) for assumption in assumptions)
+    accounts = service.accounts.values()
+    secrets = Redaction([text for each in accounts for text in (each.client_id, each.client_secret)])
+    outcomes = tuple(judge(assumption, answers, failures, secrets) for assumption in assumptions)
     billed = [answer.billed for answer in answers.values() if answer.billed is not None]
     returned = sum(answer.returned for answer in answers.values())
     return RunResult(outcomes, sent, selection.at_worst, returned, uncertain, sum(billed) if service.ledger else None)
@@ -271,8 +269,10 @@ def _is_bounded(probe: Probe, answers: Mapping[Probe, Answer]) -> bool:
         return False
 
 
-def judge(assumption: Assumption, answers: Mapping[Probe, Answer], failures: Mapping[Probe, str]) -> Outcome:
-    """Judge one assumption by the answers to its probes."""
+def judge(
+    assumption: Assumption, answers: Mapping[Probe, Answer], failures: Mapping[Probe, str], secrets: Redaction
+) -> Outcome:
+    """Judge one assumption by the answers to its probes; the outcome is without `secrets`."""
     observed: Any = None
     reasons = (failures.get(probe) or _unrelated(probe, answers[probe]) for probe in assumption.probes)
     reason = next(filter(None, reasons), "")
@@ -285,9 +285,8 @@ def judge(assumption: Assumption, answers: Mapping[Probe, Answer], failures: Map
         except UNEXPECTED:
             observed = [answer.messages or answer.status for answer in given]
     verdict: Verdict = "not tested" if reason else "confirmed" if observed is True else "contradicted"
-    return Outcome(
-        assumption.name, assumption.question, verdict, observed if verdict == "contradicted" else None, reason
-    )
+    shown = _redacted(observed if verdict == "contradicted" else None, secrets)
+    return Outcome(assumption.name, assumption.question, verdict, shown, _redacted(reason, secrets))
 
 
 def _unrelated(probe: Probe, answer: Answer) -> str:
@@ -301,14 +300,9 @@ def _unrelated(probe: Probe, answer: Answer) -> str:
     return ""
 
 
-def _redacted(outcome: Outcome, secrets: Collection[str]) -> Outcome:
-    known = Redaction(secrets)
-
-    def redacted(value: Any) -> Any:
-        if isinstance(value, str):
-            return _PRIVATE.sub(HIDDEN, known.text(value))
-        if isinstance(value, dict):
-            return {redacted(key): redacted(below) for key, below in value.items()}
-        return [redacted(each) for each in value] if isinstance(value, list | tuple) else value
-
-    return msgspec.structs.replace(outcome, observed=redacted(outcome.observed), reason=redacted(outcome.reason))
+def _redacted(value: Any, secrets: Redaction) -> Any:
+    if isinstance(value, str):
+        return _PRIVATE.sub(HIDDEN, secrets.text(value))
+    if isinstance(value, dict):
+        return {_redacted(key, secrets): _redacted(below, secrets) for key, below in value.items()}
+    return [_redacted(each, secrets) for each in value] if isinstance(value, list | tuple) else value
