@@ -82,25 +82,18 @@ def _entry(reader: loader.Blocks, name: str, at: int, listed: list[Any]) -> Any:
 
 
 class RequestPlan(NamedTuple):
-    """Requests of a run, in random order, so that a run that stops early has sent a fair sample.
+    """Requests of a run, in random order, so that a run that stops early has sent a fair sample, and the most `parts`
+    that they may cost.
 
-    `in_source` is the number of distinct requests in the source by endpoint; `dropped` the number of those that are not
-    held in memory.
+    `in_source` is the number of distinct requests in the source by endpoint, `distinct` that of all; `dropped` the
+    number of those that are not held in memory.
     """
 
     requests: list[V3Request]
+    parts: int
     in_source: dict[str, int]
+    distinct: int
     dropped: int
-
-    @property
-    def distinct(self) -> int:
-        """Number of distinct requests in the source."""
-        return sum(self.in_source.values())
-
-    @property
-    def parts(self) -> int:
-        """The most that the requests may cost."""
-        return sum(map(estimate.worst_case_parts, self.requests))
 
 
 async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
@@ -237,4 +230,5 @@ def make_plan(requests: Iterable[V3Request], most: int | None, held: int = HELD_
         rounds = (group[place] for place in range(max(map(len, groups))) for group in groups if place < len(group))
         chosen = [request for request, _ in zip(rounds, range(most), strict=False)]
     rng.shuffle(chosen)  # logs are ordered by time, so their beginning is no fair sample
-    return RequestPlan(chosen, dict(in_source), dropped)
+    parts = sum(map(estimate.worst_case_parts, chosen))
+    return RequestPlan(chosen, parts, dict(in_source), in_source.total(), dropped)

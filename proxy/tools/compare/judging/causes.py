@@ -117,11 +117,7 @@ class Causes:
         root = ROOTS[found.action] if found else ()
         if found is None or path in paths.WHOLE or steps[: len(root)] != root:
             return None
-        return self._walk(found.object, steps[len(root) :])
-
-    def _walk(self, name: str, steps: tuple[str, ...]) -> LocatedField | None:
-        """Find the field at steps below the object of a name."""
-        located, above = None, None
+        name, steps, located, above = found.object, steps[len(root) :], None, None
         while steps and (entry := self._objects[name].get(steps[0])):
             row, rest = FieldEntry(name, steps[0], entry), steps[1:]
             located = LocatedField(row, rest, above)
@@ -144,12 +140,6 @@ class Causes:
                 stated = stated[step] if isinstance(stated, dict) and step in stated else ABSENT
         shown = difference.candidate
         return stated is shown or (type(stated) is type(shown) and stated == shown)
-
-    def has_no_source(self, endpoint: str, name: str) -> bool:
-        """Return true if the API has no source for a dotted field of the endpoint's object."""
-        found = endpoints.of(endpoint)
-        located = self._walk(found.object, tuple(name.split("."))) if found else None
-        return located is not None and located.row.entry.kind == "no source"
 
     def of(self, endpoint: str, difference: Difference, *, refused: bool = False) -> Cause:
         """Determine the cause. `refused` is true where both sides respond with an error."""

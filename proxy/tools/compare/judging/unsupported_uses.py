@@ -57,7 +57,8 @@ class UnsupportedUses:
         has_queries = is_match and isinstance(baseline, dict) and "request" in baseline
         self._queries = baseline["request"]["queries"] if has_queries else []  # as a match's response repeats them
         used = list(_uses(request)) if self._is_search else []
-        without = [each for each in used if causes.has_no_source(request.endpoint, each.field)]
+        located = ((each, causes.field(request.endpoint, f"results[*].item.{each.field}")) for each in used)
+        without = [each for each, found in located if found and found.row.entry.kind == "no source"]
         self._chosen = any(each.way in ("filter", "sortby") for each in without)
         self._counted = [each.field for each in without if each.way in ("facet", "stats")]
         (hits, shown), (candidate_hits, candidate_shown) = map(_shown, (baseline, candidate))
