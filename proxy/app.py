@@ -1,8 +1,8 @@
 """App: the objects that one configuration becomes. A Service serves one App after the other, in a worker: a process
 that the parent (server.py) has forked, and that serves until its pipe ends.
 
-The pipe brings the configurations of reloads, None at the end, and takes a report after the start and after each of
-them: the mistake because of which it cannot serve, or "". It ends with either process, also where that is killed.
+The pipe brings the configurations of reloads, None at the end, and takes a report after the start and each of them: ""
+or the mistake because of which it cannot serve. It ends with either process.
 """
 
 import asyncio

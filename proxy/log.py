@@ -1,8 +1,7 @@
 """Logging with structlog to one stream, for people or as JSON.
 
 Removes whatever could hold an API key from every line: tracebacks, messages of unknown exceptions, and all but the
-fixed part of other libraries' messages, because aiohttp and asyncio repeat request lines in theirs. Hides API keys in
-warnings and errors of a request, which may repeat what its client sent.
+fixed part of other libraries' messages. Hides API keys in warnings and errors of a request.
 """
 
 import logging
@@ -27,8 +26,7 @@ from structlog.typing import EventDict, Processor
 
 from proxy import errors, redaction
 
-# Of the request that is being handled, also in the tasks that it starts: the id in its lines and in upstream requests
-# made for it, and what hides API keys in its lines.
+# Of the request that is being handled, also in the tasks that it starts: its id, and what hides API keys in its lines.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 REDACTION: ContextVar[redaction.Redaction | None] = ContextVar("redaction", default=None)
 
@@ -71,24 +69,24 @@ class Output:
     @contextmanager
     def queued(self) -> Iterator["Output"]:
         """Let a thread write while the block runs, so that a slow stream never stops the event loop."""
-        self._lines = queue.SimpleQueue()
+        lines = self._lines = queue.SimpleQueue()
+
+        def write() -> None:
+            gathered: list[str] = []
+            while "" not in gathered:  # the end
+                gathered = [lines.get()]
+                time.sleep(BATCH_SECONDS)
+                gathered += [lines.get() for _ in range(lines.qsize())]
+                self._write(gathered, None)
+
         # It may be blocked when the process ends, so it has no lock that is needed then.
-        writer = threading.Thread(target=self._write_queued, args=(self._lines,), name="log", daemon=True)
+        writer = threading.Thread(target=write, name="log", daemon=True)
         writer.start()
         try:
             yield self
         finally:
-            self._lines.put("")
+            lines.put("")
             writer.join(CLOSE_SECONDS)
-
-    def _write_queued(self, queued: "queue.SimpleQueue[str]") -> None:
-        """Write lines, up to the end (an empty one), every BATCH_SECONDS."""
-        gathered: list[str] = []
-        while "" not in gathered:
-            gathered = [queued.get()]
-            time.sleep(BATCH_SECONDS)
-            gathered += [queued.get() for _ in range(queued.qsize())]
-            self._write(gathered, None)
 
     def _write(self, lines: list[str], seconds: float | None) -> None:
         """Write lines, for each part of which the stream has so many seconds; None: as long as it takes."""
@@ -156,9 +154,8 @@ def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  
         names.append(f"{type(link).__name__}: {link}" if isinstance(link, errors.BridgeError) else type(link).__name__)
         link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
     frames = [*traceback.walk_tb(exception.__traceback__)][-_FRAMES:]
-    event["error"] = " from ".join(names)
-    event["at"] = " > ".join(f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in frames)
-    return event
+    at = " > ".join(f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in frames)
+    return {**event, "error": " from ".join(names), "at": at}
 
 
 def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
@@ -170,10 +167,8 @@ def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noq
                 event[name] = hiding.text(value)
             elif isinstance(value, list):
                 event[name] = [hiding.text(str(each)) for each in value]
-    event.update(level=method, timestamp=_iso(time.time()))
-    if request := REQUEST_ID.get():
-        event["request"] = request
-    return event
+    request = REQUEST_ID.get()
+    return {**event, "level": method, "timestamp": _iso(time.time())} | ({"request": request} if request else {})
 
 
 class Bridge(logging.Handler):
@@ -192,8 +187,7 @@ BRIDGE = Bridge()
 
 
 def _iso(moment: float) -> str:
-    seconds = int(moment)
-    return f"{_second(seconds)}.{int((moment - seconds) * 1e6):06}Z"
+    return f"{_second(int(moment))}.{int(moment % 1 * 1e6):06}Z"
 
 
 @lru_cache(maxsize=2)

@@ -1,8 +1,7 @@
-"""Metrics of the service for Prometheus. There is one Metrics object in a process, passed to constructors.
+"""Metrics of the service for Prometheus, one Metrics object in a process.
 
-All of them are plain numbers, which go once a second, and when they are read, to the library's metrics. These are in
-files of the folder that the service has set, so that each process shows the metrics of all. Label values are fixed
-words and names of applications and keys: never an API key, a uid or text of a client.
+They are plain numbers, which go to the library's metrics once a second, and when they are read. These are in files of a
+folder, so that each process shows the metrics of all. Labels are fixed words and names of applications and keys.
 """
 
 import asyncio
@@ -60,11 +59,10 @@ class Durations(dict[str, list[float]]):
         self._shown: Any = shown
 
     def observe(self, label: str, seconds: float) -> None:
-        numbers = self.get(label)
-        if numbers is None:
-            numbers = self[label] = [0.0] * (len(SECONDS) + 2)
-        numbers[bisect_left(SECONDS, seconds)] += 1
-        numbers[-1] += seconds
+        if label not in self:
+            self[label] = [0.0] * (len(SECONDS) + 2)
+        self[label][bisect_left(SECONDS, seconds)] += 1
+        self[label][-1] += seconds
 
     def flush(self) -> None:
         """Hand the numbers to the library, which has no public way: `pyproject.toml` bounds its version."""
@@ -124,8 +122,8 @@ class Metrics(Collector):
         return numbers
 
     def _add_seconds(self, name: str, meaning: str, label: str) -> Durations:
-        shown = Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS)
-        self._shown.append(durations := Durations(shown))
+        durations = Durations(Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS))
+        self._shown.append(durations)
         return durations
 
     async def measure(self) -> None:

@@ -1,8 +1,8 @@
 """Redaction of API keys and other secrets: in pages, the store, the log, reports and recordings alike.
 
-Hidden are known secrets, what follows `apikey` or is given as `token=`, and words that are API keys by their digests;
-in request targets also credentials for prices of the caller's own. Texts are searched as they are, and with
-percent-encoding and JSON escapes undone, also twice; one with a secret in such a spelling only is shown decoded.
+Hidden are known secrets, what is named as a key or token, and words that are API keys by their digests. Texts are
+searched as they are, and with percent-encoding and JSON escapes undone, also twice; one with a secret in such a
+spelling only is shown decoded.
 """
 
 import json

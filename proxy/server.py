@@ -1,7 +1,6 @@
-"""Parent of the service's processes: a worker for each set of listening sockets, and the embedded sandbox.
-
-It has no event loop, no threads and no state of the service. It waits in one place: for signals, and for the pipes of
-its children, which bring reports and end with them. What is imported before the fork takes memory once.
+"""Parent of the service's processes: a worker for each set of listening sockets, and the embedded sandbox. It has no
+event loop, no threads and no state of the service, and waits in one place: for signals, and for the pipes of its
+children, which bring reports and end with them. What is imported before the fork takes memory once.
 """
 
 import gc
@@ -160,8 +159,8 @@ class Server:
             child.pipe_of_child.close()
             return
         try:
+            # Ctrl-C at a terminal reaches a child, too; the parent reloads, and ends the pipe.
             for number in (*STOP_SIGNALS, signal.SIGHUP):
-                # Ctrl-C at a terminal reaches a child, too; the parent reloads, and ends the pipe.
                 signal.signal(number, signal.SIG_IGN)
             # Else pipes would not end with the parent, and connections would wait in queues after its end.
             for other in self._children:

@@ -1,7 +1,7 @@
 """`v3bridge explain`: what becomes of the requests of a log, by program, and what a month costs; or of one request.
 
-Sends nothing. Requests of a log are quoted on its clock, for a store that is empty at first: a query that is repeated
-within 23.5 hours is free, and a longer one costs what is missing. The quote is what the upstream bills at most.
+Sends nothing. Requests of a log are quoted on its clock, for a store that is empty at first: the quote is what the
+upstream bills at most.
 """
 
 import asyncio

@@ -1,6 +1,5 @@
 """`v3bridge status` and `v3bridge usage`: what a running service says of itself, and what its store has of parts, days
-and clients, whether it runs or not. `--set` and `--forget-results` change the store.
-"""
+and clients. `--set` and `--forget-results` change the store."""
 
 import asyncio
 import http.client

@@ -1,7 +1,5 @@
-"""Checks of the upstream. Each address gets a HEAD request without credentials. Then the service's own tokens are used,
-with their limits, for operations that return no part.
-
-An exhausted limit shows in the error of a search for a part that nobody has; only the portal shows what is left.
+"""Checks of the upstream, by HEAD requests without credentials, then by operations that return no part, with the
+service's own tokens and their limits. An exhausted limit shows in the error of a search for a part that nobody has.
 """
 
 import asyncio

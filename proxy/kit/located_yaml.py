@@ -1,8 +1,7 @@
-"""YAML documents with the line and column of each value, for error messages.
+"""YAML documents with the line and column of each value, for error messages, which quote no values.
 
-Used for the configuration and the mapping files. Reads the safe subset with the scalars of YAML 1.2: `NO` and `on` are
-strings, dates are strings, a number has no leading zero, a fraction needs its point. Error messages do not quote
-values, which may be secrets.
+Reads the safe subset with the scalars of YAML 1.2: `NO` and `on` are strings, dates are strings, a number has no
+leading zero, a fraction needs its point.
 """
 
 import re

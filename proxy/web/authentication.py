@@ -1,8 +1,7 @@
-"""Authentication by API key, with a limit of wrong keys for each client address.
+"""Authentication by API key, with a limit of wrong keys for each client address, in each worker.
 
 An address beyond the limit gets a 429 for any key, so that guessing is no faster than the limit. Keys that were used
-from the address recently go on working there: one program with a wrong key does not lock out its neighbors behind the
-same address. Each worker counts by itself. Memory is bounded; a request with a right key costs two look-ups.
+from the address recently go on working there: one program locks out no neighbors.
 """
 
 import math

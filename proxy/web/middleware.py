@@ -1,6 +1,5 @@
-"""Middleware around every request: request id, log line, metrics, and conversion of exceptions into v3 error responses.
-
-A client always gets JSON with a message. What it must not see is logged, by type and place.
+"""Middleware around every request: its id, the address of its client, log line, metrics, and error responses. A client
+always gets JSON with a message; what it must not see is logged, by type and place.
 """
 
 import asyncio

@@ -1,9 +1,8 @@
-"""The operators' port: `/status`, the state of the service, beside liveness, readiness and metrics.
+"""The operators' port: `/status`, the state of the service, beside liveness, readiness and metrics, which need no token
+and show no API key; the public port has `/healthz`.
 
-`/healthz`, `/readyz` and `/metrics` need no token and show no API key; the public port has `/healthz`. The state says:
-is the service ready, and why not; parts used and left; who calls; failures. It is read from the store, so that any
-worker and machine shows the same. Only the checks of readiness, the circuit breaker and the process are those of the
-worker that responds.
+The state is read from the store, so that any worker and machine shows the same. Only the checks of readiness, the
+circuit breaker and the process are those of the worker that responds.
 """
 
 import asyncio

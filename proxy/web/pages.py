@@ -1,7 +1,5 @@
-"""HTML pages of the service: one stylesheet, self-contained, in light and dark.
-
-Jinja2 escapes all data; as a second line of defense, the Content-Security-Policy of a page permits only its own style
-and script, by their hashes.
+"""HTML pages of the service: one stylesheet, self-contained, in light and dark. Jinja2 escapes all data; besides, the
+Content-Security-Policy of a page permits only its own style and script, by their hashes.
 """
 
 import base64

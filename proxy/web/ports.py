@@ -1,13 +1,11 @@
-"""HTTP server of the service, and its listening sockets: its own, or those that a service manager holds, and reports to
-that manager.
+"""HTTP server of the service, and its listening sockets: its own, or those of a service manager, and reports to that.
 
-Each worker has a socket of its own on the port (SO_REUSEPORT), which the parent opens and keeps open: the kernel
-spreads connections over them, and those in the queue of a worker that has died wait for its successor. From a socket
-of the service manager, which outlives the program, all workers accept. systemd, podman, s6 and others speak
-sd_listen_fds(3) and sd_notify(3).
+Each worker has a socket of its own on the port (SO_REUSEPORT), which the parent keeps open: the kernel spreads
+connections over them, and those in the queue of a worker that has died wait for its successor. From a socket of the
+service manager all workers accept; systemd, podman, s6 and others speak sd_listen_fds(3) and sd_notify(3).
 
-No response or log line repeats a request line (contract v3-rest.md §6). aiohttp's own response to a malformed request
-does, API key included. Here it gets a v3 error that names the possible mistakes only.
+No response or log line repeats a request line (contract v3-rest.md §6), as aiohttp's own to a malformed request does,
+API key included.
 """
 
 import asyncio
