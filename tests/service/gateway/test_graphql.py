@@ -265,15 +265,6 @@ async def test_markets_are_paid_apart(graph: Dialect, upstream: Supply) -> None:
     assert [each["variables"]["country"] for each in upstream.operations] == ["US", "DE"]
 
 
-async def test_document_that_may_cost_too_much_is_refused_before_anything_is_sent(
-    graph: Dialect, upstream: Supply
-) -> None:
-    fields = " ".join(f'a{n}: supSearch(q: "N{n}", limit: 100) {{ results {{ part {{ mpn }} }} }}' for n in range(11))
-    with pytest.raises(InvalidDocumentError, match="may cost 1,100 parts"):
-        await graph.ask(ERP, f"{{ {fields} }}")
-    assert upstream.operations == []
-
-
 async def test_v4_document_has_the_parts_of_others_in_its_names(world: World, graph: Dialect, upstream: Supply) -> None:
     document = """query ($q: [PartMatchQuery!]!) { multi_match(queries: $q) { parts { __typename mpn short_description
       sellers { company { homepage_url } } } } }"""

@@ -52,13 +52,6 @@ async def test_a_number_and_the_same_with_its_maker_in_one_request_are_paid_once
     assert world.upstream.billed["erp"] == 1
 
 
-async def test_another_market_or_application_pays_for_its_own(world: World) -> None:
-    process = world.process()
-    for each in (ERP, client(country="DE"), client(client_id="shop"), client("another key")):
-        await world.resolve(process, each, BY_NUMBER[:1])
-    assert world.upstream.billed == {"erp": 2, "shop": 1}
-
-
 async def test_callers_at_the_same_time_share_one_operation(world: World) -> None:
     process = world.process()
     same = [world.resolve(process, ERP, BY_NUMBER[:1]) for _ in range(6)]

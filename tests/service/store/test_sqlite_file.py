@@ -323,12 +323,3 @@ async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, open_cl
     for work in (client.store.parts(), client.begin("x", "b"), client.store.usage()):
         with pytest.raises(errors.StoreUnavailable, match=r"is damaged .*restore the file from a backup"):
             await work
-
-
-async def test_a_file_that_was_truncated_meanwhile_is_not_begun_anew(file: Path, open_client: Opens) -> None:
-    await (await open_client()).store.aclose()
-    os.truncate(file, 0)
-    with pytest.raises(errors.StoreUnavailable, match=r"was truncated; .* or delete it to begin a new one"):
-        await open_client()
-    file.unlink()
-    await open_client()
