@@ -134,7 +134,7 @@ def digest(apikey: str) -> Digest:
 
 
 def hex_digest(text: str) -> str:
-    """Return the digest of a plain API key from a client, or of a client id."""
+    """Return the digest of a plain API key from a client, of a client id, or of another text."""
     # A client may send bytes that are not UTF-8, which decode to surrogates: a wrong key, not an error.
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 

@@ -8,14 +8,14 @@ size of batches that the upstream accepts.
 
 import asyncio
 import contextlib
-import hashlib
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 import structlog
 
-from proxy import errors, model
+from proxy import config, errors, model
 from proxy.gateway.applications import Application
 from proxy.kit.clock import Clock
 from proxy.planning.documents import ProjectionCache
@@ -83,9 +83,9 @@ class Features:
     def __init__(self, projections: ProjectionCache, store: Store, clock: Clock) -> None:
         self._projections, self._store, self._clock = projections, store, clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
-        self.digest = hashlib.sha256(projections.whole(projections.features).selection.encode()).hexdigest()[:16]
+        self.digest = config.hex_digest(projections.whole(projections.features).selection)[:16]
         self._tiers: dict[tuple[str, frozenset[str] | None], Tier] = {}
-        self._selected: dict[frozenset[str], Selected] = {}
+        self._select = functools.cache(self._selected)
 
     def tier(self, application: Application) -> Tier:
         """Return the tier of an application, in whatever market."""
@@ -147,9 +147,6 @@ class Features:
             # For longer, so that a process that starts then still finds the parts that have been fetched without them.
             await self._store.put_value(tier.key, text, 2 * KEPT_SECONDS)
 
-    def _select(self, features: frozenset[str]) -> Selected:
-        if features not in self._selected:
-            bits = sum(self._bits[name] for name in features)
-            documents = Documents(self._projections.whole(features).selection)
-            self._selected[features] = Selected(bits, features, documents)
-        return self._selected[features]
+    def _selected(self, features: frozenset[str]) -> Selected:
+        documents = Documents(self._projections.whole(features).selection)
+        return Selected(sum(self._bits[name] for name in features), features, documents)

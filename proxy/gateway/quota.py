@@ -6,7 +6,7 @@ Nothing more is sent for a quota that the upstream refuses as exhausted until it
 import contextlib
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, Self
 
@@ -86,11 +86,11 @@ class Quotas:
         self._exhausted: dict[str, _Exhausted] = {}  # by the application's account
         self._unsaved: dict[str, _Exhausted] = {}
 
-    async def refresh(self, charged: Iterable[ChargedAccount]) -> None:
+    async def refresh(self, charged: Collection[ChargedAccount]) -> None:
         """Read the usage of accounts, and which of their quotas other processes have marked as exhausted, or cleared.
         Raises StoreUnavailable."""
-        accounts, day = {each.id: each for each in charged}, self._clock.now() // protocol.DAY_SECONDS
-        found = await self._store.usage({periods((each,), day).own[0][:2] for each in accounts.values()})
+        accounts, day = [*{each.id for each in charged}], self._clock.now() // protocol.DAY_SECONDS
+        found = await self._store.usage({periods((each,), day).own[0][:2] for each in charged})
         self._usage = {row[:2]: row for row in found}
         await self._save()
         texts = await self._store.values([f"{EXHAUSTED}{account}" for account in accounts])

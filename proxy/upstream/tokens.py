@@ -7,7 +7,6 @@ Each keeps its tokens in memory, too, and uses them while the store is unavailab
 
 import asyncio
 import contextlib
-import hashlib
 import json
 import math
 import random
@@ -91,9 +90,9 @@ class CachedToken:
     def __init__(self, store: Store, token_url: str, credentials: Credentials, clock: Clock) -> None:
         self._store, self._clock, self.credentials = store, clock, credentials
         secret = credentials.client_secret.reveal() if credentials.client_secret else None
-        digest = _digest(token_url, credentials.client_id, secret)
+        digest = config.hex_digest(json.dumps((token_url, credentials.client_id, secret)))
         self._key, self.lease, self._backoff = f"token {digest}", f"token lease {digest}", f"token back-off {digest}"
-        self.window = f"token requests {_digest(token_url, credentials.client_id)}"
+        self.window = f"token requests {config.hex_digest(json.dumps((token_url, credentials.client_id)))}"
         self.token: AccessToken | None = None
         self.received = self.renew_at = 0.0
         self.accepted: str | None = None
@@ -286,7 +285,3 @@ class Tokens:
         }
         service = http_post.Service(classify.IDENTITY, self._token_url, RESPONSE_BYTES, bills=False)
         return await http_post.post(self._session, service, urlencode(form).encode(), FORM, REQUEST_SECONDS)
-
-
-def _digest(*parts: str | None) -> str:
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
