@@ -59,10 +59,11 @@ class Durations(dict[str, list[float]]):
         self._shown: Any = shown
 
     def observe(self, label: str, seconds: float) -> None:
-        if label not in self:
-            self[label] = [0.0] * (len(SECONDS) + 2)
-        self[label][bisect_left(SECONDS, seconds)] += 1
-        self[label][-1] += seconds
+        numbers = self.get(label)
+        if numbers is None:
+            numbers = self[label] = [0.0] * (len(SECONDS) + 2)
+        numbers[bisect_left(SECONDS, seconds)] += 1
+        numbers[-1] += seconds
 
     def flush(self) -> None:
         """Hand the numbers to the library, which has no public way: `pyproject.toml` bounds its version."""

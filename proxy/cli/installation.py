@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -53,10 +53,7 @@ def init(
     client_secret: Annotated[
         str | None, typer.Option(metavar="env:NAME|file:PATH", help="Where the client secret is read from.")
     ] = None,
-    plan: Annotated[
-        Literal["evaluation", "standard", "pro", "enterprise"] | None,
-        typer.Option(help="The plan at Nexar; it sets parts, period and features."),
-    ] = None,
+    plan: Annotated[settings.Plan | None, typer.Option(help="Your plan; it sets parts, period and features.")] = None,
     apikey: Annotated[str | None, typer.Option(help="The API key that your programs send; else one is made.")] = None,
     graphql_url: Annotated[str | None, typer.Option(metavar="URL", help="GraphQL endpoint, if not Nexar's.")] = None,
     token_url: Annotated[str | None, typer.Option(metavar="URL", help="Its token endpoint.")] = None,

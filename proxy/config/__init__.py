@@ -53,6 +53,7 @@ PartsOfKey = Annotated[
     Meta(description="unlimited, a whole number of parts such as 1000, or a share of the application's such as 30%"),
 ]
 Period = Literal["month", "lifetime"]
+Plan = Literal["evaluation", "standard", "pro", "enterprise"]
 Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
 Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
@@ -164,7 +165,7 @@ class ApplicationSettings(Settings, frozen=True):
     client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
     country: Annotated[str, text("[A-Z]{2}", "two capital letters (ISO 3166), such as US")] = "US"
     currency: Annotated[str, text("[A-Z]{3}", "three capital letters (ISO 4217), such as USD")] = "USD"
-    plan: Literal["evaluation", "standard", "pro", "enterprise"] | None = None
+    plan: Plan | None = None
     features: Annotated[
         Literal["unknown", "all"] | tuple[Feature, ...],
         Meta(description=f"unknown, all, or a list of {', '.join(FEATURES)}"),
