@@ -65,14 +65,6 @@ def test_a_key_has_its_own_rate_or_that_of_its_application_and_an_end() -> None:
     assert second.refusal(START - 1.0) is None
 
 
-def test_without_a_key_or_with_a_wrong_one_nobody_is_served() -> None:
-    served = Applications({"demo": DEMO})
-    with pytest.raises(errors.MissingKey):
-        served.client(None)
-    with pytest.raises(errors.ForbiddenKey):
-        served.client("A")
-
-
 async def test_a_signing_key_that_the_store_loses_is_named() -> None:
     store, applications = mock.AsyncMock(), Applications({"demo": DEMO})
     store.values.return_value = [None]
