@@ -205,11 +205,8 @@ class _Writer:
         if isinstance(rule.paths, str):
             read = paths.read(self._mappings.schema, rule.paths, scope)
             return read.guarded(self._through(rule.through, read.expression), blank)
-        return self._through(rule.through, self._arguments(rule.paths or [], scope))
-
-    def _arguments(self, texts: Iterable[str], scope: Scope) -> str:
-        reads = [paths.read(self._mappings.schema, text, scope) for text in texts]
-        return ", ".join(read.guarded(read.expression, "None") for read in reads)
+        reads = [paths.read(self._mappings.schema, text, scope) for text in rule.paths or ()]
+        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
 
     def _nested(self, rule: FieldRule, path: str, scope: Scope) -> str:
         read = paths.read(self._mappings.schema, path, scope)
@@ -233,8 +230,7 @@ class _Writer:
         listed = f"[{CLAUSE}{entry}{clauses}]"
         if rule.order:
             # By values of the elements, hidden ones included: a projection changes no order.
-            texts = [rule.order.paths] if isinstance(rule.order.paths, str) else rule.order.paths
-            ranked = self._through(rule.order.through, self._arguments(texts, item))
+            ranked = self._value(rule.order, item)
             # sorted() with key=rank compares ranks only: it is stable, and objects cannot be compared.
             pairs = f"[{CLAUSE}({ranked}, {entry}){clauses}]"
             listed = f"[element for _, element in sorted({pairs}, key=rank)]"

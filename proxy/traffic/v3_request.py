@@ -106,7 +106,8 @@ def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
     """Return the parameters without the API key, and the key."""
     pairs: list[tuple[str, str]] = []
     keys, unread = [""], [""]  # `apikey[a]` is ignored by the service, and must not be shown either
-    for name, value in encoding.pairs(query):
+    for name, encoded in encoding.split(query):
+        value = encoding.decoded(encoded)
         if name.partition("[")[0].lower() != "apikey":
             pairs.append((name, value))
         elif encoding.bare(name).lower() == "apikey":

@@ -76,11 +76,6 @@ class Bound(Enum):
             raise errors.BadRequest(f"{named}: at most {self.maximum} {self.unit}, not {number}")
 
 
-def pairs(query: str) -> list[tuple[str, str]]:
-    """Return names and values of a query string, decoded, as sent. What is no UTF-8 becomes a question mark."""
-    return [(name, decoded(value)) for name, value in _split(query)]
-
-
 def decoded(encoded: str) -> str:
     """Decode a form value (WHATWG URL §5.1), in time proportional to its length; urllib takes ten times as long for a
     text of nothing but `%`."""
@@ -113,7 +108,7 @@ class Parameters:
         query = target.partition("?")[2]
         Bound.PARAMETERS.check(len(query) and query.count("&") + 1)
         self._values: dict[str, list[str]] = {}
-        for name, value in _split(query):
+        for name, value in split(query):
             self._values.setdefault(bare(name), []).append(value)
 
     def text(self, name: str) -> str | None:
@@ -157,7 +152,7 @@ class Parameters:
         raise errors.BadRequest(f"{name} must be true or false, not {value[:40]!r}")
 
 
-def _split(query: str) -> list[tuple[str, str]]:
+def split(query: str) -> list[tuple[str, str]]:
     """Split a query string into decoded names, and values as they are; what is no UTF-8 is replaced."""
     if not query.isascii():
         query = query.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

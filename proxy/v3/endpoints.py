@@ -105,9 +105,16 @@ def no_such_path(path: str) -> str:
     api, version = prefix.groups() if prefix else (None, None)
     words = [word[:WORD_MAX] for word in text[prefix.end() if prefix else 0 :].split("/") if word]
     reason = REASONS.get(version, f"v{version} is not served here, only v3 and v4")
-    if paths := _similar_paths(words):
-        return f"{reason}; use {' or '.join(PREFIXES[api is not None] + each for each in paths)}"
-    return f"{reason}; v3's paths begin with {' or '.join(PREFIXES)}"
+    name = _closest(words[0], OBJECTS) if words else None
+    if name is None:
+        return f"{reason}; v3's paths begin with {' or '.join(PREFIXES)}"
+    similar = [path for path in PATHS if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
+    action = _closest(words[1], [path.rpartition("/")[2] for path in similar]) if len(words) > 1 else None
+    # A uid behind an object is right where it is; other words are a misspelt action.
+    if action is None and len(words) > 1 and UID.fullmatch(words[1]):
+        action = "{uid}"
+    similar = [path for path in similar if path.endswith(f"/{action}")] if action else similar
+    return f"{reason}; use {' or '.join(PREFIXES[api is not None] + each for each in similar)}"
 
 
 def instead_of_uid(path: str, uid: str) -> str | None:
@@ -115,19 +122,6 @@ def instead_of_uid(path: str, uid: str) -> str | None:
     if UID.fullmatch(uid.lower()) or _closest(uid[:WORD_MAX].lower(), ACTIONS) is None:
         return None
     return no_such_path(path)
-
-
-def _similar_paths(words: list[str]) -> list[str]:
-    """Return the paths that are similar to some words; none if the first is not similar to an object of v3."""
-    name = _closest(words[0], OBJECTS) if words else None
-    if name is None:
-        return []
-    below = [path for path in PATHS if path.startswith(f"/{SYNONYMS.get(name, name)}/")]
-    action = _closest(words[1], [path.rpartition("/")[2] for path in below]) if len(words) > 1 else None
-    # A uid behind an object is right where it is; other words are a misspelt action.
-    if action is None and len(words) > 1 and UID.fullmatch(words[1]):
-        action = "{uid}"
-    return [path for path in below if path.endswith(f"/{action}")] if action else below
 
 
 def _closest(word: str, words: Iterable[str]) -> str | None:
