@@ -257,19 +257,16 @@ BAD_CURRENCY = Probe(
     '{ supSearch(q: "SN74S74N", limit: 1, currency: "XXX") { hits results { part { mpn } } } }', parts=1
 )
 BEST = Probe('{ supSearchMpn(q: "SN74S74N", limit: 1) { hits results { part { mpn counts } } } }', parts=1)
-
-
-def _few_similar(answer: Answer) -> bool:
-    counts = answer.data["supSearchMpn"]["results"][0]["part"]["counts"]  # names of counts are not known
-    return any(0 < count <= NESTED_MAX for name, count in counts.items() if "similar" in name.lower())
-
-
 NESTED = Probe(
     '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { mpn similarParts { mpn } } } }',
     parts=1 + NESTED_MAX,
     features=("SIMILAR_PARTS",),
     after=BEST,
-    only_if=_few_similar,
+    only_if=lambda answer: any(
+        0 < count <= NESTED_MAX
+        for name, count in answer.data["supSearchMpn"]["results"][0]["part"]["counts"].items()
+        if "similar" in name.lower()  # names of counts are not known
+    ),
 )
 
 
@@ -482,16 +479,9 @@ SPECS = Probe(
 )
 
 
-def _sellers(answer: Answer, name: str = "all") -> list[Any]:
-    return [seller for part in existing(answer.data["supParts"]) for seller in part[name]]
-
-
 def _offers(answer: Answer) -> list[Any]:
-    return [offer for seller in _sellers(answer) for offer in seller["offers"]]
-
-
-def _prices(answer: Answer) -> list[Any]:
-    return [price for offer in _offers(answer) for price in offer["prices"]]
+    parts = existing(answer.data["supParts"])
+    return [offer for part in parts for seller in part["all"] for offer in seller["offers"]]
 
 
 @assumed("§1.1 SDL", "v3's searches for brands, sellers and categories are made in lists", LISTS)
@@ -521,11 +511,10 @@ def part_order(answer: Answer) -> Any:
 @assumed("§2.5 SDL", "v3's offers and broker_listings: sellers are fetched once, with brokers", PARTS)
 def brokers(answer: Answer) -> Any:
     """IncludeBrokers adds brokers, which are no sellers otherwise, and takes no offer of another seller away."""
-    added = [sum(seller["isBroker"] for seller in _sellers(answer, name)) for name in ("sellers", "all")]
-    offers = [
-        sum(len(seller["offers"]) for seller in _sellers(answer, name) if not seller["isBroker"])
-        for name in ("sellers", "all")
-    ]
+    parts = existing(answer.data["supParts"])
+    sides = [[seller for part in parts for seller in part[name]] for name in ("sellers", "all")]
+    added = [sum(seller["isBroker"] for seller in sellers) for sellers in sides]
+    offers = [sum(len(seller["offers"]) for seller in sellers if not seller["isBroker"]) for sellers in sides]
     return (added[0] == 0 < added[1] and 0 < offers[0] == offers[1]) or [added, offers]
 
 
@@ -556,14 +545,15 @@ def price_order(answer: Answer) -> Any:
 @assumed("§2.6 REC", "v3's prices by currency", PARTS)
 def price_currency(answer: Answer) -> Any:
     """Prices are in the currency of the seller, whichever is requested, and converted ones in that of the request."""
-    found = {price["currency"] for price in _prices(answer)}, {price["convertedCurrency"] for price in _prices(answer)}
+    prices = [price for offer in _offers(answer) for price in offer["prices"]]
+    found = [{price[name] for price in prices} for name in ("currency", "convertedCurrency")]
     return ("USD" in found[0] and found[1] == {"JPY"}) or [sorted(each) for each in found]
 
 
 @assumed("§1.5 DOC", "prices in spreadsheets", PARTS)
 def converted_price(answer: Answer) -> Any:
     """ConvertedPrice is the product of price and conversionRate, not rounded."""
-    prices = _prices(answer)
+    prices = [price for offer in _offers(answer) for price in offer["prices"]]
     wrong = [each for each in prices if each["convertedPrice"] != each["price"] * each["conversionRate"]]
     return (bool(prices) and not wrong) or wrong[:3]
 
