@@ -46,7 +46,8 @@ EXPLANATIONS: dict[Cause, str] = {
 
 
 class V3Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Entry of a field. The keys are documented in the file; `none` is UNSET where the API has a source."""
+    """Entry of a field. The keys are documented in the file. `is`, `each` or `keyed` names the object type of the value
+    or of its elements; `none` is UNSET where the API has a source."""
 
     source: str = msgspec.field(name="from", default="")
     is_: str | None = msgspec.field(name="is", default=None)
@@ -56,11 +57,6 @@ class V3Field(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan: str | None = None
     none: Any = msgspec.UNSET
     why: str = ""
-
-    @property
-    def target(self) -> str | None:
-        """Name of the object type of the value or of its elements; None for scalars."""
-        return self.is_ or self.each or self.keyed
 
     @property
     def kind(self) -> Literal["exact", "derived", "no source"]:
@@ -121,10 +117,11 @@ class Causes:
         while steps and (entry := self._objects[name].get(steps[0])):
             row, rest = FieldEntry(name, steps[0], entry), steps[1:]
             located = LocatedField(row, rest, above)
-            if not entry.target:
+            target = entry.is_ or entry.each or entry.keyed
+            if not target:
                 break
             above = above if entry.kind == "exact" else row
-            name, steps = entry.target, rest[1:] if entry.each or entry.keyed else rest
+            name, steps = target, rest[1:] if entry.each or entry.keyed else rest
         return located
 
     def lacks_source(self, endpoint: str, difference: Difference) -> bool:

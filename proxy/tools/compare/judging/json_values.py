@@ -43,11 +43,13 @@ def read(body: bytes) -> Any:
     def refuse(text: str) -> Any:
         raise ValueError(f"{text} instead of a number")
 
-    def integer(text: str) -> int | Decimal:
-        return Decimal(text) if text == "-0" else int(text)
-
     try:
-        return json.loads(body, parse_float=Decimal, parse_int=integer, parse_constant=refuse)
+        return json.loads(
+            body,
+            parse_float=Decimal,
+            parse_int=lambda text: Decimal(text) if text == "-0" else int(text),
+            parse_constant=refuse,
+        )
     except RecursionError as error:
         raise ValueError("JSON that is nested too deeply") from error
     except ArithmeticError as error:

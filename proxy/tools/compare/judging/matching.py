@@ -23,12 +23,20 @@ Label = tuple[str | None, int]  # identifying text of an element, and its ordina
 
 class ElementIdentity(NamedTuple):
     """Identity of the elements of one list: `keys` are tried in order, each on the elements that the previous ones did
-    not match. With `by_position`, the others are matched by index, and labels are indexes. Without a `label`, the first
-    key that is a text labels an element."""
+    not match. With `by_position`, the others are matched by index, and labels are indexes."""
 
     keys: tuple[Key, ...]
-    label: Callable[[Any], str | None] | None = None
+    own_label: Callable[[Any], str | None] | None = None
     by_position: bool = False
+
+    def label(self, element: Any) -> str | None:
+        """Return what shows an element to readers, by default its first key that is a text."""
+        if self.own_label:
+            return self.own_label(element)
+        if type(element) not in (dict, list):
+            return text(element) or json.dumps(element).strip('"')
+        keys = (key(element) for key in self.keys)
+        return next((each for each in keys if isinstance(each, str)), None)
 
 
 class ListMatching(NamedTuple):
@@ -104,6 +112,7 @@ ASKED = ElementIdentity((_by("reference"), _by_spelling), by_position=True)
 FOUND = ElementIdentity((*map(_of_item, (*PART, _by("id"), *USUAL)), _by_spelling))
 ANYTHING = ElementIdentity((*USUAL, _by_spelling))
 NAMED = {
+    "results": FOUND,  # of a search; those of a match are ASKED
     "items": ElementIdentity((*PART, *USUAL, _by_spelling)),
     "queries": ASKED,
     "offers": ElementIdentity(
@@ -131,10 +140,9 @@ def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[A
     """Match two lists in the field `name` of the field `within`: equal elements at both ends first, then equal elements
     anywhere, then by each key, then by position. Results of a match are matched by reference and position, unless
     nothing but their order differs."""
-    identity = BREAKS if within == "prices" else NAMED.get(name, ANYTHING)
-    if name == "results" and within != "prices":
-        first = (*baseline[:1], *candidate[:1])
-        identity = FOUND if any(type(each) is dict and "item" in each for each in first) else ASKED
+    identity, first = BREAKS if within == "prices" else NAMED.get(name, ANYTHING), (*baseline[:1], *candidate[:1])
+    if identity is FOUND and not any(type(each) is dict and "item" in each for each in first):
+        identity = ASKED
     rest = _Unmatched(baseline, candidate, identity)
     same = rest.ends() + rest.by(json_values.canonical)
     if identity.by_position and rest.baseline_left and len(baseline) == len(candidate):
@@ -149,22 +157,15 @@ def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[A
     changed = [pair for pair in pairs if not json_values.same(baseline[pair[0]], candidate[pair[1]])]
     turns: Counter[str | None] = Counter()
 
-    def label(side: Sequence[Any], place: int) -> Label:
-        element = side[place]
+    def label(place: int, element: Any) -> Label:
         if identity.by_position:
             return str(place), 1
-        if identity.label:
-            found = identity.label(element)
-        elif type(element) in (dict, list):
-            keys = (key(element) for key in identity.keys)
-            found = next((each for each in keys if isinstance(each, str)), None)
-        else:
-            found = text(element) or json.dumps(element).strip('"')
+        found = identity.label(element)
         turns[found] += 1
         return found, turns[found]
 
-    labels = [label(baseline, place) for place in range(len(baseline))]
-    extra = {place: label(candidate, place) for place in rest.candidate_left}
+    labels = list(itertools.starmap(label, enumerate(baseline)))
+    extra = {place: label(place, candidate[place]) for place in rest.candidate_left}
     return ListMatching(changed, rest.baseline_left, rest.candidate_left, orders, labels, extra)
 
 

@@ -39,8 +39,9 @@ def test_every_listed_field_is_reachable_from_an_endpoint(causes: Any) -> None:
             assert (row.object, row.field) == (name, field)
             found.add((name, field))
             below = at + ("[*]" if entry.each else ".some_key" if entry.keyed else "")
-            if entry.target and depth:
-                walk(entry.target, below, endpoint, depth - 1)
+            target = entry.is_ or entry.each or entry.keyed
+            if target and depth:
+                walk(target, below, endpoint, depth - 1)
 
     walk("Part", "", ONE, 6)
     walk("Category", "[*]", "/categories/get_multi", 6)
