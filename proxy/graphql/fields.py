@@ -66,8 +66,7 @@ class Field(NamedTuple):
 
 
 class Compiler:
-    """Compiles selections of one request: fragments and directives are gone then. `used` are the variables in
-    arguments."""
+    """Compiles selections of one request, without fragments and directives; `used` are variables in arguments."""
 
     def __init__(self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: VariableValues) -> None:
         self._schema, self._document, self._variables = schema, document, variables
@@ -179,8 +178,7 @@ def depth(fields: Fields | None) -> int:
 
 
 def parts_of(value: Any, field: Field) -> Iterator[Any]:
-    """Yield the parts in the value of a field as a response has it, null for one that is not there. Parts within parts
-    are not yielded."""
+    """Yield the parts in the value of a field as a response has it, null for one that is not there; none in parts."""
     if isinstance(value, list):
         for each in value:
             yield from parts_of(each, field)
@@ -224,8 +222,7 @@ class Requested(NamedTuple):
         return any(self.arguments.get(name) for name in PRIVATE)
 
     def queries(self) -> list[Query]:
-        """Return the queries of the field; none where stored parts do not cover it, or the core has none for its
-        arguments."""
+        """Return the queries of the field; none where stored parts do not cover it, or queries its arguments."""
         name, arguments = self.field.name, self.arguments
         if self.features is None or not self.depth or self.is_private:
             return []

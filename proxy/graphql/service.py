@@ -61,8 +61,7 @@ class GraphQLService:
         self._added = gateway.projections.gated()
 
     async def execute(self, request: DocumentRequest, client: Client, metadata: ResponseMetadata) -> GraphQLResponse:
-        """Return the response, with what it is made of in its metadata. Raises InvalidDocumentError before anything is
-        sent."""
+        """Return the response. Raises InvalidDocumentError before anything is sent."""
         try:
             prepared = self._prepare(request)
         except InvalidDocumentError as error:

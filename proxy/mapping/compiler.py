@@ -67,8 +67,7 @@ def compile_object(
 
 
 def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | None = None) -> str:
-    """Return the source of the functions that map all objects, or one, with every field shown that a plan with
-    `features` has."""
+    """Return the source of the functions that map all objects, or one, with all fields under these features."""
     include = frozenset[str]().union(*(each.hidden for each in mappings.rules.values()))
     everything = model.Projection(include, features=frozenset(features))
     sources = [compile_object(mappings, root, everything).source for root in loader.ROOTS if root in mappings.rules]

@@ -47,8 +47,7 @@ class Mappings:
         return not below or (rule.target is not None and self._knows(rule.target, below))
 
     def missing_source(self, name: str, path: FieldPath, features: Set[str]) -> str | None:
-        """Return why a field, such as `offers.on_order_eta`, has no source under a plan with `features`; None if it has
-        one."""
+        """Return why a field, such as `offers.on_order_eta`, has no source with these features; None if it has one."""
         rules = self.rules[name]
         if path[0] not in rules.fields:
             return "v3 has no such field"
@@ -126,8 +125,7 @@ def _read(file: Path, site: str) -> str:
 
 
 def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
-    """Yield the dotted paths of an object's fields and of nested objects, but none below keyed objects, whose keys
-    are data."""
+    """Yield the dotted paths of an object's fields and those below, except below keyed objects: their keys are data."""
     object_rules = rules.get(name)
     for field in object_rules.fields if object_rules else ():
         rule = object_rules.rule(field) if object_rules else None
@@ -149,8 +147,7 @@ def known_uids(file: Path) -> set[str]:
 
 
 def _uids(file: Path) -> dict[str, list[KnownUid]]:
-    """Read one table of uids. A uid stands for one object, except among sources, of which several are recorded with
-    the same uid."""
+    """Read one table of uids. A uid stands for one object, but several sources are recorded with the same."""
     located = located_yaml.load(file, errors.ConfigError)
     read = _table(file, list[KnownUid], located)
     for kind, entries in read.items():

@@ -146,8 +146,7 @@ class Selected:
 
 @dataclass(slots=True)
 class Node:
-    """Selected object type, and the fields selected of it, by name: a field has the same arguments wherever it is
-    selected."""
+    """Selected object type, and its selected fields by name: a field has the same arguments in all paths."""
 
     type_name: str
     fields: dict[str, Selected] = field(default_factory=dict)
@@ -167,23 +166,20 @@ class Node:
         return selected
 
     def text(self) -> str:
-        """Return the fields as GraphQL, without outer braces; in a fixed order, so that equal projections share
-        documents."""
+        """Return the fields as GraphQL, without outer braces; in a fixed order, so that documents are shared."""
         return " ".join(
             each.text if each.type.name in SCALARS else f"{each.text} {{ {each.node.text() or NOTHING} }}"
             for _, each in sorted(self.fields.items())
         )
 
     def paths(self) -> Iterator[str]:
-        """Yield every selected field with its arguments. A selection set can replace another if it has all of its
-        paths."""
+        """Yield every selected field with its arguments. A selection set can replace one whose paths it has."""
         for each in self.fields.values():
             yield each.text
             yield from (f"{each.text}.{below}" for below in each.node.paths())
 
     def record(self) -> type:
-        """Return the type that one object of a response is decoded into. Nullable fields may be absent, others are
-        required."""
+        """Return the type that one object of a response is decoded into. Only nullable fields may be absent."""
         if self.type_name in SCALARS:
             return SCALARS[self.type_name]
         fields: list[tuple[Any, ...]] = []

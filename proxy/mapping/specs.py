@@ -94,8 +94,7 @@ class SpecNames:
         return self.name_under(self.key(shortname, name, specs, category), shortname, name)
 
     def name_under(self, key: str, shortname: str, name: str) -> str:
-        """Return v3's display name of an attribute under one of its keys; the attribute's own if the table has
-        none."""
+        """Return v3's display name of an attribute under one of its keys, or its own."""
         entry = self.names.get(shortname)
         if entry and key in entry.beside.values():
             return key.replace("_", " ").title()
@@ -113,8 +112,7 @@ class SpecNames:
         entry = self.names.get(shortname)
         if entry is None or not entry.beside:
             return True
-        # A general tolerance beside a resistance is shown as resistance_tolerance, unless an attribute of that name is
-        # there.
+        # A general tolerance beside a resistance is a resistance_tolerance, unless there is an attribute of that name.
         dedicated = self.sources[self.key(shortname, "", specs, category)].value
         return dedicated == shortname or _with(dedicated, specs) is None
 
@@ -157,8 +155,7 @@ class SpecNames:
         return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
 
     def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Any]) -> str:
-        """Return the display value: `-40 °C to 85 °C` for a range without a value, `85 °C (max)` for a single end,
-        `±5%`."""
+        """Return the display value: `±5%`; of a range without a value `-40 °C to 85 °C`, of one end `85 °C (max)`."""
         entry = self.names.get(shortname)
         if entry and entry.plus_minus:
             text = self._si(shortname, value, si_value)

@@ -105,8 +105,7 @@ def converted_price(price: float, currency: str, converted: float, converted_to:
 
 
 def lifecycle_status(specs: Iterable[Any]) -> str | None:
-    """Return the lifecycle status of a part, such as `Production`. The text for display also says how old it is
-    (contract graphql.md §2.6)."""
+    """Return the lifecycle status, such as `Production`; its text for display has an age, too (graphql.md §2.6)."""
     found = (spec.value or spec.displayValue for spec in specs if spec.attribute.shortname == "lifecyclestatus")
     return next(found, None)
 

@@ -116,8 +116,7 @@ class FoundParts(msgspec.Struct, gc=False):
 
 
 def multi_match(selection: str = "") -> Document:
-    """Return the document of supMultiMatch, with parts or only their number. Options, such as filters, apply to all of
-    its queries."""
+    """Return the document of supMultiMatch, with parts or only their number. Options apply to all of its queries."""
     below, record = (f"hits error parts {{ {selection} }}", MatchedParts) if selection else ("hits error", MatchCount)
     signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
     arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
@@ -164,8 +163,7 @@ def _document(
 
 
 class ListDefinition(NamedTuple):
-    """Document that fetches one list, and the function that builds it from the response's data; the list of specs
-    becomes tables."""
+    """Document that fetches one list, and the function that builds it from the data; specs become tables."""
 
     document: Document
     build: Callable[[Any], Listing | Tables]
@@ -191,8 +189,7 @@ class ProjectionCache:
         self.part = lru_cache(SHOWN_MAX)(self.shown)
 
     def check(self, features: Iterable[str]) -> None:
-        """Compile the projection with every field and feature, which checks all rules. Raises ConfigError with the
-        file and line of a mistake."""
+        """Compile every field and feature, which checks all rules. Raises ConfigError with file and line."""
         everything = Projection(self._included, features=frozenset(features))
         self.whole(everything.features)
         for view, mappings in self.mappings.views.items():

@@ -59,8 +59,7 @@ class SpecAgg(msgspec.Struct, gc=False):
 
 
 class Aggregation(NamedTuple):
-    """Aggregation field of SupPartResultSet: its GraphQL text, the variables that it declares, and the type of its
-    items."""
+    """Aggregation field of SupPartResultSet: its GraphQL text, its variables, and the type of its items."""
 
     text: str
     variables: tuple[str, ...] = (_SIZE,)
@@ -109,8 +108,7 @@ class SearchDetails(NamedTuple):
     spec_metadata: dict[str, Any]
 
     def with_empty(self, supported: SupportedRequest) -> "SearchDetails":
-        """Return a copy with empty entries for counts that upstream does not support; the count of a facet query is
-        null."""
+        """Return a copy with empty entries for counts that upstream does not support; that of a facet query is null."""
         fields = {each.field: facet_entry([], None) for each in supported.facets}
         counts = {text: {"count": None} for text in supported.queries}
         stats = {field: stats_entry() for field in supported.stats}
@@ -122,8 +120,7 @@ class SearchDetails(NamedTuple):
 
 
 class AggregationRequest(NamedTuple):
-    """Aggregations that one operation requests, by name, the most buckets of each, and the variables that they
-    declare."""
+    """Aggregations that one operation requests, by name, the most buckets of each, and their variables."""
 
     aggregations: frozenset[str]
     size: int
@@ -143,8 +140,7 @@ class CountGroup(NamedTuple):
 def request(
     tables: Tables, group: CountGroup, features: frozenset[str], described: Iterable[str] = ()
 ) -> AggregationRequest:
-    """Return the aggregations for counts that upstream supports, and for descriptions of the specs with these
-    shortnames."""
+    """Return the aggregations for counts that upstream supports, and for the specs that are to be `described`."""
     names: set[str] = {"specAggs"} if group.drilldown and "TECH_SPECS" in features else set()
     shortnames: list[str] = []
     # The upstream's default (contract graphql.md §1.2).
@@ -252,8 +248,7 @@ def stats_entry(low: float | None = None, high: float | None = None, **known: fl
 
 
 def specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
-    """Return the aggregations of a field's attributes; one with counts takes precedence over one that is only
-    described."""
+    """Return the aggregations of a field's attributes, with counts rather than only described."""
     shortnames = search_filters.shortnames(tables, [field])
     aggregated = [*getattr(result_set, "specAggs", []), *getattr(result_set, "specKinds", [])]
     # Reversed: of two with the same name the first stays, which has the counts.

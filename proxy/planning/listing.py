@@ -26,8 +26,7 @@ LAST = "\U0010ffff"  # sorts behind every letter
 
 
 class ListEntry(NamedTuple):
-    """Object of a list: the upstream record, all of its v3 fields, its names in lower case (v3's first), and all
-    uids that refer to it."""
+    """Object of a list: upstream record, v3 fields, names in lower case (v3's first), and all uids that refer to it."""
 
     record: Any
     v3: dict[str, Any]
@@ -87,8 +86,7 @@ class Listing:
         return len(self._entries)
 
     def search(self, request: model.SearchRequest, filters: RequestFilters) -> ListSearchResult:
-        """Return a page of matches with v3's counts. Raises BadRequest for unknown fields. The objects have no specs: a
-        spec_drilldown finds none."""
+        """Return a page of matches with v3's counts; there are no specs to drill down. Raises BadRequest."""
         orders = [lucene.order(text) for text in request.sortby.split(",") if text.strip()]
         included = [each for each in request.facets if each.include]
         known = [name for name in self._entries[0].v3 if name != "__class__"] if self._entries else []

@@ -217,8 +217,7 @@ def _value(node: tree.Item) -> str:
     match node:
         case tree.Phrase() | tree.Word():
             is_quoted = isinstance(node, tree.Phrase)
-            # A single-character wildcard: the upstream has none, and as a plain character it would silently match
-            # nothing.
+            # A single-character wildcard, which the upstream lacks: as a plain character it would match nothing.
             if not is_quoted and re.search(r"(?<!\\)\?", node.value):
                 raise _CannotError("? is not understood; put it in quotes where it is meant")
             # Without Lucene's escapes: `C0G\/NP0` is `C0G/NP0`.

@@ -189,8 +189,7 @@ def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[t
 
 
 def candidate_limit(count: int, start: int, limit: int) -> int:
-    """Return how many candidates to request for each of `count` numbers; together at most what one operation may
-    return."""
+    """Return how many candidates to request for each of `count` numbers: together at most those of one operation."""
     # With limit=0 only hits are wanted: no candidates.
     return min(PARTS_MAX // count, max(CANDIDATES, start + limit)) if count and limit else 0
 
@@ -240,8 +239,7 @@ class MpnSearchPlan:
         return {}
 
     def page(self, found: Sequence[Page]) -> Page:
-        """Return the page of what was found by each number. Candidates that were not returned may differ in
-        punctuation, but count as hits."""
+        """Return the page of what was found by each number. Candidates that were not returned count as hits."""
         matches = [
             element
             for number, each in zip(self._mpns, found, strict=bool(found))

@@ -85,8 +85,7 @@ class Received(NamedTuple):
 
 
 class PassedOn(NamedTuple):
-    """Operation of a client that is sent as it stands, and the reader of its data. What it returns is not stored if it
-    is private."""
+    """Operation of a client that is sent as it stands, and the reader of its data, which is not stored if private."""
 
     operation: model.EncodedOperation
     read: Callable[[Any], Received]
@@ -191,8 +190,7 @@ def part(uid_or_id: str) -> Query:
 
 
 def valid_uids(uids: Iterable[str]) -> list[str]:
-    """Return the well-formed v3 uids, without duplicates, in order. Others are not sent: supParts accepts upstream
-    ids, too."""
+    """Return the well-formed v3 uids, each once. Others are not sent: supParts accepts upstream ids, too."""
     return [uid for uid in dict.fromkeys(uids) if _UID.fullmatch(uid)]
 
 

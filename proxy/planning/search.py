@@ -37,8 +37,7 @@ class SearchPlan:
         conditions: list[Condition],
         facet_conditions: dict[str, list[Condition]],
     ) -> None:
-        """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest for
-        an unsupported filter."""
+        """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest."""
         request = supported.request
         self._supported = supported
         self.unsupported = supported.names
@@ -64,8 +63,7 @@ class SearchPlan:
 
     def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
-        under its filters, then separate counts, then the hits of facet queries. An operation that is known to find
-        nothing is omitted."""
+        under its filters, then separate counts, then facet queries; none that is known to find nothing."""
         request = self._supported.request
         # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
@@ -81,8 +79,7 @@ class SearchPlan:
         return found[0] if found else Page([], 0)
 
     def details(self, page: Page, counted: Mapping[int, Any]) -> facets.SearchDetails:
-        """Return the details of the page, with all requested counts: of the result sets of the operations at these
-        positions."""
+        """Return the details of the page, with all counts of the operations, whose result sets are `counted`."""
         fields: dict[str, Any] = {}
         stats: dict[str, Any] = {}
         metadata: dict[str, Any] = {}
@@ -151,8 +148,7 @@ class SearchPlan:
         return search_filters.limited(self._tables, self._limits, field) is not self._limits
 
     def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
-        """Return the filters for a field that is counted separately: without its own, or only among the parts that can
-        have it."""
+        """Return the filters for a separate count: without those of the field, or among the parts that can have it."""
         tables, conditions = self._tables, self._conditions
         if excluding:
             spelled = search_filters.canonical(tables, field)
@@ -264,8 +260,7 @@ class _FieldSupport(NamedTuple):
         return self.has_counts and all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
 
     def order(self, sortby: str) -> tuple[str, list[str]]:
-        """Return the first supported sort key, and the ignored ones. `score desc` after a key is redundant, so it is
-        not reported."""
+        """Return the first supported sort key, and the ignored ones, without `score desc`, which adds nothing."""
         orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
         # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
         entries = [None if name == "score" else self._support(name, "sort") for name, _ in orders]

@@ -30,8 +30,7 @@ class UnknownSpec(errors.BadRequest):
 
 
 class SearchFilters(NamedTuple):
-    """Filter variables of a search: upstream filters, and whether only parts in stock count. A filter with an empty
-    list of values matches nothing."""
+    """Filters of a search, and whether only parts in stock count. A filter without values matches nothing."""
 
     filters: dict[str, list[str]]
     in_stock_only: bool
@@ -54,8 +53,7 @@ def spec_key(field: str) -> str | None:
 
 
 def spec_source(tables: Tables, field: str) -> SpecSource | None:
-    """Return the attributes behind a field; None for other fields, for keys that the tables do not have, and for the
-    ends of a spec that is not a range."""
+    """Return the attributes behind a field; None if it is none of a spec, of an unknown one, or an end of no range."""
     match = SPEC.fullmatch(field)
     spec = tables.specs.sources.get(match[1]) if match else None
     if match is None or spec is None or match[2] == "value":
@@ -135,8 +133,7 @@ def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Con
 
 
 def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
-    """Return `sort` and `sortDir` for a `sortby` with one key such as `avg_price asc`; none for the upstream's
-    default order."""
+    """Return `sort` and `sortDir` for a `sortby` such as `avg_price asc`; nothing for the upstream's default."""
     name, direction = lucene.order(sortby)
     if (name, direction) == ("score", "desc"):
         return {}
@@ -149,8 +146,7 @@ def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
 
 
 def is_always_true(tables: Tables, condition: Condition) -> bool:
-    """Return whether a condition accepts any value of a field that every part has, such as `[* TO *]`; it needs no
-    filter."""
+    """Return whether a condition needs no filter: any value of a field that every part has, such as `[* TO *]`."""
     field = tables.search.get(condition.field)
     # `*` alone among the values accepts anything, whatever the other values say.
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
@@ -236,8 +232,7 @@ def _number(condition: Condition, end: str) -> float:
 
 
 def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
-    """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard; none if it is
-    unknown."""
+    """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard."""
     if field.uid:
         target = tables.uids[field.uid].target(value)
         return tables.ids_of(field.uid, target) if target else ()

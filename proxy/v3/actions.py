@@ -90,8 +90,7 @@ class V3Actions:
         }
 
     async def _get(self, received: AuthenticatedRequest) -> Any:
-        """One object, without an envelope; of get_multi objects by uid, without unknown ones (contract v3-rest.md
-        §1)."""
+        """One object without an envelope, or for get_multi those that are known, by uid (contract v3-rest.md §1)."""
         uid, name, is_one = received.uid, received.endpoint.object, received.endpoint.action == "get"
         if is_one and (suggestion := endpoints.instead_of_uid(received.path, uid)):
             raise errors.NotFound(suggestion)
@@ -137,8 +136,7 @@ class V3Actions:
 def parse_projection(
     parameters: Parameters, features: frozenset[str], mappings: Mappings, name: str
 ) -> model.Projection:
-    """include[], show[], hide[] and slice[] for object `name`. Unknown fields are dropped. Raises BadRequest for
-    too many."""
+    """Parse include[], show[], hide[] and slice[] for object `name`, without unknown fields. Raises BadRequest."""
     sliced = parameters.names("slice[")
     Bound.PROJECTION.check(sum(map(len, map(parameters.texts, ("include", "show", "hide")))) + len(sliced))
     slices: dict[model.Path, tuple[int | None, int | None]] = {}

@@ -77,8 +77,7 @@ class Bound(Enum):
 
 
 def decoded(encoded: str) -> str:
-    """Decode a form value (WHATWG URL §5.1), in time proportional to its length; urllib takes ten times as long for a
-    text of nothing but `%`."""
+    """Decode a form value (WHATWG URL §5.1); urllib takes ten times as long for a text of nothing but `%`."""
     if "+" in encoded:
         encoded = encoded.replace("+", " ")
     if "%" not in encoded:
@@ -121,8 +120,7 @@ class Parameters:
         return [*map(decoded, self._values.get(name, ()))]
 
     def uids(self) -> list[str]:
-        """Return the uids of get_multi: `uid[]`, and `uids[]`, which one client sends. Raises BadRequest without any,
-        and for too many."""
+        """Return the uids of get_multi: `uid[]`, and `uids[]` of one client. Raises BadRequest for none or too many."""
         uids = [uid for name in ("uid", "uids") for uid in self.texts(name) if uid]
         if not uids:
             raise errors.BadRequest("uid[] argument missing; send one for each object, like uid[]=2c3be9310496fffc")

@@ -29,8 +29,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Endpoint of v3. `object` is the v3 object that it returns, `cost` its cost in parts, in words for
-    documentation."""
+    """Endpoint of v3. `object` is the v3 object that it returns, `cost` says in words what it costs in parts."""
 
     path: str
     object: str

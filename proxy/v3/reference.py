@@ -98,8 +98,7 @@ def _order(mappings: loader.Mappings) -> list[str]:
 
 
 def _note(rule: FieldRule) -> str:
-    """Return what there is to say of a field, in a few words; nothing if it is the upstream's own value, for every
-    request and plan."""
+    """Return what there is to say of a field; nothing if it is the upstream's own, for every request and plan."""
     kind = "derived: " if rule.derived else ""
     if rule.paths is None:
         kind = "no source: " if rule.none is not None else f"always `{json.dumps(rule.always)}`: "

@@ -175,8 +175,7 @@ def _decoded(queries: str | None) -> list[Any]:
 
 
 def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
-    """Return what is wrong with a query. Unknown keys are ignored if other keys can be searched for; else they are
-    named."""
+    """Return what is wrong with a query. Unknown keys are named if no other can be searched for."""
     texts: dict[str, str] = {}
     for name, value in fields.items():
         if name in TEXTS:
