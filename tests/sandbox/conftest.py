@@ -15,6 +15,7 @@ from support.sandbox_client import SandboxClient, StartSandbox
 from nexar_sandbox import app, applications, settings
 from nexar_sandbox.catalog import store
 from nexar_sandbox.identity import tokens
+from nexar_sandbox.legacy_v3 import projection
 from nexar_sandbox.legacy_v3 import service as legacy_service
 from proxy.kit import clock
 from sandbox import code_flow as desks
@@ -102,6 +103,23 @@ async def legacy(start_legacy: legacy_client.StartLegacy) -> AsyncIterator[legac
     """The old v3 service without a rate limit."""
     async with start_legacy() as ready:
         yield ready
+
+
+@pytest.fixture(scope="session")
+def parts_read() -> list[dict[str, Any]]:
+    """The parts of `all_parts`, read by the first test that needs them: every test has the same catalog."""
+    return []
+
+
+@pytest.fixture
+async def all_parts(legacy: legacy_client.LegacyClient, parts_read: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Every part of the catalog with all its fields, from the old v3 service."""
+    included, hits = "".join(f"&include[]={name}" for name in projection.INCLUDED["Part"]), 1
+    while len(parts_read) < hits:
+        body = await legacy.read(f"/parts/search?q=&limit=100&start={len(parts_read)}{included}")
+        parts_read += [result["item"] for result in body["results"]]
+        hits = body["hits"]
+    return parts_read
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """Finding parts in the small catalog; and in the shipped one what an independent implementation found (searches.jsonl),
 which ordered and counted columns of figures, without SQL.
 
-`python -m sandbox.test_catalog_search FILE` (in tests/) prints the searches of a file with the results of the present
-code, for a change of the shipped parts.
+After a change of the shipped parts `pytest --renew-responses` writes the file anew.
 """
 
 import hashlib
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -185,24 +183,16 @@ def _digest(texts: Iterable[str]) -> str:
     return hashlib.blake2b("\n".join(texts).encode(), digest_size=8).hexdigest()
 
 
-RECORDED = Path(__file__).with_name("searches.jsonl").read_text("utf-8").splitlines()
+RECORDED = Path(__file__).with_name("searches.jsonl")
 
 
-def test_results_are_the_recorded_ones(catalog: store.Catalog) -> None:
-    searches = msgspec.json.Decoder(RecordedSearch)
-    for line in RECORDED:
-        search = searches.decode(line)
-        result = run(catalog, search)
-        assert msgspec.json.decode(msgspec.json.encode(result)) == search.result, line
-
-
-def main(file: str) -> None:
-    catalog = store.open_catalog()
-    for line in Path(file).read_text("utf-8").splitlines():
+def test_results_are_the_recorded_ones(catalog: store.Catalog, request: pytest.FixtureRequest) -> None:
+    recorded = RECORDED.read_text("utf-8").splitlines()
+    found = []
+    for line in recorded:
         search = msgspec.json.decode(line, type=RecordedSearch)
         search.result = run(catalog, search)
-        sys.stdout.write(f"{msgspec.json.encode(search).decode()}\n")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+        found.append(msgspec.json.encode(search).decode())
+    if request.config.getoption("--renew-responses"):
+        RECORDED.write_text("\n".join(found) + "\n", "utf-8")
+    assert found == recorded, f"renew it with: pytest --renew-responses {request.node.nodeid}"

@@ -12,7 +12,6 @@ from support import cases
 from nexar_sandbox.legacy_v3 import projection
 
 TEXAS = "5ec397c9af088104"
-INCLUDES = "".join(f"&include[]={name}" for name in projection.INCLUDED["Part"])
 
 
 def _objects(value: Any) -> Iterator[dict[str, Any]]:
@@ -25,23 +24,6 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(value, list):
         for each in value:
             yield from _objects(each)
-
-
-@pytest.fixture(scope="module")
-def parts_read() -> list[dict[str, Any]]:
-    """The parts of `all_parts`, read by the first test that needs them: every test has the same catalog."""
-    return []
-
-
-@pytest.fixture
-async def all_parts(legacy: LegacyClient, parts_read: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Every part of the catalog with all its fields."""
-    hits = 1
-    while len(parts_read) < hits:
-        body = await legacy.read(f"/parts/search?q=&limit=100&start={len(parts_read)}{INCLUDES}")
-        parts_read += [result["item"] for result in body["results"]]
-        hits = body["hits"]
-    return parts_read
 
 
 async def test_every_object_has_exactly_the_keys_of_its_class(all_parts: list[dict[str, Any]]) -> None:

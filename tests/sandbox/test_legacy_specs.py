@@ -54,30 +54,6 @@ RARE = {
 }
 
 
-async def _parts(legacy: LegacyClient, more: str = "") -> list[dict[str, Any]]:
-    """All parts of a search, without their offers, which are most of a part."""
-    found: list[dict[str, Any]] = []
-    while True:
-        body = await legacy.read(f"/parts/search?limit=100&start={len(found)}&include[]=specs&hide[]=offers{more}")
-        found += [result["item"] for result in body["results"]]
-        if len(found) >= body["hits"]:
-            return found
-
-
-@pytest.fixture(scope="module")
-def parts_read() -> list[dict[str, Any]]:
-    """The parts of `all_parts`, read by the first test that needs them: every test has the same catalog."""
-    return []
-
-
-@pytest.fixture
-async def all_parts(legacy: LegacyClient, parts_read: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """All parts of the catalog."""
-    if not parts_read:
-        parts_read += await _parts(legacy)
-    return parts_read
-
-
 async def test_specs_have_the_recorded_keys_and_names(all_parts: list[dict[str, Any]]) -> None:
     names = {key: spec["metadata"]["name"] for part in all_parts for key, spec in part["specs"].items()}
     assert {key: names[key] for key in RECORDED_NAMES if key in names} == {
@@ -174,6 +150,7 @@ async def small_legacy(tmp_path: Path) -> AsyncIterator[LegacyClient]:
 
 @pytest.mark.parametrize("key, value", RARE.values())
 async def test_rare_specs_have_the_recorded_keys(small_legacy: LegacyClient, key: str, value: object) -> None:
-    (part,) = await _parts(small_legacy, f"&filter[fields][specs.{key}.value][]={quote(str(value))}")
+    filtered = f"/parts/search?include[]=specs&filter[fields][specs.{key}.value][]={quote(str(value))}"
+    (part,) = (each["item"] for each in (await small_legacy.read(filtered))["results"])
     assert part["specs"].keys() == {key for key, _ in RARE.values()}
     assert part["specs"][key]["value"] == [str(value)]

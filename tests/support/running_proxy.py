@@ -8,6 +8,7 @@ from urllib.parse import quote
 import aiohttp
 import yarl
 
+import nexar_sandbox
 from proxy import app, config
 from proxy.kit import clock
 from proxy.web import ports
@@ -42,6 +43,13 @@ def settings(graphql_url: str, token_url: str, **changes: Any) -> config.Config:
         listen=config.ListenSettings(**changes.pop("listen", {})),
         admin=config.AdminSettings(port=0),
     )
+
+
+def in_front_of(sandbox: nexar_sandbox.Sandbox, **changes: Any) -> config.Config:
+    """A configuration with a sandbox as upstream, and the credentials of its first application."""
+    own = {"client_id": config.ClientId(sandbox.client_id), "client_secret": config.Secret(sandbox.client_secret)}
+    changes["application"] = own | changes.get("application", {})
+    return settings(**{"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url, **changes})
 
 
 class ProxyClient:

@@ -4,17 +4,21 @@ The catalog and the sandbox's signing key are made once, because no test changes
 """
 
 import io
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+import yaml
 from acceptance.conftest import module_processes, processes  # noqa: F401 - fixtures
 from support import log_lines, running_admin, running_proxy
-from together.environment import ProxyEnvironment, StartEnvironment
+from together.environment import ProxyEnvironment, ReloadableService, ServeFile, StartEnvironment
 
 import nexar_sandbox
-from proxy import config
+from proxy import app
+from proxy.config import loader
 from proxy.kit import clock
 
 
@@ -73,19 +77,44 @@ def starter(
         async with nexar_sandbox.serve(
             chosen, clock=upstream_time or time, catalog=catalog, key=signing_key
         ) as upstream:
-            own = {
-                "client_id": config.ClientId(upstream.default_application.client_id),
-                "client_secret": config.Secret(upstream.default_application.client_secret),
-            }
-            changes["application"] = own | changes.get("application", {})
-            addresses = {"graphql_url": upstream.graphql_url, "token_url": upstream.token_url, **(urls or {})}
-            chosen_proxy = running_proxy.settings(**addresses, **changes)
+            chosen_proxy = running_proxy.in_front_of(upstream, **(urls or {}), **changes)
             if admin:
                 async with running_admin.running(chosen_proxy, time) as client:
                     yield ProxyEnvironment(client.proxy, upstream, time, client)
             else:
                 async with running_proxy.running(chosen_proxy, time) as proxy:
                     yield ProxyEnvironment(proxy, upstream, time)
+
+    return started
+
+
+@pytest.fixture
+def serve_file(
+    tmp_path: Path, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, time: clock.ManualClock
+) -> ServeFile:
+    """`async with serve_file(change, **sandbox) as service`: `change` changes the content of its file."""
+
+    @asynccontextmanager
+    async def started(
+        change: Callable[[dict[str, Any]], object] = lambda _: None, **chosen: Any
+    ) -> AsyncIterator[ReloadableService]:
+        settings = nexar_sandbox.SandboxSettings(**chosen)
+        running = nexar_sandbox.serve(settings, catalog=catalog, key=signing_key)
+        async with running as sandbox, aiohttp.ClientSession() as session:
+            credentials = {"client_id": sandbox.client_id, "client_secret": sandbox.client_secret}
+            content: dict[str, Any] = {
+                "listen": {"port": 0},
+                "admin": {"port": 0},
+                "upstream": {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url},
+                "store": f"sqlite:{tmp_path / 'state.sqlite'}",
+                "applications": {"demo": {"apikeys": [running_proxy.KEY], **credentials}},
+            }
+            change(content)
+            file = tmp_path / "config.yaml"
+            file.write_text(yaml.safe_dump(content))
+            async with app.serving(loader.load(file, {})) as service:
+                proxy = running_proxy.ProxyClient(service.url, service.operators_url, session)
+                yield ReloadableService(proxy, sandbox, time, running=service, file=file, content=content)
 
     return started
 

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import yaml
 import yarl
 from acceptance import running
 from support import running_admin, running_proxy
 
 import nexar_sandbox
+from proxy import app, server
+from proxy.config import loader
 from proxy.kit import clock
 
 
@@ -79,6 +82,36 @@ class ProxyEnvironment:
         return int(self.proxy.url.rpartition(":")[2])
 
 
+@dataclass(kw_only=True)
+class ReloadableService(ProxyEnvironment):
+    """A service in this process, and the content of the file that it is reloaded from."""
+
+    running: app.Service
+    file: Path
+    content: dict[str, Any]
+
+    @property
+    def demo(self) -> dict[str, Any]:
+        application: dict[str, Any] = self.content["applications"]["demo"]
+        return application
+
+    async def reload(self) -> None:
+        """Write the content, and serve with it. Raises StartError for a mistake."""
+        self.file.write_text(yaml.safe_dump(self.content))
+        settings, _ = server.with_unchangeable(self.running.app.gateway.settings, loader.load(self.file, {}))
+        app.check(settings)
+        await self.running.swap(settings)
+
+    async def metrics(self) -> list[str]:
+        return (await self.get("/metrics")).body.decode().splitlines()
+
+    async def match(self, path: str) -> tuple[int, str | None]:
+        """Return the status of a match, and the source of its results."""
+        reply = await self.get(path)
+        return reply.status, reply.headers.get("x-cache")
+
+
+ServeFile = Callable[..., AbstractAsyncContextManager[ReloadableService]]
 StartEnvironment = Callable[..., AbstractAsyncContextManager[ProxyEnvironment]]
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from support import commands
@@ -47,14 +48,9 @@ class Terminal:
 
     async def _waiting(self) -> None:
         async with asyncio.timeout(commands.SECONDS):
-            while not await _sleeps(self.process.pid):
+            stat = Path(f"/proc/{self.process.pid}/stat")
+            while stat.read_text().rpartition(")")[2].split()[0] != "S":
                 await asyncio.sleep(0.01)
-
-
-async def _sleeps(pid: int) -> bool:
-    ps = await asyncio.create_subprocess_exec("ps", "-o", "state=", "-p", str(pid), stdout=asyncio.subprocess.PIPE)
-    state, _ = await ps.communicate()
-    return state.strip() == b"S"
 
 
 @contextmanager

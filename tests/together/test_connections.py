@@ -3,24 +3,22 @@
 import asyncio
 import contextlib
 import json
-import resource
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+from acceptance import running
 from aiohttp import web
 from support import running_server
-from together.environment import ProxyEnvironment, StartEnvironment, raw, target
+from together.environment import ProxyEnvironment, StartEnvironment, target
 
 import nexar_sandbox
 from proxy.web.connections import Limits
 
-ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 MATCH = b"GET /v3/parts/match?apikey=EXAMPLE_KEY HTTP/1.1"
 BIG = b"x" * 8_000_000
@@ -189,37 +187,24 @@ async def test_connection_limit_admits_health_checks(start: StartEnvironment) ->
         assert (await busy).status == 200
 
 
-async def test_idle_connections_do_not_exhaust_open_files(tmp_path: Path) -> None:
+def test_idle_connections_do_not_exhaust_open_files(
+    processes: running.Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The open-file limit leaves few descriptors for client connections."""
-    config = tmp_path / "config.yaml"
-    config.write_text(
+    limited = tmp_path / "limited"
+    limited.write_text(f'#!/bin/sh\nulimit -n 500\nexec {running.PROGRAM} "$@"\n')
+    limited.chmod(0o755)
+    monkeypatch.setattr(running, "PROGRAM", str(limited))
+    service = processes.service(
         "upstream: {graphql_url: 'http://127.0.0.1:9/graphql', token_url: 'http://127.0.0.1:9/token'}\n"
-        "store: 'memory:'\nlisten: {port: 0, connections: 1000}\napplications: {demo: {client_id: a, "
-        "client_secret: b, apikeys: [EXAMPLE_KEY]}}\nlog: {format: json}\n"
+        "store: 'memory:'\nlisten: {connections: 1000}\nlog: {format: json}\n"
+        "applications: {demo: {client_id: a, client_secret: b, apikeys: [EXAMPLE_KEY]}}"
     )
-    command = [sys.executable, "-m", "proxy", "serve", "--config", str(config)]
-    with (
-        (tmp_path / "log").open("w") as log,
-        subprocess.Popen(
-            command,
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (500, 500)),
-        ) as process,
-    ):
-        try:
-            assert process.stdout is not None
-            url = next(word for word in process.stdout.readline().split() if word.startswith("http")).partition("/v3")
-            port = int(url[0].rpartition(":")[2])
-            with contextlib.ExitStack() as idle:
-                for _ in range(300):
-                    idle.enter_context(socket.create_connection(("127.0.0.1", port)))
-                health, match = await raw(port, b"GET /healthz HTTP/1.1"), await raw(port, MATCH)
-            assert (health.status, match.status) == (200, 400)
-        finally:
-            process.terminate()
-            assert await asyncio.to_thread(process.wait, SECONDS) == 0
-    events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
+    with contextlib.ExitStack() as idle:
+        for _ in range(300):
+            idle.enter_context(socket.create_connection(("127.0.0.1", int(service.url.rpartition(":")[2]))))
+        paths = ("/healthz", "/v3/parts/match?apikey=EXAMPLE_KEY")
+        assert [service.get(path).status for path in paths] == [200, 400]
+    assert service.stop() == 0
+    events = [json.loads(line)["event"] for line in service.log.splitlines()]
     assert {"connection limit lowered", "connection limit reached"} <= set(events)

@@ -1,53 +1,28 @@
 """Each plan at both ends: `plan:` of an application, and the plan of the sandbox (contract graphql.md §6)."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
-from support import running_proxy
-from together.environment import ProxyEnvironment, target
+from together.environment import ProxyEnvironment, ServeFile, target
 
 import nexar_sandbox
-from proxy.config import loader
-from proxy.kit import clock
 
 QUERIES = ({"mpn": "SN74S74N"}, {"mpn": "NE555P"})
 PARTS = 4  # that they cost
 GATED = "&include[]=specs&include[]=datasheets"
 TECH_SPECS, LEAD_TIME, DATASHEETS = "TECH_SPECS", "LEAD_TIME", "DATASHEETS"
 
-StartPlanned = Callable[..., AbstractAsyncContextManager[ProxyEnvironment]]
+
+def planned(plan: str, *add_ons: str) -> dict[str, Any]:
+    """Return the setting of a sandbox whose application has a plan."""
+    return {"applications": (nexar_sandbox.with_plan(nexar_sandbox.DEFAULT_APPLICATION, plan, add_ons),)}
 
 
-@pytest.fixture
-def start_planned(
-    tmp_path: Path, catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey, time: clock.ManualClock
-) -> StartPlanned:
-    """Starts a proxy with a plan in its file, in front of a sandbox with one."""
-
-    @asynccontextmanager
-    async def started(
-        plan: str, upstream_plan: str, add_ons: tuple[str, ...] = (), **configured: Any
-    ) -> AsyncIterator[ProxyEnvironment]:
-        application = nexar_sandbox.with_plan(nexar_sandbox.DEFAULT_APPLICATION, upstream_plan, add_ons)
-        chosen = nexar_sandbox.SandboxSettings(applications=(application,))
-        async with nexar_sandbox.serve(chosen, clock=time, catalog=catalog, key=signing_key) as sandbox:
-            credentials = {"client_id": sandbox.client_id, "client_secret": sandbox.client_secret}
-            content = {
-                "applications": {"demo": {"apikeys": [running_proxy.KEY], **credentials, "plan": plan, **configured}},
-                "upstream": {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url},
-                "store": "memory:",
-                "admin": False,
-            }
-            file = tmp_path / "config.yaml"
-            file.write_text(yaml.safe_dump(content))
-            async with running_proxy.running(loader.load(file, {}), time) as proxy:
-                yield ProxyEnvironment(proxy, sandbox, time)
-
-    return started
+def demo(plan: str, add_ons: tuple[str, ...] = ()) -> Callable[[dict[str, Any]], None]:
+    """Return the change of a configuration that gives its application a plan."""
+    settings = {"plan": plan} | ({"features": list(add_ons)} if add_ons else {})
+    return lambda content: content["applications"]["demo"].update(settings)
 
 
 async def features(service: ProxyEnvironment, more: str) -> tuple[set[str], dict[str, str]]:
@@ -77,10 +52,9 @@ async def features(service: ProxyEnvironment, more: str) -> tuple[set[str], dict
     ],
 )
 async def test_plan_serves_its_features_and_pays_each_part_once(
-    start_planned: StartPlanned, plan: str, add_ons: tuple[str, ...], expected: set[str], limit: str | None
+    serve_file: ServeFile, plan: str, add_ons: tuple[str, ...], expected: set[str], limit: str | None
 ) -> None:
-    configured = {"features": list(add_ons)} if add_ons else {}
-    async with start_planned(plan, plan, add_ons, **configured) as service:
+    async with serve_file(demo(plan, add_ons), **planned(plan, *add_ons)) as service:
         for more, shown, cost in (("", expected & {LEAD_TIME}, str(PARTS)), (GATED, expected, "0")):
             found, headers = await features(service, more)
             assert found == shown
@@ -91,8 +65,8 @@ async def test_plan_serves_its_features_and_pays_each_part_once(
 
 
 @pytest.mark.parametrize("plan, upstream_plan", [("evaluation", "standard"), ("enterprise", "pro")])
-async def test_plan_promising_too_much_is_safe(start_planned: StartPlanned, plan: str, upstream_plan: str) -> None:
-    async with start_planned(plan, upstream_plan) as service:
+async def test_plan_promising_too_much_is_safe(serve_file: ServeFile, plan: str, upstream_plan: str) -> None:
+    async with serve_file(demo(plan), **planned(upstream_plan)) as service:
         # Two attempts, of which each named other features, are uncertain usage: two queries with a limit of 3.
         for more, named, cost in (("", "", 6 + 6 + PARTS), (GATED, "include[]=specs", 0)):
             found, headers = await features(service, more)

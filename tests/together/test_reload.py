@@ -1,93 +1,25 @@
 """Reloads of a service over sockets: what changes, what is kept, and mistakes that change nothing."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
-import yaml
 from support import running_proxy
-from together.environment import ProxyEnvironment, target
+from together.environment import ServeFile, target
 
 import nexar_sandbox
 from nexar_sandbox import faults
-from proxy import app, errors, server
-from proxy.config import loader
-from proxy.kit import clock
+from proxy import errors
 
 KEY = running_proxy.KEY
 PARTS = 3  # that SN74S74N costs
 MATCH, OTHER = target({"mpn": "SN74S74N"}), target({"mpn": "NE555P"})
 
 
-@dataclass(kw_only=True)
-class ReloadableService(ProxyEnvironment):
-    """A service in this process, and the content of the file that it is reloaded from."""
-
-    running: app.Service
-    file: Path
-    content: dict[str, Any]
-
-    @property
-    def demo(self) -> dict[str, Any]:
-        application: dict[str, Any] = self.content["applications"]["demo"]
-        return application
-
-    async def reload(self) -> None:
-        """Write the content, and serve with it. Raises StartError for a mistake."""
-        self.file.write_text(yaml.safe_dump(self.content))
-        settings, _ = server.with_unchangeable(self.running.app.gateway.settings, loader.load(self.file, {}))
-        app.check(settings)
-        await self.running.swap(settings)
-
-    async def metrics(self) -> list[str]:
-        return (await self.get("/metrics")).body.decode().splitlines()
-
-    async def match(self, path: str = MATCH) -> tuple[int, str | None]:
-        """Return the status of a match, and the source of its results."""
-        reply = await self.get(path)
-        return reply.status, reply.headers.get("x-cache")
-
-
-Start = Callable[..., AbstractAsyncContextManager[ReloadableService]]
-StartSandbox = Callable[[], AbstractAsyncContextManager[nexar_sandbox.Sandbox]]
-
-
-@pytest.fixture
-def start_sandbox(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> StartSandbox:
-    return lambda: nexar_sandbox.serve(nexar_sandbox.SandboxSettings(), catalog=catalog, key=signing_key)
-
-
-@pytest.fixture
-def start(tmp_path: Path, start_sandbox: StartSandbox, time: clock.ManualClock) -> Start:
-    @asynccontextmanager
-    async def started(change: Callable[[dict[str, Any]], None] = lambda _: None) -> AsyncIterator[ReloadableService]:
-        async with start_sandbox() as sandbox, aiohttp.ClientSession() as session:
-            credentials = {"client_id": sandbox.client_id, "client_secret": sandbox.client_secret}
-            content: dict[str, Any] = {
-                "listen": {"port": 0},
-                "admin": {"port": 0},
-                "upstream": {"graphql_url": sandbox.graphql_url, "token_url": sandbox.token_url},
-                "store": f"sqlite:{tmp_path / 'state.sqlite'}",
-                "applications": {"demo": {"apikeys": [KEY], **credentials}},
-            }
-            change(content)
-            file = tmp_path / "config.yaml"
-            file.write_text(yaml.safe_dump(content))
-            async with app.serving(loader.load(file, {})) as running:
-                proxy = running_proxy.ProxyClient(running.url, running.operators_url, session)
-                yield ReloadableService(proxy, sandbox, time, running=running, file=file, content=content)
-
-    return started
-
-
-async def test_an_expired_key_is_refused_and_the_new_one_served(start: Start) -> None:
-    async with start() as service:
-        await service.match()
+async def test_an_expired_key_is_refused_and_the_new_one_served(serve_file: ServeFile) -> None:
+    async with serve_file() as service:
+        await service.match(MATCH)
         service.demo["apikeys"] = [{"key": KEY, "name": "old", "expires": "2020-01-31"}, {"key": "new", "name": "new"}]
         await service.reload()
         for _ in range(30):  # more than wrong keys are allowed: a key that was right is no guess
@@ -97,13 +29,15 @@ async def test_an_expired_key_is_refused_and_the_new_one_served(start: Start) ->
         assert await service.match(target({"mpn": "SN74S74N"}, key="new")) == (200, "hit")
 
 
-async def test_usage_results_and_counts_are_kept_and_those_of_a_removed_application_are_not_shown(start: Start) -> None:
+async def test_usage_results_and_counts_are_kept_those_of_a_removed_application_not_shown(
+    serve_file: ServeFile,
+) -> None:
     def add(content: dict[str, Any]) -> None:
         second = content["applications"]["demo"] | {"apikeys": ["second"], "parts": 100}
         content["applications"]["second"] = second
 
-    async with start(add) as service:
-        assert await service.match() == (200, "miss")
+    async with serve_file(add) as service:
+        assert await service.match(MATCH) == (200, "miss")
         assert await service.match(target({"mpn": "NE555P"}, key="second")) == (200, "miss")
         # The gauges of quota accounts have the key's name, too.
         gauges = {"token_age_seconds", "parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
@@ -128,37 +62,39 @@ async def test_usage_results_and_counts_are_kept_and_those_of_a_removed_applicat
 
 
 @pytest.mark.parametrize("name, value, source", [("features", ["DATASHEETS"], "hit"), ("country", "DE", "miss")])
-async def test_another_country_finds_no_stored_results(start: Start, name: str, value: Any, source: str) -> None:
-    async with start() as service:
-        await service.match()
+async def test_another_country_finds_no_stored_results(
+    serve_file: ServeFile, name: str, value: Any, source: str
+) -> None:
+    async with serve_file() as service:
+        await service.match(MATCH)
         service.demo[name] = value
         await service.reload()
-        assert await service.match() == (200, source)
+        assert await service.match(MATCH) == (200, source)
         del service.demo[name]
         await service.reload()
-        assert await service.match() == (200, "hit")
+        assert await service.match(MATCH) == (200, "hit")
 
 
-async def test_requests_in_flight_end_with_their_configuration_and_are_shared_with_later_ones(start: Start) -> None:
-    async with start() as service:
+async def test_requests_in_flight_end_with_their_configuration_and_are_shared(serve_file: ServeFile) -> None:
+    async with serve_file() as service:
         await service.match(OTHER)  # so that a token is there
         billed = service.billed_parts
         service.sandbox.faults.replace([faults.LatencyFault(ms=700)])
-        first = asyncio.create_task(service.match())
+        first = asyncio.create_task(service.match(MATCH))
         await asyncio.sleep(0.2)
         service.demo["apikeys"] = ["new"]
         await service.reload()
         second = asyncio.create_task(service.match(target({"mpn": "SN74S74N"}, key="new")))
-        assert (await service.match())[0] == 403
+        assert (await service.match(MATCH))[0] == 403
         assert not first.done()
         assert [await first, await second] == [(200, "miss"), (200, "shared")]
         assert service.billed_parts - billed == PARTS
 
 
-async def test_a_quota_that_is_exhausted_stays_so(start: Start) -> None:
-    async with start() as service:
+async def test_a_quota_that_is_exhausted_stays_so(serve_file: ServeFile) -> None:
+    async with serve_file() as service:
         service.sandbox.faults.replace(nexar_sandbox.parse_faults("quota at=0"))
-        assert (await service.match())[0] == 429
+        assert (await service.match(MATCH))[0] == 429
         sent = len(service.sandbox.documents)
         service.demo["rate"] = 500
         await service.reload()
@@ -166,23 +102,24 @@ async def test_a_quota_that_is_exhausted_stays_so(start: Start) -> None:
         assert len(service.sandbox.documents) == sent
 
 
-async def test_upstream_moves_to_another_address(start: Start, start_sandbox: StartSandbox) -> None:
-    async with start() as service, start_sandbox() as other:
-        await service.match()
+async def test_upstream_moves_to_another_address(serve_file: ServeFile, catalog: nexar_sandbox.Catalog) -> None:
+    chosen = nexar_sandbox.SandboxSettings()
+    async with serve_file() as service, nexar_sandbox.serve(chosen, catalog=catalog) as other:
+        await service.match(MATCH)
         service.content["upstream"] |= {"graphql_url": other.graphql_url, "token_url": other.token_url}
         await service.reload()
-        assert await service.match() == (200, "miss")
+        assert await service.match(MATCH) == (200, "miss")
         assert (service.billed_parts, other.billed_parts) == (PARTS, PARTS)
 
 
-async def test_own_uids_are_read_again(start: Start, tmp_path: Path) -> None:
+async def test_own_uids_are_read_again(serve_file: ServeFile, tmp_path: Path) -> None:
     table = tmp_path / "uids.yaml"
     table.write_text('Category:\n  - {uid: "fedcba9876543210", name: "Resistors"}\n')
 
     def with_uids(content: dict[str, Any]) -> None:
         content["uids"] = "uids.yaml"
 
-    async with start(with_uids) as service:
+    async with serve_file(with_uids) as service:
         paths = [f"/v3/categories/{uid}?apikey={KEY}" for uid in ("fedcba9876543210", "0123456789abcdef")]
         assert [(await service.get(path)).status for path in paths] == [200, 404]
         table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')
@@ -193,8 +130,8 @@ async def test_own_uids_are_read_again(start: Start, tmp_path: Path) -> None:
             await service.reload()
 
 
-async def test_nothing_of_replaced_configurations_is_left(start: Start) -> None:
-    async with start() as service:
+async def test_nothing_of_replaced_configurations_is_left(serve_file: ServeFile) -> None:
+    async with serve_file() as service:
         for number in range(5):
             service.demo["rate"] = 100 + number
             await service.reload()

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yarl
@@ -19,7 +18,6 @@ from support.running_commands import start_command
 from together.browser.background import Background, read_console
 
 import nexar_sandbox
-from proxy import config
 
 __all__ = ["start_command"]
 
@@ -114,14 +112,11 @@ def _no_proxies_of_this_machine() -> Iterator[None]:
 
 @asynccontextmanager
 async def _proxy_on_sandbox() -> AsyncIterator[str]:
-    async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
-        chosen = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=_credentials(sandbox))
-        async with running_proxy.running(chosen) as client:
-            yield client.url
-
-
-def _credentials(sandbox: nexar_sandbox.Sandbox) -> dict[str, Any]:
-    return {"client_id": config.ClientId(sandbox.client_id), "client_secret": config.Secret(sandbox.client_secret)}
+    async with (
+        nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox,
+        running_proxy.running(running_proxy.in_front_of(sandbox)) as client,
+    ):
+        yield client.url
 
 
 @asynccontextmanager

@@ -36,13 +36,7 @@ async def _service() -> AsyncIterator[AdminClient]:
     names = {"erp": running_proxy.KEY, "shop": "SHOP_KEY", "bom-tool": "BOM_KEY"}
     keys = tuple(config.ApiKeySettings(config.digest(key), name=name, parts="50%") for name, key in names.items())
     async with nexar_sandbox.serve(nexar_sandbox.SandboxSettings()) as sandbox:
-        application = {
-            "client_id": config.ClientId(sandbox.client_id),
-            "client_secret": config.Secret(sandbox.client_secret),
-            "apikeys": keys,
-            "parts": 9000,
-        }
-        settings = running_proxy.settings(sandbox.graphql_url, sandbox.token_url, application=application)
+        settings = running_proxy.in_front_of(sandbox, application={"apikeys": keys, "parts": 9000})
         async with running_admin.running(settings, clock.ManualClock(), config.AdminSettings(port=0)) as admin:
             await _use(admin)
             yield admin

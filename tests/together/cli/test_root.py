@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support import cases
@@ -46,7 +45,9 @@ def _versions() -> dict[str, str]:
 
 
 def test_help_names_every_command(run_command: Run) -> None:
-    lines = run_command("--help").stdout.splitlines()
+    shown = run_command("--help").stdout
+    assert (run_command("-h").stdout, "Usage: v3bridge COMMAND" in shown) == (shown, True)
+    lines = shown.splitlines()
     assert {word for line in lines for word in line[14:24].split()} >= main.COMMANDS.keys()
     assert len(lines) <= 15
     assert all(len(line) <= 80 for line in lines)
@@ -59,6 +60,10 @@ def test_help_of_a_command_fits_on_a_screen_and_explains_each_option(run_command
     options = [line for line in (line.strip("│ ") for line in lines) if line.startswith("--")]
     assert (done.returncode, 5 < len(lines) <= 40, max(map(len, lines)) <= 80) == (0, True, True)
     assert options
+    short = run_command(*command.split(), "-h")
+    assert (short.returncode, short.stderr, short.stdout) == (0, "", done.stdout)
+    assert f"Usage: v3bridge {command} " in done.stdout
+    assert "<bool>" not in done.stdout
     assert [line for line in options if len(line.split("  ", 1)) < 2] == []
 
 
@@ -76,51 +81,28 @@ def test_version_and_help_import_no_slow_modules(run_command: Run, option: str) 
 
 
 ROOT = Path(__file__).parents[3]
-COMMANDS = ("serve", "usage", "sheet")
+ENTRY = "import sys; sys.argv[0] = 'v3bridge'; from proxy.cli.main import main; main()"
+# The program looks for its shell among its parents; a script of one command would be replaced by it.
+COMPLETE = """
+eval "$(v3bridge --show-completion)"
+COMP_WORDS=(v3bridge serve --w); COMP_CWORD=2; _v3bridge_completion v3bridge; echo "${COMPREPLY[@]}"
+:"""
 
 
-@pytest.fixture(scope="module")
-def shell(needs_program: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Runs a script of a shell, given as words, with a home of its own, in which `v3bridge` is this tree's."""
-    home = tmp_path_factory.mktemp("home")
-    program = home / "bin" / "v3bridge"
+def test_bash_completes_options(needs_program: Callable[[str], str], tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "v3bridge"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -c "{ENTRY}" "$@"\n')
     program.chmod(0o755)
-
-    def run(script: str, name: str, *options: str) -> Any:
-        environ = {**os.environ, "HOME": str(home), "PATH": f"{program.parent}:{os.environ['PATH']}"}
-        # The program looks for its shell among its parents; a script of one command would be replaced by it.
-        words = [needs_program(name), *options, "-c", f"{script}\n:"]
-        return subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
-
-    return run
-
-
-ENTRY = "import sys; sys.argv[0] = 'v3bridge'; from proxy.cli.main import main; main()"
-COMPLETE = """
-COMP_WORDS=({words}); COMP_CWORD={place}; _v3bridge_completion v3bridge; echo "${{COMPREPLY[@]}}"
-"""
-
-
-@pytest.mark.parametrize("command", ["", *COMMANDS])
-def test_short_option_h_shows_help(run_command: Run, command: Any) -> None:
-    short, whole = (run_command(*command.split(), option) for option in ("-h", "--help"))
-    assert (short.returncode, short.stderr) == (0, "")
-    assert (f"Usage: v3bridge {command} " if command else "Usage: v3bridge COMMAND") in short.stdout
-    assert short.stdout == whole.stdout
-    assert "<bool>" not in short.stdout
-
-
-def test_bash_completes_options(shell: Any) -> None:
-    words = COMPLETE.format(words="v3bridge serve --w", place=2)
-    done = shell('eval "$(v3bridge --show-completion)"' + words, "bash", "--norc")
+    environ = {**os.environ, "HOME": str(tmp_path), "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    words = [needs_program("bash"), "--norc", "-c", COMPLETE]
+    done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, ""), done
     assert done.stdout.split() == ["--workers"]
 
 
 @cases.parametrize("arguments, said")
-def test_every_mistake_is_one_line_in_one_style(run_command: Run, arguments: Any, said: str) -> None:
+def test_every_mistake_is_one_line_in_one_style(run_command: Run, arguments: list[str], said: str) -> None:
     done = run_command(*arguments)
     assert (done.returncode, done.stdout) == (3 if arguments[0] == "compare" else 2, "")
     (line,) = done.stderr.splitlines()

@@ -10,16 +10,19 @@ from pathlib import Path
 
 import pytest
 from together import service_manager
+from together.service_manager import ServiceManager
+
+Command = Callable[..., tuple[str, ...]]
 
 
 @pytest.fixture
-async def manager(tmp_path: Path) -> AsyncIterator[service_manager.ServiceManager]:
+async def manager(tmp_path: Path) -> AsyncIterator[ServiceManager]:
     async with service_manager.managing(tmp_path, "http") as started:
         yield started
 
 
 @pytest.fixture
-def serve(tmp_path: Path) -> Callable[..., tuple[str, ...]]:
+def serve(tmp_path: Path) -> Command:
     """The command, with a configuration of so many workers."""
 
     def command(workers: int = 1, *options: str) -> tuple[str, ...]:
@@ -60,9 +63,7 @@ async def status_line(port: int, path: str = "/healthz") -> bytes:
     return received.partition(b"\r\n")[0]
 
 
-async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
-) -> None:
+async def test_inherited_socket_is_served_and_states_are_reported(manager: ServiceManager, serve: Command) -> None:
     program = await manager.start(*serve(2))
     port = manager.sockets["http"].getsockname()[1]
     assert await status_line(port) == b"HTTP/1.1 200 OK"
@@ -76,9 +77,7 @@ async def test_service_serves_the_socket_that_it_inherits_and_reports_its_state(
         pass  # the manager's socket goes on listening
 
 
-async def test_reload_is_reported_and_leaves_the_socket(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]], tmp_path: Path
-) -> None:
+async def test_reload_is_reported_and_keeps_the_socket(manager: ServiceManager, serve: Command, tmp_path: Path) -> None:
     program = await manager.start(*serve(2))
     file, port = tmp_path / "config.yaml", manager.sockets["http"].getsockname()[1]
     # The port of the configuration has no effect, so that a change of it waits for nothing.
@@ -94,9 +93,7 @@ async def test_reload_is_reported_and_leaves_the_socket(
     assert line["waiting_for_restart"] == []
 
 
-async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
-    tmp_path: Path, serve: Callable[..., tuple[str, ...]]
-) -> None:
+async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(tmp_path: Path, serve: Command) -> None:
     async with service_manager.managing(tmp_path) as manager:
         with socket.socket() as manager.sockets["http"]:
             program = await manager.launch(*serve(1))
@@ -106,9 +103,7 @@ async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(
     assert program.notified == []
 
 
-async def test_connections_in_the_queue_outlive_the_workers(
-    manager: service_manager.ServiceManager, serve: Callable[..., tuple[str, ...]]
-) -> None:
+async def test_connections_in_the_queue_outlive_the_workers(manager: ServiceManager, serve: Command) -> None:
     program = await manager.start(*serve(2))
     pids = await worker_pids(program, 2)
     for pid in pids:

@@ -7,50 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urljoin
 
 import jwt
 import pytest
 import requests
-from support import html_forms
+from acceptance.vendor import Person
 from together.browser.background import Background
 
 import nexar_sandbox
-
-
-class FormBrowser:
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._session = requests.Session()
-
-    def __enter__(self) -> "FormBrowser":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._session.close()
-
-    def allow(
-        self,
-        address: str,
-        user: nexar_sandbox.SandboxUser = nexar_sandbox.DEFAULT_USERS[0],
-        password: str = nexar_sandbox.DEFAULT_PASSWORD,
-    ) -> str:
-        """Follow an authorization request to the redirect with the code; sign in and consent if required."""
-        answer = self._session.get(address, allow_redirects=False)
-        while True:
-            if answer.is_redirect:
-                target = urljoin(answer.url, answer.headers["Location"])
-                if not target.startswith(self._url + "/"):
-                    return target
-                answer = self._session.get(target, allow_redirects=False)
-                continue
-            form = html_forms.first_form(answer.text)
-            filled = {"email": user.email, "password": password} if "password" in form.fields else {"decision": "allow"}
-            fields = {**form.fields, **filled}
-            answer = self._session.post(urljoin(answer.url, form.action), data=fields, allow_redirects=False)
-            assert answer.is_redirect, answer.text
-
 
 DESIGN = nexar_sandbox.DEFAULT_DESIGN_APPLICATION
 SCOPES = ["openid", "profile", "email", "user.access", "design.domain", "supply.domain", "offline_access"]
@@ -86,9 +52,10 @@ def sandbox() -> Iterator[nexar_sandbox.Sandbox]:
 
 
 @pytest.fixture
-def person(sandbox: nexar_sandbox.Sandbox) -> Iterator[FormBrowser]:
-    with FormBrowser(sandbox.url) as browser:
-        yield browser
+def person(sandbox: nexar_sandbox.Sandbox) -> Person:
+    user, password = nexar_sandbox.DEFAULT_USERS[0], nexar_sandbox.DEFAULT_PASSWORD
+    ways = {"user_email": user.email, "user_password": password}
+    return Person(SimpleNamespace(url=sandbox.url, ways=ways))  # type: ignore[arg-type]
 
 
 def asks(sandbox: nexar_sandbox.Sandbox, token: str) -> int:
@@ -98,7 +65,7 @@ def asks(sandbox: nexar_sandbox.Sandbox, token: str) -> int:
 
 
 def test_openid_client_goes_through_the_code_flow_and_refreshes(
-    sandbox: nexar_sandbox.Sandbox, person: FormBrowser, needs_program: Callable[[str], str]
+    sandbox: nexar_sandbox.Sandbox, person: Person, needs_program: Callable[[str], str]
 ) -> None:
     node, installed = needs_program("node"), Path(sys.prefix) / "npm"
     if not (installed / "node_modules" / "openid-client").is_dir():
@@ -109,8 +76,9 @@ def test_openid_client_goes_through_the_code_flow_and_refreshes(
     command, piped = [node, "--input-type=module", "-e", SCRIPT], subprocess.PIPE
     with subprocess.Popen(command, cwd=installed, env=env, stdin=piped, stdout=piped, text=True) as client:
         assert client.stdout is not None
-        back = person.allow(client.stdout.readline().strip())
-        found = json.loads(client.communicate(f"{back}\n", timeout=30)[0])
+        consent = person.sign_in(person.open(client.stdout.readline().strip()))
+        back = person.fill(consent, "/consent", decision="allow")
+        found = json.loads(client.communicate(f"{back.url}\n", timeout=30)[0])
     user, tokens, of_application = found["user"], found["tokens"], found["application"]["access_token"]
     assert (user["email"], user["email_verified"]) == (nexar_sandbox.DEFAULT_USERS[0].email, True)
     assert {"name", "given_name", "family_name", "preferred_username"} < set(user)

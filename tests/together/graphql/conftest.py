@@ -51,8 +51,7 @@ class Pair:
     async def ask(self, query: str, variables: Any = None, name: str | None = None, **headers: str) -> GraphQLReply:
         sent = {"query": query, "variables": variables, "operationName": name}
         authorization = f"Bearer {running_proxy.KEY}"
-        url = f"{self.environment.proxy.url}/graphql"
-        return await self.post(url, sent, **{"Authorization": authorization, **headers})
+        return await self.post(f"{self.url}/graphql", sent, **{"Authorization": authorization, **headers})
 
     async def ask_upstream(self, query: str, variables: Any = None, name: str | None = None) -> GraphQLReply:
         """Ask the upstream itself, as another application."""
@@ -67,6 +66,11 @@ class Pair:
         assert json.dumps(found.data) == json.dumps(expected.data), about
         assert found.errors == expected.errors, about
         return found
+
+    @property
+    def url(self) -> str:
+        """The URL of the proxy."""
+        return self.environment.proxy.url
 
     @property
     def billed(self) -> int:

@@ -28,7 +28,7 @@ def api_key(text: str = KEY, **fields: Any) -> config.ApiKeySettings:
 
 async def send(both: Pair, query: str = "", method: str = "POST", **headers: str) -> GraphQLReply:
     """Send the free document with whatever credentials the caller gives."""
-    url, sent = f"{both.environment.proxy.url}/graphql", {"query": FREE} if method == "POST" else None
+    url, sent = f"{both.url}/graphql", {"query": FREE} if method == "POST" else None
     if method == "GET":
         query = f"{query or '?'}&query={quote(FREE)}"
     async with both.environment.proxy.session.request(method, url + query, json=sent, headers=headers) as response:
@@ -38,7 +38,7 @@ async def send(both: Pair, query: str = "", method: str = "POST", **headers: str
 async def token_response(both: Pair, secret: str | None = KEY, authorization: str = "", **form: str) -> tuple[int, Any]:
     sent = {"grant_type": "client_credentials", "client_id": "any", "client_secret": secret, **form}
     data = {name: value for name, value in sent.items() if value is not None}
-    url = f"{both.environment.proxy.url}/connect/token"
+    url = f"{both.url}/connect/token"
     headers = {"Authorization": authorization}
     async with both.environment.proxy.session.post(url, data=data, headers=headers) as response:
         return response.status, await response.json()

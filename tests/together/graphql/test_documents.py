@@ -30,7 +30,7 @@ async def test_null_is_not_a_variable_without_a_value(both: Pair, order: Any) ->
 async def test_empty_operation_name_is_none(both: Pair) -> None:
     for path in ("/graphql", "/api/v4/endpoint"):
         sent = {"query": "query Name { __typename }", "operationName": ""}
-        reply = await both.post(f"{both.environment.proxy.url}{path}", sent, token=running_proxy.KEY)
+        reply = await both.post(f"{both.url}{path}", sent, token=running_proxy.KEY)
         assert (reply.status, reply.data) == (200, {"__typename": "Query"})
 
 

@@ -99,7 +99,7 @@ async def both(catalog: Any, signing_key: Any) -> AsyncIterator[Pair]:
 
 
 async def send_body(both: Pair, body: bytes, **headers: str) -> GraphQLReply:
-    url, given = f"{both.environment.proxy.url}/graphql", {"token": running_proxy.KEY, **headers}
+    url, given = f"{both.url}/graphql", {"token": running_proxy.KEY, **headers}
     async with both.environment.proxy.session.post(url, data=body, headers=given) as response:
         return GraphQLReply(response.status, response.headers, await response.read())
 

@@ -34,7 +34,7 @@ fragment fields on Part {
 
 async def ask(both: Pair, query: Any, variables: Any = None, name: str | None = None, **headers: str) -> GraphQLReply:
     sent = {"query": query, "variables": variables, "operationName": name}
-    return await both.post(f"{both.environment.proxy.url}{PATH}", sent, **(headers or TOKEN))
+    return await both.post(f"{both.url}{PATH}", sent, **(headers or TOKEN))
 
 
 async def test_program_gets_the_data_of_the_upstream_in_v4_names(pair: Any) -> None:
@@ -112,7 +112,7 @@ async def test_null_in_a_variable_is_refused_in_v4_names(both: Pair) -> None:
 
 
 async def test_token_is_accepted_in_header_and_url(both: Pair) -> None:
-    url = f"{both.environment.proxy.url}{PATH}"
+    url = f"{both.url}{PATH}"
     sent = {"query": '{ categories(ids: ["4161"]) { name num_parts } }'}
     for address in (f"{url}?token={running_proxy.KEY}", f"{url}/?token={running_proxy.KEY}"):
         assert (await both.post(address, sent)).data["categories"][0]["name"] == "Electronic Parts"

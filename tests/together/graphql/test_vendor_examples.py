@@ -72,7 +72,7 @@ async def test_request_of_a_v3bridge_is_refused(pair: Any) -> None:
 async def test_doctor_finds_a_v3bridge_at_the_address_of_the_service(both: Pair, tmp_path: Path) -> None:
     examined = inspected_upstream.Examined(tmp_path, both.environment.sandbox)
     # A name: connections to addresses are led nowhere else.
-    proxy = yarl.URL(both.environment.proxy.url).with_host("localhost")
+    proxy = yarl.URL(both.url).with_host("localhost")
     sandbox = yarl.URL(both.environment.sandbox.url)
     upstream = {"graphql_url": f"{proxy}/graphql", "token_url": f"{proxy}/connect/token"}
     result = await examined.inspect(upstream=upstream)

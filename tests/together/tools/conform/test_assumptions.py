@@ -6,7 +6,8 @@ The upstream has the sandbox's answers to the probes, of which `ALTERED` has one
 import asyncio
 import copy
 import json
-from contextlib import closing
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -80,11 +81,16 @@ ALTERED: dict[str, tuple[str, Any]] = {
 }
 
 
-async def observed_on(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey) -> run.RunResult:
-    """The result of a whole run on a sandbox with this catalog."""
+@asynccontextmanager
+async def sandbox_service(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey) -> AsyncIterator[Service]:
     running = nexar_sandbox.serve(command.conformance_sandbox(), catalog=catalog, key=key)
     async with running as sandbox, aiohttp.ClientSession() as session:
-        service = command.sandbox_service(sandbox, session)
+        yield command.sandbox_service(sandbox, session)
+
+
+async def observed_on(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.SigningKey) -> run.RunResult:
+    """The result of a whole run on a sandbox with this catalog."""
+    async with sandbox_service(catalog, key) as service:
         selection = run.select(assumptions.ALL, command.BUDGET, service)
         return await run.run(assumptions.ALL, selection, service, lambda _: None)
 
@@ -92,9 +98,7 @@ async def observed_on(catalog: nexar_sandbox.Catalog, key: nexar_sandbox.Signing
 @pytest.fixture(scope="module")
 def answers(catalog: nexar_sandbox.Catalog, signing_key: nexar_sandbox.SigningKey) -> dict[Probe, Answer]:
     async def answered() -> dict[Probe, Answer]:
-        running = nexar_sandbox.serve(command.conformance_sandbox(), catalog=catalog, key=signing_key)
-        async with running as sandbox, aiohttp.ClientSession() as session:
-            service = command.sandbox_service(sandbox, session)
+        async with sandbox_service(catalog, signing_key) as service:
             probes = dict.fromkeys(probe for assumption in assumptions.ALL for probe in assumption.probes)
             return {probe: await service.send(probe) for probe in probes}
 

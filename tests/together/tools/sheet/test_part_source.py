@@ -33,10 +33,8 @@ class Bench:
 
     def settings(self, **changes: Any) -> config.Config:
         """Return a configuration with the sandbox as upstream; `changes` are those of its application."""
-        account = self.sandbox.default_application
-        own = {"client_id": config.ClientId(account.client_id), "client_secret": config.Secret(account.client_secret)}
-        urls, store = (self.sandbox.graphql_url, self.sandbox.token_url), f"sqlite:{self.file}"
-        return running_proxy.settings(*urls, store=store, application=own | {"features": "all"} | changes)
+        application = {"features": "all"} | changes
+        return running_proxy.in_front_of(self.sandbox, store=f"sqlite:{self.file}", application=application)
 
     def opened(self, login: Any = None, **changes: Any) -> AbstractAsyncContextManager[PartSource]:
         return part_source.open_source(self.settings(**changes), self.time, login=login)
