@@ -89,7 +89,7 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def hidden(self) -> frozenset[str]:
         """The fields that are hidden unless include[] names them."""
-        return frozenset(field for field in self.fields if self.rule(field).include)
+        return frozenset(field for field, rule in self.fields.items() if not isinstance(rule, str) and rule.include)
 
     def rule(self, field: str) -> FieldRule:
         """Return the rule of a field; a bare path is short for `from`."""

@@ -43,10 +43,6 @@ class SpecSource(NamedTuple):
     def shortnames(self) -> tuple[str, ...]:
         return tuple(name for name in (self.value, self.low, self.high) if name)
 
-    @property
-    def is_range(self) -> bool:
-        return self.low is not None
-
 
 class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
@@ -64,7 +60,7 @@ class SpecNames:
             self.spellings |= dict.fromkeys((entry.key, *entry.also, shortname), shown)
         self.spellings |= {key: (key,) for entry in names.values() for key in entry.beside.values()}
         of_key = {shortname: self.sources[entry.key] for shortname, entry in names.items()}
-        self._ranges = {shortname: source for shortname, source in of_key.items() if source.is_range}
+        self._ranges = {shortname: source for shortname, source in of_key.items() if source.low}
         for each in attributes:
             self.listed += 1
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
@@ -201,8 +197,8 @@ def _sources(names: dict[str, SpecName]) -> dict[str, SpecSource]:
             raise ValueError(f"{key} has one end only; it needs an attribute of `end: min` and one of `end: max`")
         sources[key] = SpecSource(key, role.get(None), role.get("min"), role.get("max"))
     for shortname, entry in names.items():
-        in_range = sources[entry.key].is_range
-        single = SpecSource((*entry.also, shortname)[0], shortname) if in_range else sources[entry.key]
+        source = sources[entry.key]
+        single = SpecSource((*entry.also, shortname)[0], shortname) if source.low else source
         for spelling in (*entry.also, shortname):
             sources.setdefault(spelling, single)
         for quantity, key in entry.beside.items():

@@ -12,7 +12,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, cast
 
 import graphql
@@ -92,7 +91,7 @@ def client_names() -> Mapping[str, str]:
             names |= {field_name(kind.name, name): name for name in kind.fields}
         if isinstance(kind, graphql.GraphQLObjectType):
             names |= {member_name(name): name for field in kind.fields.values() for name in field.args}
-    return MappingProxyType({new: name for new, name in names.items() if new != name})
+    return {new: name for new, name in names.items() if new != name}
 
 
 def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphql.DocumentNode:
