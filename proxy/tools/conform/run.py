@@ -200,15 +200,12 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct):
-    """Probes that a run sends, in their order; `left_out` has the reason for each of the others."""
+    """Probes that a run sends, in their order, with the most parts that they can cost; `left_out` has the reason for
+    each of the others."""
 
     probes: list[Probe]
     left_out: dict[Probe, str]
-
-    @property
-    def at_worst(self) -> int:
-        """The most parts that the run can cost."""
-        return sum(probe.parts for probe in self.probes)
+    at_worst: int = 0
 
 
 def select(assumptions: Sequence[Assumption], budget: int, service: Service) -> Selection:
@@ -226,6 +223,7 @@ def select(assumptions: Sequence[Assumption], budget: int, service: Service) -> 
             chosen.left_out[probe] = f"the budget of {counted(budget, 'part')} is too small"
         else:
             chosen.probes.append(probe)
+            chosen.at_worst += probe.parts
     return chosen
 
 
