@@ -163,7 +163,7 @@ def _is_exact(query: PartsMatchQuery, part: Any, aka: str | None) -> bool:
 def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[tuple[str, ...] | None, list[Condition]]:
     """Return the part numbers that pass all filters by number, None without such a filter, and the conditions of the
     other filters. Raises BadRequest."""
-    by_number: list[Condition] = []
+    mpns: list[str] | None = None
     others: list[Condition] = []
     for _, each in filters:
         field = tables.search.get(each.field)
@@ -176,16 +176,13 @@ def filtered_mpns(tables: Tables, filters: Iterable[FilterCondition]) -> tuple[t
             raise errors.BadRequest(
                 f'{each.field}: a filter takes whole numbers; ask /parts/match for {{"mpn": "SN74*"}} instead'
             )
-        by_number.append(each)
-    if not by_number:
-        return None, others
-    first, *further = (dict.fromkeys(each.values) for each in by_number)
-    mpns = tuple(value for value in first if all(value in values for values in further))
-    if len(mpns) > MPNS_MAX:
+        accepted = dict.fromkeys(each.values)
+        mpns = [value for value in (accepted if mpns is None else mpns) if value in accepted]
+    if mpns is not None and len(mpns) > MPNS_MAX:
         raise errors.BadRequest(
             f"filter[fields][{MPN_FIELD}][] takes at most {MPNS_MAX} numbers, not {len(mpns)}; send several requests"
         )
-    return mpns, others
+    return None if mpns is None else tuple(mpns), others
 
 
 def candidate_limit(count: int, start: int, limit: int) -> int:

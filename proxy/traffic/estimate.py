@@ -16,7 +16,8 @@ def worst_case_parts(request: V3Request) -> int:
     parameters = Parameters(request.target())
     try:
         if endpoint.action == "match":
-            return _match_parts(parameters)
+            planned = match.plans(requests.parse_match(parameters).request, "supMultiMatch")
+            return sum(plan.asked.end - plan.asked.start for plan in planned)
         if endpoint.action == "search":
             return _search_parts(parameters)
         uids = parameters.uids() if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
@@ -33,8 +34,3 @@ def _search_parts(parameters: Parameters) -> int:
     if any(match.MPN_FIELD in text for text in parameters.texts("filter[queries]")):
         count += match.MPNS_MAX
     return max(limit, match.candidate_limit(count, start, limit) * count)
-
-
-def _match_parts(parameters: Parameters) -> int:
-    request = requests.parse_match(parameters).request
-    return sum(plan.asked.end - plan.asked.start for plan in match.plans(request, "supMultiMatch"))
