@@ -63,13 +63,10 @@ ENDPOINTS = (
     Endpoint("/parts/get_multi", "Part", "get_multi", FOUND),
     Endpoint("/parts/{uid}", "Part", "get", FOUND),
     *(
-        Endpoint(f"/{path}/{action}", name, action, FREE)
+        Endpoint(f"/{path}/{'{uid}' if action == 'get' else action}", name, action, FREE)
         for path, name in (("brands", "Brand"), ("categories", "Category"), ("sellers", "Seller"))
-        for action in ("search", "get_multi")
+        for action in ("search", "get_multi", "get")
     ),
-    Endpoint("/brands/{uid}", "Brand", "get", FREE),
-    Endpoint("/categories/{uid}", "Category", "get", FREE),
-    Endpoint("/sellers/{uid}", "Seller", "get", FREE),
     Endpoint("/seller/{uid}", "Seller", "get", FREE, alias_of="/sellers/{uid}"),  # one client's slip, contract §1
 )
 
