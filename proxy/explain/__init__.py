@@ -106,12 +106,12 @@ class Explainer:
         except errors.ClientError as error:
             return msgspec.structs.replace(explained, status=error.status, error=error.message), []
         application = client.application
-        whole = self.projections.whole(self.projections.features & application.allowed_features)
+        whole = self.projections.whole(self.projections.features & application.features)
         operations = [*_operations(asked.queries, queries.Documents(whole.selection), application.context)]
         # Most numbers have one maker; a search fills its page.
         ranges = {(each.key, each.end): (each.end - each.start, bool(each.numbers)) for each in asked.queries}
         likely = sum(min(1, number) if is_number else number for number, is_number in ranges.values())
-        projection = parse_projection(parameters, application.allowed_features, self.mappings, endpoint.object)
+        projection = parse_projection(parameters, application.features, self.mappings, endpoint.object)
         if asked.queries and self.projections.part(projection).reads_sellers:
             asked.free.append(LISTS["Seller"])
         read, unknown = _read(endpoint), []

@@ -72,30 +72,20 @@ class Periods(NamedTuple):
 
 @dataclass(frozen=True)
 class Application:
-    """Nexar application: its credentials, its market, and the features of its tier; None where they are not known."""
+    """Nexar application: its name, its account (the digest of the client id, or of the name where there is none), its
+    credentials, its market, the features that requests may ask for, and whether these are known to be its tier's."""
 
+    name: str
+    account: str
     credentials: Credentials
     context: model.MappingContext
-    features: frozenset[str] | None = None
-
-    @functools.cached_property
-    def account(self) -> str:
-        """The digest of the client id, or of the name where there is none."""
-        return config.hex_digest(self.credentials.client_id or self.credentials.name)
+    features: frozenset[str]
+    has_known_features: bool
 
     @functools.cached_property
     def scopes(self) -> str:
         """How the scopes of its results begin, in every market and with all fields."""
         return self.account[:8]
-
-    @functools.cached_property
-    def name(self) -> str:
-        return self.credentials.name
-
-    @functools.cached_property
-    def allowed_features(self) -> frozenset[str]:
-        """The features that requests may ask for: all, unless they are known."""
-        return frozenset(config.FEATURES) if self.features is None else self.features
 
 
 @dataclass(frozen=True)
@@ -156,11 +146,12 @@ class Applications:
     def __init__(self, configured: Mapping[str, config.ApplicationSettings]) -> None:
         self.clients: dict[str, Client] = {}
         for name, entry in configured.items():
+            account, is_known = config.hex_digest(entry.client_id or name), entry.features != "unknown"
             credentials = Credentials(name, entry.client_id, entry.client_secret)
-            features = None if entry.features == "unknown" else entry.allowed_features
-            application = Application(credentials, model.MappingContext(entry.country, entry.currency), features)
+            context = model.MappingContext(entry.country, entry.currency)
+            application = Application(name, account, credentials, context, entry.allowed_features, is_known)
             limit = entry.parts if isinstance(entry.parts, int) else None
-            whole = ChargedAccount(application.account, name, limit, entry.period)
+            whole = ChargedAccount(account, name, limit, entry.period)
             for key_name, key in entry.clients.items():
                 digest = key.key.reveal()
                 part_of = "" if key.share is None else f"its share of {key.share} % of {name}"

@@ -52,11 +52,11 @@ class Tier:
     def __init__(
         self, application: Application, features: frozenset[str], select: Callable[[frozenset[str]], Selected]
     ):
-        known = application.features
         self.name = application.name
-        self.key = f"{TIER}{application.account} {'unknown' if known is None else ' '.join(sorted(known))}"
-        self._configured = features if known is None else features & known
-        self._is_known = known is not None
+        self._is_known = application.has_known_features
+        known = " ".join(sorted(application.features)) if self._is_known else "unknown"
+        self.key = f"{TIER}{application.account} {known}"
+        self._configured = features & application.features
         self._select = select
         self.first = asyncio.Lock()
         self.set(None, 0.0, frozenset(), model.PARTS_MAX)
@@ -84,12 +84,12 @@ class Features:
         self._projections, self._store, self._clock = projections, store, clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
         self.digest = config.hex_digest(projections.whole(projections.features).selection)[:16]
-        self._tiers: dict[tuple[str, frozenset[str] | None], Tier] = {}
+        self._tiers: dict[tuple[str, frozenset[str], bool], Tier] = {}
         self._select = functools.cache(self._selected)
 
     def tier(self, application: Application) -> Tier:
         """Return the tier of an application, in whatever market."""
-        key = application.account, application.features
+        key = application.account, application.features, application.has_known_features
         if key not in self._tiers:
             self._tiers[key] = Tier(application, self._projections.features, self._select)
         return self._tiers[key]

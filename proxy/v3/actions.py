@@ -45,7 +45,7 @@ class V3Actions:
 
         Raises the errors that become error responses.
         """
-        metadata, features = received.metadata, received.client.application.allowed_features
+        metadata, features = received.metadata, received.client.application.features
         response_format = encoding.ResponseFormat.of(received.parameters)
         sourceless = self._sourceless(received, features) if received.parameters.names(CHOOSING) else {}
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
@@ -109,7 +109,7 @@ class V3Actions:
     def _caller(self, received: AuthenticatedRequest) -> GatewayRequest:
         """Client and projection of a request: the last of its parameters to be parsed."""
         application = received.client.application
-        projection = model.Projection(features=application.allowed_features)
+        projection = model.Projection(features=application.features)
         if received.parameters.names(CHOOSING):
             projection = parse_projection(
                 received.parameters, projection.features, self._mappings, received.endpoint.object

@@ -52,7 +52,7 @@ async def _run(options: FillOptions) -> int:
         source, login, free = await _source(options, job, stack, clock)
         await check_names(source, job, wanted)
         _say_opened(options, table, job)
-        empty = columns.note_without(wanted.specs, source.client.application.allowed_features)
+        empty = columns.note_without(wanted.specs, source.client.application.features)
         summary.say_some("note", [*(() if free else source.notes), *filter(None, (empty,))])
         cost = await source.estimate(job.needed(), anew=options.force_rerun_all)
         if not options.force_rerun_all:

@@ -255,10 +255,11 @@ def client(
     key: str = "key", limit: int | None = None, *, client_id: str = "erp", features: Any = ALL, **market: str
 ) -> Client:
     """Make a client; `limit` is that of its API key."""
-    chosen = None if features is None else frozenset(features)
+    account, credentials = config.hex_digest(client_id), Credentials("app", client_id, None)
     context = MappingContext(market.get("country", "US"), market.get("currency", "USD"))
-    application = Application(Credentials("app", client_id, None), context, chosen)
-    charged = ChargedAccount(application.account, "app"), ChargedAccount(config.hex_digest(key), f"app/{key}", limit)
+    chosen, is_known = frozenset(ALL if features is None else features), features is not None
+    application = Application("app", account, credentials, context, chosen, is_known)
+    charged = ChargedAccount(account, "app"), ChargedAccount(config.hex_digest(key), f"app/{key}", limit)
     return Client(application, charged)
 
 
