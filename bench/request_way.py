@@ -37,7 +37,7 @@ def run() -> dict[str, float]:
 
 async def _way() -> list[str]:
     """Return the module of each function that every new request calls."""
-    settings = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(shipped("config.yaml"), os.environ, upstream=False)
     slow = nexar_sandbox.SandboxSettings(faults=nexar_sandbox.parse_faults("latency ms=20"))
     async with contextlib.AsyncExitStack() as stack:
         store = config.StoreUrl(f"sqlite:{stack.enter_context(tempfile.TemporaryDirectory())}/state.sqlite")

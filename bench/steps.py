@@ -57,7 +57,7 @@ def run() -> dict[str, float]:
 
 async def _run() -> dict[str, float]:
     log.configure("error", "json", io.StringIO())
-    settings = loader.load(shipped.path("config.yaml"), os.environ, upstream=False)
+    settings = loader.load(shipped("config.yaml"), os.environ, upstream=False)
     demo, secret = settings.applications["demo"], config.Secret("bench-secret")
     with tempfile.TemporaryDirectory() as folder:
         changes = {

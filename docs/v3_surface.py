@@ -6,4 +6,4 @@ from proxy.v3 import reference
 
 
 def page() -> str:
-    return reference.page(loader.load(shipped.path("mappings")))
+    return reference.page(loader.load(shipped("mappings")))

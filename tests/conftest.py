@@ -85,7 +85,7 @@ def _surroundings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @pytest.fixture(scope="session", autouse=True)
 def _shipped_mappings_are_read_and_compiled_once() -> Iterator[None]:
     """Every proxy of a test reads the same files, into values that nobody changes. Compiling takes most of a start."""
-    read, compile_object, folder = loader.load, compiler.compile_object, shipped.path("mappings")
+    read, compile_object, folder = loader.load, compiler.compile_object, shipped("mappings")
     # Also the transforms are part of them; a test may add one.
     read_once = functools.cache(lambda site, _: read(folder, site))
     kept: dict[int, loader.Mappings] = {}

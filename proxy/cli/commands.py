@@ -37,7 +37,7 @@ Line = str | Text | Table
 
 def configured(file: Path | None) -> config.Config:
     """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
-    return loader.load(file or shipped.path("config.yaml"), os.environ, upstream=False)
+    return loader.load(file or shipped("config.yaml"), os.environ, upstream=False)
 
 
 def print_result(result: Any, lines: Iterable[Line], as_json: bool) -> None:

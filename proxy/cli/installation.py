@@ -156,7 +156,7 @@ def doctor(
     """Check configuration, network, credentials, plan and machine, and say what to do. Costs 0 parts."""
     if only and only not in CHECKS:
         raise typer.BadParameter(f"{only!r} is none of {', '.join(CHECKS)}", param_hint="--only")
-    raise typer.Exit(asyncio.run(examine(config_file or shipped.path("config.yaml"), only, as_json=as_json)))
+    raise typer.Exit(asyncio.run(examine(config_file or shipped("config.yaml"), only, as_json=as_json)))
 
 
 async def examine(file: Path, only: str = "", *, as_json: bool = False) -> int:
@@ -183,7 +183,7 @@ def config(
     as_json: commands.AsJson = False,
 ) -> None:
     """Print the settings of a configuration and where each comes from; with --all every setting."""
-    file = config_file or shipped.path("config.yaml")
+    file = config_file or shipped("config.yaml")
     loaded, located = loader.load(file, os.environ, upstream=False), located_yaml.load(file)
     listed = [
         {"name": ".".join(map(str, name)), "value": _shown(value), "source": source}

@@ -13,7 +13,6 @@ from typer import core
 
 from proxy import __version__, cli, errors, kit
 from proxy.cli import commands
-from proxy.kit import shipped
 
 COMMANDS = {
     "init": ("Start", "write a configuration for your Nexar account", "proxy.cli.installation"),
@@ -88,7 +87,7 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 def _root(context: typer.Context, version: bool = typer.Option(False, "--version", help=VERSION_HELP)) -> None:
     if version:
-        schema, mappings = shipped.versions()
+        schema, mappings = kit.versions()
         typer.echo(f"v3bridge {__version__}\nschema   {schema}\nmappings {mappings}")
         raise typer.Exit
     if context.invoked_subcommand is None:

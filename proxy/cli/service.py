@@ -41,7 +41,7 @@ class Service:
 
     def __init__(self, folder: Path, config_file: str | None, listen: dict[str, Any], admin_port: int | None) -> None:
         self._folder, self._config_file, self._listen, self._admin_port = folder, config_file, listen, admin_port
-        self._file = Path(config_file).absolute() if config_file else shipped.path("config.yaml")
+        self._file = Path(config_file).absolute() if config_file else shipped("config.yaml")
         self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), ports.take(os.environ)
         if self._passed:
             self._listen |= zip(("host", "port"), ports.address(self._passed[0]), strict=True)

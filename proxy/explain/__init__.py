@@ -73,7 +73,7 @@ class Explainer:
         if projections is None:
             site = "octopart" if settings.upstream == "sandbox" else settings.upstream.site
             uids = Path(settings.uids) if settings.uids else None
-            projections = ProjectionCache(loader.load(shipped.path("mappings"), site, uids))
+            projections = ProjectionCache(loader.load(shipped("mappings"), site, uids))
         self.projections, self.mappings = projections, projections.mappings
         self.applications = Applications(settings.applications)
         self.single_query = settings.translation.single_query

@@ -16,7 +16,7 @@ from typing import Any
 import structlog
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from proxy import config, errors
+from proxy import config, errors, kit
 from proxy.gateway.applications import AccessTokens, Applications
 from proxy.gateway.features import Features
 from proxy.gateway.flights import ResponseMetadata
@@ -25,7 +25,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
 from proxy.gateway.quota import StoredState
 from proxy.gateway.v3_objects import V3Objects
-from proxy.kit import shipped, tasks
+from proxy.kit import tasks
 from proxy.kit.clock import Clock
 from proxy.mapping import loader
 from proxy.metrics import Metrics
@@ -257,12 +257,12 @@ def translate(settings: config.Config, upstream: config.UpstreamSettings) -> Tra
     """Load the mappings, unless this process, or its parent before the fork, has loaded the same last. Raises
     ConfigError."""
     uids = Path(settings.uids) if settings.uids else None
-    return _translation(upstream.site, uids, shipped.digest([*shipped.mapping_files(), *([uids] if uids else [])]))
+    return _translation(upstream.site, uids, kit.digest([*kit.mapping_files(), *([uids] if uids else [])]))
 
 
 @functools.lru_cache(maxsize=1)
 def _translation(site: str, uids: Path | None, digest: str) -> Translation:
-    mappings = loader.load(shipped.path("mappings"), site, uids)
+    mappings = loader.load(kit.shipped("mappings"), site, uids)
     projections = ProjectionCache(mappings)
     projections.check(config.FEATURES)
     return (site, digest), mappings, projections

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proxy import errors
-from proxy.kit import located_yaml, shipped
+from proxy.kit import SCHEMA, located_yaml
 from proxy.kit.located_yaml import Trail
 from proxy.mapping import specs, transforms
 from proxy.mapping.paths import Schema
@@ -82,7 +82,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     v3_specs = (f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))
     v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
     loaded = Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
-    schema = Schema(_read(folder / shipped.SCHEMA, site))
+    schema = Schema(_read(folder / SCHEMA, site))
     functions = transforms.TRANSFORMS | transforms.of_tables(loaded.uids, names)
     mappings = Mappings(schema, rules, loaded, functions, places, {})
     _check(mappings, ROOTS)

@@ -70,4 +70,4 @@ class ComparisonOptions:
     @property
     def candidate_config(self) -> Path | None:
         """Configuration of the candidate to start here."""
-        return self.config or (shipped.path("config.yaml") if self.baseline == SANDBOX else None)
+        return self.config or (shipped("config.yaml") if self.baseline == SANDBOX else None)

@@ -41,7 +41,7 @@ def learn(recording: Path, config_file: Path | None) -> None:
     """Print a table of the uids of brands, manufacturers, sellers, categories and sources in recorded responses; counts
     go to standard error."""
     own = loader.load(config_file, os.environ).uids if config_file else None
-    known = mapping.load_uids(shipped.path("mappings"), Path(own) if own else None)
+    known = mapping.load_uids(shipped("mappings"), Path(own) if own else None)
     recorded = Recording(recording)
     bodies, skipped = list[Any](), recorded.unreadable
     for request in recorded.requests():

@@ -117,7 +117,7 @@ def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
 async def _source(
     options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
 ) -> tuple[PartSource, ApplicationLogin | None, bool]:
-    settings = loader.load(options.config or shipped.path("config.yaml"), os.environ)
+    settings = loader.load(options.config or shipped("config.yaml"), os.environ)
     key = running.read_key(options.api_key, "--api-key")
     apikey: str | None = None if key is None else key.reveal()
     login: ApplicationLogin | None = None

@@ -32,7 +32,7 @@ class Redis(redis.asyncio.Redis):
 
 @pytest.fixture(scope="session")
 def projections() -> ProjectionCache:
-    return ProjectionCache(loader.load(shipped.path("mappings")))
+    return ProjectionCache(loader.load(shipped("mappings")))
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ ODD = "Odd"  # name of a maker whose id is none
 APPLICATION = client().application
 OTHER = client(client_id="other").application
 COUNT = Document("supSearch", "query supSearch($q: String) { supSearch(q: $q) { hits } }", dict[str, Any])
-LIST_DEFINITIONS = documents.ProjectionCache(loader.load(shipped.path("mappings"), "octopart")).list_definitions()
+LIST_DEFINITIONS = documents.ProjectionCache(loader.load(shipped("mappings"), "octopart")).list_definitions()
 
 FREEZE = gc.freeze  # before all tests replace it
 

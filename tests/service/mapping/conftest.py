@@ -31,7 +31,7 @@ Load = Callable[..., loader.Mappings]
 
 @pytest.fixture(scope="session")
 def mappings() -> loader.Mappings:
-    return loader.load(shipped.path("mappings"))
+    return loader.load(shipped("mappings"))
 
 
 @pytest.fixture

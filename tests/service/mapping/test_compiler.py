@@ -108,7 +108,7 @@ def test_order_is_a_stable_sort(map_part: Map) -> None:
     assert [offer["sku"] for offer in map_part(by_sku, shuffled)["x"]] == ["s1", "s2", "s3"]
 
 
-MAPPINGS = loader.load(shipped.path("mappings"))
+MAPPINGS = loader.load(shipped("mappings"))
 ATTRIBUTED = Projection(show=frozenset({("descriptions",)}), include=frozenset({"descriptions"}))
 HERE = MappingContext("US", "USD")
 

@@ -110,7 +110,7 @@ def complete_schema() -> graphql.GraphQLSchema:
 
 @pytest.fixture(scope="session")
 def shipped_schema() -> graphql.GraphQLSchema:
-    text = (shipped.path("mappings") / "schema.graphql").read_text(encoding="utf-8")
+    text = (shipped("mappings") / "schema.graphql").read_text(encoding="utf-8")
     return graphql.build_schema(text.replace("{site}", "octopart"))
 
 

@@ -71,7 +71,7 @@ def test_spec_has_v3_datatype_and_values(
 @pytest.mark.parametrize("kind", ["Seller", "Brand", "Manufacturer", "Category"])
 def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: rules.Tables) -> None:
     """Whichever of them the service has, in any case of letters."""
-    entries = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))[kind]
+    entries = yaml.safe_load((shipped("mappings") / "uids.yaml").read_text("utf-8"))[kind]
     for entry in entries:
         every = [entry["name"], *entry.get("also", [])]
         for upstream, asked in itertools.product([*every, every[-1].upper()], every):
@@ -91,5 +91,5 @@ def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(boo
 
 
 def test_no_shipped_source_is_a_seller(book: rules.Tables) -> None:
-    recorded = yaml.safe_load((shipped.path("mappings") / "uids.yaml").read_text("utf-8"))["Source"]
+    recorded = yaml.safe_load((shipped("mappings") / "uids.yaml").read_text("utf-8"))["Source"]
     assert [each["name"] for each in recorded if book.uids["Seller"].named.get(each["name"])] == []

@@ -15,7 +15,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader, transforms
 from proxy.mapping.transforms import Uids
 
-MAPPINGS = shipped.path("mappings")
+MAPPINGS = shipped("mappings")
 NUMBERED = ("Seller", "Brand", "Manufacturer", "Category")
 RECORDED = [
     (kind, each)

@@ -16,7 +16,7 @@ from proxy.mapping import loader
 from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, search, search_filters
 
-MAPPINGS = loader.load(shipped.path("mappings"), "octopart")
+MAPPINGS = loader.load(shipped("mappings"), "octopart")
 TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
 PROJECTIONS = documents.ProjectionCache(MAPPINGS)
 ALL = frozenset({"TECH_SPECS"})

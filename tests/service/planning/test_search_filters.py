@@ -14,7 +14,7 @@ from proxy.mapping import loader, rules
 from proxy.planning import search_filters
 from proxy.planning.lucene import Condition
 
-SHIPPED = loader.load(shipped.path("mappings"), "octopart").tables
+SHIPPED = loader.load(shipped("mappings"), "octopart").tables
 TABLES = SHIPPED.with_list(
     "Brand", {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)}
 )

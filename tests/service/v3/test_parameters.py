@@ -15,7 +15,7 @@ from proxy.v3 import encoding, endpoints
 from proxy.v3.actions import parse_projection
 from proxy.v3.encoding import Parameters, ResponseFormat, encode_body
 
-BOOK = loader.load(shipped.path("mappings"))
+BOOK = loader.load(shipped("mappings"))
 
 
 def shape(query: str, features: frozenset[str] = frozenset()) -> model.Projection:

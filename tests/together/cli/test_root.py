@@ -14,8 +14,8 @@ from support.running_commands import Run
 from typer import testing
 
 import proxy
+from proxy import kit
 from proxy.cli import main
-from proxy.kit import shipped
 
 SLOW = {"aiohttp", "graphql", "nexar_sandbox", "proxy.web", "proxy.mapping"}
 
@@ -31,8 +31,8 @@ def test_version_is_that_of_the_package_and_of_its_files(run_command: Run) -> No
 def test_version_changes_with_schema_and_mappings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str, name: str
 ) -> None:
-    shutil.copytree(shipped.path("mappings"), tmp_path / "mappings")
-    monkeypatch.setattr(shipped, "path", lambda name: tmp_path / name)
+    shutil.copytree(kit.shipped("mappings"), tmp_path / "mappings")
+    monkeypatch.setattr(kit, "shipped", lambda name: tmp_path / name)
     before, file = _versions(), tmp_path / "mappings" / changed
     file.write_text(file.read_text() + "# changed\n")
     after = _versions()

@@ -8,7 +8,7 @@ from proxy.kit import shipped
 from proxy.mapping import loader
 from proxy.tools.compare.uid_learning import LearnedUids, learned_uids
 
-KNOWN = loader.load_uids(shipped.path("mappings"))
+KNOWN = loader.load_uids(shipped("mappings"))
 A, B, C, D = (digit * 16 for digit in "1234")
 
 

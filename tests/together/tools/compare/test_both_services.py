@@ -102,7 +102,7 @@ async def candidates(
     """The responses of a proxy with a table of uids that was learned from the old service."""
     lists = await responses(environment.sandbox.legacy_url, [request_from_target(target) for target in LISTS])
     bodies = [json_values.read(each.body) for each in (*baselines.values(), *lists.values()) if each.status == 200]
-    learned = uid_learning.learned_uids(bodies, loader.load_uids(shipped.path("mappings")))
+    learned = uid_learning.learned_uids(bodies, loader.load_uids(shipped("mappings")))
     table = {
         kind: [
             {"uid": line.uid, "name": line.name, "also": [*line.also], "source": "learnt"}

@@ -232,7 +232,7 @@ def test_catalog_site_name_is_inserted() -> None:
 def test_no_field_with_a_source_is_unmapped() -> None:
     """A rule that says `none` or `always` would be found by a comparison; it is found here without one."""
     listed = {name.replace("octopart_", "{site}_") for name in of_kind("no source")}
-    files = [file for file in shipped.path("mappings").glob("*.yaml")]
+    files = [file for file in shipped("mappings").glob("*.yaml")]
     objects = {name: rules for file in files for name, rules in yaml.safe_load(file.read_text("utf-8")).items()}
     given_up = {
         f"{name}.{field}"

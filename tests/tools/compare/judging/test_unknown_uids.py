@@ -189,4 +189,4 @@ def test_own_uid_table_makes_the_uid_recorded(judge: Any, response: Any) -> None
 
 def test_list_of_recorded_uids_is_complete() -> None:
     """The list is separate from the proxy's table; a new uid is added to both."""
-    assert loader.known_uids(shipped.path("mappings") / "uids.yaml") == unknown_uids.recorded()
+    assert loader.known_uids(shipped("mappings") / "uids.yaml") == unknown_uids.recorded()

@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from proxy.kit import shipped
+from proxy import kit
 
 
 def _write(folder: Path, **contents: str) -> list[Path]:
@@ -18,4 +18,4 @@ def test_digest_is_that_of_what_sha256sum_prints(tmp_path: Path) -> None:
     printed = subprocess.run(
         "sha256sum * | sha256sum", shell=True, cwd=tmp_path / "files", capture_output=True, text=True, check=True
     ).stdout
-    assert shipped.digest(files) == shipped.digest(reversed(files)) == printed.split()[0]
+    assert kit.digest(files) == kit.digest(reversed(files)) == printed.split()[0]
