@@ -6,7 +6,7 @@ Nothing more is sent for a quota that the upstream refuses as exhausted until it
 import contextlib
 import math
 import secrets
-from collections.abc import AsyncIterator, Callable, Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple, Self
 
@@ -254,10 +254,10 @@ class StoredState:
         return await self._store.seen(protocol.FAILURE, 0)
 
     @contextlib.asynccontextmanager
-    async def booked(self, application: str, parts: int) -> AsyncIterator[Callable[[int, int], None]]:
-        """Reserve what requests beside the pipeline may cost an application; yield the function that takes the parts
-        that were returned, and those that may have been billed. They are booked at the end, and uncertain where it was
-        not called. Raises QuotaExhausted."""
+    async def booked(self, application: str, parts: int) -> AsyncIterator[list[int]]:
+        """Reserve what requests beside the pipeline may cost an application; yield the numbers of parts that were
+        returned, and that may have been billed: all, unless the caller replaces them. They are booked at the end.
+        Raises QuotaExhausted."""
         charged = next(each for each in self._applications.charged if each.name == application)
         client = Client(self._applications.by_name[application], (charged,))
         id, now = secrets.token_hex(16), self._clock.now()
@@ -268,13 +268,9 @@ class StoredState:
             raise client.exceeded(outcome, parts, now)
         if isinstance(outcome, errors.StoreUnavailable):
             raise outcome
-        counts = [0, parts]
-
-        def book(returned: int, uncertain: int) -> None:
-            counts[:] = returned, uncertain
-
+        cost = [0, parts]
         try:
-            yield book
+            yield cost
         finally:
             accounts = periods((charged,), self._clock.now() // protocol.DAY_SECONDS).every
-            await self._store.finish([Finish(begin, 0, (), accounts, counts[0], counts[1])])
+            await self._store.finish([Finish(begin, 0, (), accounts, cost[0], cost[1])])

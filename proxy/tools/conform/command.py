@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,17 +108,17 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
     selection = runs.select(chosen, budget, service)
     with_cost = f"{counted(len(selection.probes), 'request')}: at most {counted(selection.at_worst, 'part')}"
     async with AsyncExitStack() as stack:
-        book = None
+        cost = None
         if booked:
             settings, name = booked
             commands.say(f"application {name}, {with_cost}")
             if not running.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
-            book = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
+            cost = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
         with running.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
-        if book:
-            book(result.returned, result.uncertain)
+        if cost:
+            cost[:] = result.returned, result.uncertain
     return result
 
 
@@ -162,8 +162,8 @@ def _account(name: str, entry: config.ApplicationSettings) -> "Account":
 
 
 @asynccontextmanager
-async def _booking(settings: config.Config, name: str, at_worst: int) -> AsyncIterator[Callable[[int, int], None]]:
-    """Reserve the worst case of a run; yields the function that takes what it cost. A run that fails is booked as
+async def _booking(settings: config.Config, name: str, at_worst: int) -> AsyncIterator[list[int]]:
+    """Reserve the worst case of a run; yields its cost, which the caller replaces. A run that fails is booked as
     uncertain usage."""
     from proxy.gateway import StoredState
 
@@ -171,12 +171,12 @@ async def _booking(settings: config.Config, name: str, at_worst: int) -> AsyncIt
         state = await StoredState.open(settings, clock.SystemClock())
         stack.push_async_callback(state.aclose)
         try:
-            book = await stack.enter_async_context(state.booked(name, at_worst))
+            cost = await stack.enter_async_context(state.booked(name, at_worst))
         except errors.QuotaExhausted as error:
             raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
         except errors.StoreUnavailable as error:
             raise errors.ConfigError(f"store: {error.message}") from error
-        yield book
+        yield cost
 
 
 def _print(result: "RunResult") -> None:

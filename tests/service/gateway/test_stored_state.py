@@ -28,12 +28,12 @@ async def test_usage_is_set_for_a_key_alone(state: StoredState) -> None:
 
 
 async def test_what_a_run_beside_the_service_may_cost_is_reserved_and_booked(state: StoredState) -> None:
-    async with state.booked("demo", 120) as book:
+    async with state.booked("demo", 120) as cost:
         assert (await state.usage())[0].reserved == 120
         with pytest.raises(errors.QuotaExhausted, match="demo has 80 of 200 parts left"):
             async with state.booked("demo", 81):
                 pass
-        book(70, 5)
+        cost[:] = 70, 5
     with pytest.raises(RuntimeError):
         async with state.booked("demo", 100):
             raise RuntimeError
