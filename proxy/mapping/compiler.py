@@ -59,10 +59,7 @@ def compile_object(
     mappings: loader.Mappings, name: str, projection: model.Projection, needs: tuple[str, ...] = ()
 ) -> CompiledObject:
     """Compile object `name` for a projection, of which only the fields of this object itself are looked at; `needs` are
-    paths to select whatever it hides.
-
-    Raises ConfigError, naming file and line, where a rule does not fit the schema.
-    """
+    paths to select whatever it hides. Raises ConfigError where a rule does not fit the schema, with file and line."""
     return _Writer(mappings, projection).compile(name, needs)
 
 

@@ -69,10 +69,8 @@ class Mappings:
 
 
 def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> Mappings:
-    """Read and check a mappings folder, with `{site}` filled in, and a site's own table of uids.
-
-    Raises ConfigError, which names file, line and what is wrong.
-    """
+    """Read and check a mappings folder, with `{site}` filled in, and a site's own table of uids. Raises ConfigError,
+    which names file, line and what is wrong."""
     rules, places = _rules(folder, site)
     try:
         names = specs.SpecNames(_table(folder / "spec_names.yaml", specs.SpecName))

@@ -68,12 +68,8 @@ class SpecNames:
             self.sources.setdefault(each.shortname, source)
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
-        """Return v3's key, such as `pin_count` for `numberofpins`. For an attribute that the table lacks, its name
-        in v3's spelling.
-
-        `specs` are those of the same part: a tolerance is named by the quantity among them, else by that of its
-        `category`.
-        """
+        """Return v3's key, such as `pin_count` for `numberofpins`; of one that the table lacks, its name in v3's
+        spelling. `specs` are those of its part: a tolerance is named by the quantity among them, or of its category."""
         entry = self.names.get(shortname)
         if entry is None:
             # v3's own keys are spelled so: `Case/Package` is case_package.

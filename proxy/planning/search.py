@@ -181,10 +181,8 @@ def plan_with_lists(
 def plan(
     request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool = True
 ) -> Plan:
-    """Plan a search with these filters. `complete`: the tables have all specs of the upstream.
-
-    Raises BadRequest for what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete.
-    """
+    """Plan a search with these filters. `complete`: the tables have all specs of the upstream. Raises BadRequest for
+    what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete."""
     mpns, conditions = match.filtered_mpns(tables, filters.filter_conditions)
     support = _FieldSupport(tables, complete, has_counts=mpns is None, has_specs="TECH_SPECS" in features)
     supported = _supported_part(request, filters, support)
@@ -194,10 +192,6 @@ def plan(
 
 
 def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_FieldSupport") -> SupportedRequest:
-    """Return the part of a request that upstream supports.
-
-    Raises BadRequest for a field that v3 never had; UnknownSpec and UnlistedError if the tables are incomplete.
-    """
     tables = support.tables
     facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not support.measures(field))

@@ -41,10 +41,8 @@ class V3Actions:
         self._actions = {"match": self._match, "search": self._search, "get_multi": self._get, "get": self._get}
 
     async def execute(self, received: AuthenticatedRequest, gzip: bool = False) -> encoding.EncodedBody:
-        """Execute a request; return the body of its response, compressed for a client that accepts `gzip`.
-
-        Raises the errors that become error responses.
-        """
+        """Execute a request; return the body of its response, compressed for a client that accepts `gzip`. Raises the
+        errors that become error responses."""
         metadata, features = received.metadata, received.client.application.features
         response_format = encoding.ResponseFormat.of(received.parameters)
         sourceless = self._sourceless(received, features) if received.parameters.names(CHOOSING) else {}

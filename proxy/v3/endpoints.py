@@ -91,11 +91,8 @@ ACTIONS = {path.rpartition("/")[2] for path in PATHS} - {"{uid}"}
 
 
 def no_such_path(path: str) -> str:
-    """Return the message for a path that v3 does not have, decoded and without query: it suggests similar ones.
-
-    It costs a dozen comparisons of short words, however long the path is, and never repeats the path, which may hold an
-    API key.
-    """
+    """Return the message for a path that v3 does not have, decoded and without query: it suggests similar ones, after a
+    dozen comparisons of short words. It never repeats the path, which may hold an API key."""
     text = path[:PATH_MAX].lower()
     prefix = PREFIX.match(text)
     api, version = prefix.groups() if prefix else (None, None)

@@ -103,10 +103,8 @@ def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphq
 def rewrite_variables(
     operation: graphql.OperationDefinitionNode, variables: Mapping[str, Any], v4: graphql.GraphQLSchema
 ) -> dict[str, Any]:
-    """Return the values of an operation's variables with the Nexar names of input fields.
-
-    `operation` is that of the v4 document. Values of other variables are left out, as GraphQL ignores them.
-    """
+    """Return the values of the variables of a v4 operation with the Nexar names of input fields. Values of other
+    variables are left out, as GraphQL ignores them."""
     types = {
         definition.variable.name.value: graphql.type_from_ast(v4, definition.type)
         for definition in operation.variable_definitions or ()
