@@ -140,8 +140,8 @@ class Client:
 
 
 class Applications:
-    """Client of every API key, by its digest, in the order of the file; applications by name; and the accounts of
-    both, each once."""
+    """Client of every API key, by its digest, in the order of the file; applications by name; and the accounts of both
+    by name."""
 
     def __init__(self, configured: Mapping[str, config.ApplicationSettings]) -> None:
         self.clients: dict[str, Client] = {}
@@ -161,7 +161,7 @@ class Applications:
                 sunset = _sunset(key.sunset or entry.sunset)
                 self.clients[digest] = Client(application, (whole, own), key_name, rate, sunset, key.expires)
         self.by_name = {client.application.name: client.application for client in self.clients.values()}
-        self.charged = [*dict.fromkeys(each for client in self.clients.values() for each in client.charged)]
+        self.charged = {each.name: each for client in self.clients.values() for each in client.charged}
 
     def client(self, apikey: str | None) -> Client:
         """Return the client of a key. Raises MissingKey and ForbiddenKey (contract v3-rest.md §5)."""

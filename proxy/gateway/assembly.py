@@ -126,7 +126,7 @@ class Gateway:
 
     def stored_metrics(self) -> Iterator[Metric]:
         """Yield the metrics of what every process reads from the store: usage, and access tokens."""
-        yield from self.process.quotas.gauges(self.applications.charged)
+        yield from self.process.quotas.gauges(self.applications.charged.values())
         ages = GaugeMetricFamily(
             "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
         )

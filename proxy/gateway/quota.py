@@ -110,9 +110,8 @@ class Quotas:
         """Add what was booked to the usage of accounts in the periods that their limits apply to."""
         for account, period, _ in accounts:
             old = self._usage.get((account, period), NO_USAGE)
-            self._usage[account, period] = Usage(
-                account, period, old.used + used, old.uncertain + uncertain, old.reserved
-            )
+            parts = old.used + used, old.uncertain + uncertain, old.reserved
+            self._usage[account, period] = Usage(account, period, *parts)
 
     async def mark_exhausted(self, client: Client, error: errors.QuotaExhausted) -> None:
         """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""
@@ -196,17 +195,17 @@ class StoredState:
     async def usage(self) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its present period, in the order of the
         configuration."""
-        quotas = Quotas(self._store, self._clock)
-        await quotas.refresh(self._applications.charged)
-        return quotas.rows(self._applications.charged)
+        quotas, charged = Quotas(self._store, self._clock), self._applications.charged.values()
+        await quotas.refresh(charged)
+        return quotas.rows(charged)
 
     async def parts_by_day(self, days: int) -> dict[str, dict[str, int]]:
         """Return the parts, used or uncertain, of each account such as `demo` or `demo/erp`, by day (UTC)."""
         first = self.first_day(days)
-        periods = [(first + timedelta(day)).isoformat() for day in range(days)]
-        names = {each.id: each.name for each in self._applications.charged}
+        dates = [(first + timedelta(day)).isoformat() for day in range(days)]
+        names = {each.id: each.name for each in self._applications.charged.values()}
         found: dict[str, dict[str, int]] = {}
-        for row in await self._store.usage([(account, period) for account in names for period in periods]):
+        for row in await self._store.usage([(account, period) for account in names for period in dates]):
             found.setdefault(names[row.account], {})[row.period] = row.used + row.uncertain
         return found
 
@@ -214,7 +213,7 @@ class StoredState:
         """Replace the usage of an application such as `demo`, or of one of its API keys such as `demo/erp`, in its
         present period; return that before. An application's requests are sent again. Raises LookupError for a name
         that there is not."""
-        account = {each.name: each for each in self._applications.charged}[name]
+        account = self._applications.charged[name]
         before = next(row for row in await self.usage() if row.name == name)
         await self._store.set_usage(periods((account,), self._clock.now() // protocol.DAY_SECONDS).own[0], parts)
         await self._store.put_value(f"{EXHAUSTED}{account.id}", "", 0.0)
@@ -258,7 +257,7 @@ class StoredState:
         """Reserve what requests beside the pipeline may cost an application; yield the numbers of parts that were
         returned, and that may have been billed: all, unless the caller replaces them. They are booked at the end.
         Raises QuotaExhausted."""
-        charged = next(each for each in self._applications.charged if each.name == application)
+        charged = self._applications.charged[application]
         client = Client(self._applications.by_name[application], (charged,))
         id, now = secrets.token_hex(16), self._clock.now()
         accounts = periods((charged,), now // protocol.DAY_SECONDS).every

@@ -163,7 +163,7 @@ async def test_usage_has_its_days_and_the_day_on_which_the_rest_ends(
 ) -> None:
     parts = "unlimited" if limit is None else limit
     async with serve(application={"parts": parts, "period": period}) as admin:
-        [whole, _] = admin.gateway.applications.charged
+        [whole, _] = admin.gateway.applications.charged.values()
         for day, number in used.items():
             await admin.gateway.process.store.set_usage(Account(whole.id, f"2023-11-{day:02}"), number)
         present = "2023-11" if period == "month" else "lifetime"

@@ -45,7 +45,7 @@ async def _service() -> AsyncIterator[AdminClient]:
 async def _use(admin: AdminClient) -> None:
     """Write a month of use to the store, and send one request that fails."""
     store, today = admin.gateway.process.store, datetime.fromtimestamp(NOW, UTC).date()
-    for charged in admin.gateway.applications.charged:
+    for charged in admin.gateway.applications.charged.values():
         for past in range(14):
             day = (today - timedelta(past)).isoformat()
             await store.set_usage(Account(charged.id, day), 40 * (past % 5) + 160)
