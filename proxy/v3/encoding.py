@@ -20,9 +20,9 @@ REQUEST_LINE = 69_632  # bytes: 66 KiB of query and a path; aiohttp's default of
 TRUE = {"true", "1", ""}  # a bare `&exact_only` has no value and means true
 FALSE = {"false", "0"}
 
-_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+_ESCAPE = re.compile(b"%([0-9A-Fa-f]{2})")
 _DIGITS = "0123456789ABCDEFabcdef"
-_OCTETS = {high + low: chr(int(high + low, 16)) for high in _DIGITS for low in _DIGITS}
+_OCTETS = {f"{high}{low}".encode(): bytes.fromhex(high + low) for high in _DIGITS for low in _DIGITS}
 
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
@@ -82,9 +82,9 @@ def decoded(encoded: str) -> str:
         encoded = encoded.replace("+", " ")
     if "%" not in encoded:
         return encoded
-    octets = _ESCAPE.split(encoded.encode("utf-8", "surrogateescape").decode("latin-1"))
+    octets = _ESCAPE.split(encoded.encode("utf-8", "surrogateescape"))
     octets[1::2] = map(_OCTETS.__getitem__, octets[1::2])
-    return "".join(octets).encode("latin-1").decode("utf-8", "replace")
+    return b"".join(octets).decode("utf-8", "replace")
 
 
 def bare(name: str) -> str:
