@@ -178,20 +178,13 @@ def usage_headers(
     gateway: Gateway, client: Client, metadata: ResponseMetadata, error: errors.BridgeError | None = None
 ) -> dict[str, str]:
     """Return cache status, cost and age of a response, and the client's quota, in parts and seconds to its reset."""
-    status, headers = gateway.quota_status(client), dict[str, str]()
-    if metadata.source is not None:
-        headers[X_CACHE] = metadata.source
-    if error is None and metadata.stored < math.inf:
-        headers[AGE] = str(int(gateway.clock.monotonic() - metadata.stored))
-    headers[X_COST] = str(metadata.cost)
-    headers[X_USED] = str(status.used)
-    if status.limit is not None:
-        headers[X_LIMIT] = str(status.limit)
+    status = gateway.quota_status(client)
+    age = int(gateway.clock.monotonic() - metadata.stored) if error is None and metadata.stored < math.inf else None
     # Where the plan has no parts the end of the period brings none.
     is_never_reset = isinstance(error, errors.QuotaExhausted) and error.retry_after is None
-    if status.reset is not None and not is_never_reset:
-        headers[X_RESET] = str(status.reset)
-    return headers
+    named = {X_CACHE: metadata.source, AGE: age, X_COST: metadata.cost, X_USED: status.used, X_LIMIT: status.limit}
+    named[X_RESET] = None if is_never_reset else status.reset
+    return {name: str(value) for name, value in named.items() if value is not None}
 
 
 def error_response(error: errors.BridgeError, request: Request) -> web.Response:
