@@ -3,7 +3,7 @@
 Used for token requests and GraphQL; the only module that converts aiohttp's exceptions into errors of this service.
 Follows no redirect. Sends a request again only if a pooled connection turns out to be closed, which shows at once: a
 POST that may have been billed is not repeated. The connection pool records how far each attempt came, by private
-attributes and undocumented behavior of aiohttp: test_session.py names each of them, and fails when an aiohttp lacks
+attributes and undocumented behavior of aiohttp: test_http_post.py names each of them, and fails when an aiohttp lacks
 one; `pyproject.toml` bounds the version.
 """
 
