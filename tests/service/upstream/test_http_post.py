@@ -21,10 +21,10 @@ import aiohttp
 import pytest
 from aiohttp import client_proto, web
 from packaging.requirements import Requirement
-from service.upstream.identity_service import until
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy
 from support.served import serve
+from support.time_limit import until
 
 from proxy import config, errors
 from proxy.upstream import http_post
