@@ -72,24 +72,9 @@ def test_own_errors_keep_their_message_and_cause(configure_log: Any) -> None:
     [
         ("aiohttp.server", "Error handling request from %s", (KEY,), "Error handling request from"),
         ("aiohttp.access", f'127.0.0.1 [now] "GET /v3?apikey={KEY} HTTP/1.1"', (), "a message without"),
-        (
-            "aiohttp.web",
-            f"Web-handler should return a response, got {{'k': '{KEY}'}}",
-            (),
-            "Web-handler should",
-        ),
-        (
-            "asyncio",
-            f"Exception in callback call('{KEY}')\nhandle: <Handle {KEY}>",
-            (),
-            "Exception in callback",
-        ),
-        (
-            "asyncio",
-            "Task exception was never retrieved\nfuture: <Task>",
-            (),
-            "Task exception was never retrieved",
-        ),
+        ("aiohttp.web", f"Web-handler should return a response, got {{'k': '{KEY}'}}", (), "Web-handler should"),
+        ("asyncio", f"Exception in callback call('{KEY}')\nhandle: <Handle {KEY}>", (), "Exception in callback"),
+        ("asyncio", "Task exception was never retrieved\nfuture: <Task>", (), "Task exception was never retrieved"),
         ("redis", f"Failed to reach {KEY} again", (), "Failed to reach"),
         ("redis", "Push response: " + KEY, (), "Push response"),
         ("other", f"for {KEY.replace('-', '_')} and", (), "for"),

@@ -99,14 +99,7 @@ WRONG = "answered HTTP {0} with {1} instead of GraphQL; check the address in ups
             True,
         ),
         (500, {"errors": [OFFERS], "data": None}, errors.QueryRefused, "unknown text", False, True),
-        (
-            200,
-            {"errors": [NO_SCOPE | {"path": ["x", "part", "cad"]}]},
-            errors.QueryRefused,
-            "…",
-            False,
-            True,
-        ),
+        (200, {"errors": [NO_SCOPE | {"path": ["x", "part", "cad"]}]}, errors.QueryRefused, "…", False, True),
         (200, {"errors": [fault("null", extensions=None)]}, errors.QueryRefused, "null", False, False),
         (200, {"errors": [coded(["a list"])]}, errors.QueryRefused, "…", False, False),
         (200, {"errors": [fault("words " * 1000)]}, errors.QueryRefused, "^.{490,499} words…$", False, False),
@@ -161,11 +154,7 @@ def test_retry_after_is_passed_on(status: int, retry_after: str | None, error: i
     assert (found.value.status, found.value.retry_after) == (error, passed_on)
 
 
-@cases.parametrize(
-    "message, number",
-    ("part limit of " + "9" * 5000, None),
-    ("part limit of 1" + ",000" * 2000, None),
-)
+@cases.parametrize("message, number", ("part limit of " + "9" * 5000, None), ("part limit of 1" + ",000" * 2000, None))
 def test_number_of_a_part_limit_is_read_out_of_the_message(message: str, number: int | None) -> None:
     assert classify.part_limit(message) == number
 
