@@ -2,11 +2,7 @@
 and clients. `--set` and `--forget-results` change the store."""
 
 import asyncio
-import http.client
-import json
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Annotated, Any, TypeVar
 
@@ -14,7 +10,7 @@ import msgspec
 import structlog
 import typer
 
-from proxy import config, errors
+from proxy import config, doctor, errors
 from proxy import log as logging
 from proxy.cli import commands
 from proxy.gateway import StoredState
@@ -24,7 +20,6 @@ from proxy.web import operators, ports
 T = TypeVar("T")
 Row = dict[str, Any]
 
-SECONDS = 10.0  # that the service may take to respond
 ROWS = 5  # of clients, unknown API keys and failures in a status
 NEARLY_USED = 0.8  # share of a limit from which --check names it
 DAYS = 7  # whose parts are shown
@@ -76,7 +71,10 @@ def status(
     if not admin:
         raise errors.ConfigError("the operators' port has the state of the service: remove `admin: false`")
     url = f"http://{ports.shown(admin.host, admin.port if admin_port is None else admin_port)}"
-    found = _read(url, admin.token.reveal() if admin.token else "")
+    found = doctor.read_state(f"{url}/status", admin.token)
+    if not found:
+        why = "an admin.token that this configuration does not have: name its own with --config"
+        raise errors.ConfigError(f"{url}/status is of a v3bridge with {why}")
     if config_file is not None and (other := operators.another(found, settings)):
         own = f"the service of {config_file} needs an operators' port of its own: {ports.OPERATORS_OPTIONS}"
         raise errors.ConfigError(f"{other}, responds at {url}/status; {own}")
@@ -97,31 +95,6 @@ def status(
     ]
     commands.print_result(found, lines, as_json)
     raise typer.Exit(int(not found["ready"]))
-
-
-def _read(url: str, token: str) -> Row:
-    """Return the status of the service whose operators' port is at a URL. Raises ConfigError."""
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    request = urllib.request.Request(f"{url}/status", headers=headers)  # noqa: S310 - that of the configuration
-    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    read: Any = None
-    try:
-        with direct.open(request, timeout=SECONDS) as response:
-            read = json.load(response)
-    except urllib.error.HTTPError as error:
-        if "v3bridge" in error.headers.get("WWW-Authenticate", ""):
-            why = "an admin.token that this configuration does not have: name its own with --config"
-            raise errors.ConfigError(f"{url}/status is of a v3bridge with {why}") from error
-    except (ValueError, http.client.HTTPException):
-        pass
-    except OSError as error:
-        raise errors.ConfigError(
-            f"no service responds at {url}/status: {getattr(error, 'reason', error)}; name its configuration with "
-            "--config, or its operators' port with --admin-port; what its store has is shown by v3bridge usage"
-        ) from error
-    if not isinstance(read, dict) or not read.keys() >= {"ready", "reasons", "tokens", "uptime_seconds"}:
-        raise errors.ConfigError(f"what responds at {url}/status is not the operators' port of a v3bridge")
-    return read
 
 
 def reasons(read: Row) -> Iterator[str]:

@@ -1,17 +1,21 @@
 """Checks of an installation: what a check is, how they run, and those of this machine. None costs a part."""
 
+import asyncio
 import errno
+import http.client
+import json
 import os
 import shutil
 import time
+import urllib.error
+import urllib.request
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-import aiohttp
 import msgspec
 
 from proxy import config, errors
@@ -22,7 +26,7 @@ from proxy.kit import counted
 from proxy.web import operators, ports
 
 STORE_BYTES = 50_000_000  # of the store itself, with room for its journal
-SECONDS = aiohttp.ClientTimeout(5.0)  # that a service may take to give its state
+SECONDS = 10.0  # that a service may take to give its state
 Outcome = Literal["passed", "warning", "failed", "skipped"]  # in this order
 
 ADVICE: dict[type[errors.BridgeError], str] = {
@@ -164,14 +168,10 @@ async def listening(subject: Subject, _: str) -> str:
     if admin:
         places["admin"] = admin.host, admin.port
         other, url = "", f"http://{ports.shown(admin.host, admin.port)}/status"
-        headers = {"Authorization": f"Bearer {admin.token.reveal()}"} if admin.token else {}
-        with suppress(aiohttp.ClientError, OSError, ValueError, TypeError, LookupError):  # nothing, or no v3bridge
-            # In a session of its own: `upstream.proxy` must not see the token.
-            async with aiohttp.ClientSession(timeout=SECONDS) as session, session.get(url, headers=headers) as response:
-                if "v3bridge" in response.headers.get("WWW-Authenticate", ""):
-                    other = "a v3bridge with another admin.token, perhaps another one"
-                else:
-                    other = operators.another(await response.json(), settings)
+        with suppress(errors.ConfigError):  # nothing, or no v3bridge
+            found = await asyncio.to_thread(read_state, url, admin.token)
+            unknown = "a v3bridge with another admin.token, perhaps another one"
+            other = operators.another(found, settings) if found else unknown
         if other:
             advice = f"give one of them another: {ports.OPERATORS_OPTIONS}"
             raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
@@ -183,6 +183,29 @@ async def listening(subject: Subject, _: str) -> str:
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"
             raise Problem(text, advice, is_warning=error.errno == errno.EADDRINUSE) from error
     return f"{', '.join(f'{host}:{port}' for host, port in places.values())} can be listened on"
+
+
+def read_state(url: str, token: config.Secret | None) -> dict[str, Any]:
+    """Return the state at an operators' port, past proxies; nothing if it needs another token. Raises ConfigError."""
+    headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - that of the configuration
+    read: Any = None
+    try:
+        with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=SECONDS) as response:
+            read = json.load(response)
+    except urllib.error.HTTPError as error:
+        if "v3bridge" in error.headers.get("WWW-Authenticate", ""):
+            return {}
+    except (ValueError, http.client.HTTPException):
+        pass
+    except OSError as error:
+        raise errors.ConfigError(
+            f"no service responds at {url}: {getattr(error, 'reason', error)}; name its configuration with "
+            "--config, or its operators' port with --admin-port; what its store has is shown by v3bridge usage"
+        ) from error
+    if not isinstance(read, dict) or not read.keys() >= {"ready", "reasons", "tokens", "uptime_seconds"}:
+        raise errors.ConfigError(f"what responds at {url} is not the operators' port of a v3bridge")
+    return read
 
 
 async def disk(subject: Subject, _: str) -> str:
