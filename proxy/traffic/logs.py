@@ -170,8 +170,7 @@ def _decoded(line: str) -> dict[str, Any]:
 
 
 def _gathered(value: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> dict[str, Any]:
-    """Collect fields by name without case and punctuation; a nested field is also known by its short name, unless
-    taken."""
+    """Collect fields by name without case and punctuation; of a nested field its short name, too, unless taken."""
     fields: dict[str, Any] = {}
     inner: dict[str, Any] = {}
     for key, content in value.items():

@@ -34,8 +34,7 @@ class SideResponse(msgspec.Struct, frozen=True):
 
 
 class RecordedLine(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Line of a recording: a request with the response of the service at `baseline`; `client` and `times` are those of
-    the request."""
+    """Line of a recording: a request, with its client and times, and the response of the service at `baseline`."""
 
     url: str
     body: msgspec.Raw
@@ -115,8 +114,7 @@ class Recorder:
     """Writer of a recording, which goes on with the file of an earlier run."""
 
     def __init__(self, path: Path, baseline: str, redaction: Redaction) -> None:
-        """Create the file, or append to it after its last whole line. Raises ConfigError where it holds anything
-        else."""
+        """Create the file, or append to it after its last whole line. Raises ConfigError for one of anything else."""
         self._baseline, self._redaction = baseline, redaction
         self._earlier = Recording(path) if path.exists() and path.stat().st_size else None
         if self._earlier and (self._earlier.unreadable > 1 or self._earlier.baseline != baseline):

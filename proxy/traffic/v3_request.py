@@ -125,8 +125,7 @@ def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
 
 
 class ClientKeys(Block, frozen=True):
-    """Settings of a client: its API key in the source, which maps requests to the client's name, and its keys for each
-    side."""
+    """Settings of a client: its API key in the source, which maps requests to its name, and its keys for each side."""
 
     name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")]
     source: Annotated[
@@ -176,8 +175,7 @@ class Clients:
         return f"Clients({', '.join(dict.fromkeys([*self._known, *self._keys]))}; keys hidden)"
 
     def register(self, apikey: str | None, origin: str = "", agent: str = "") -> str:
-        """Return the client's name for a key, creating one if necessary; of an unnamed key, note the position and the
-        User-Agent."""
+        """Return the client's name for a key, or a new one; of an unnamed key, note position and User-Agent."""
         if not apikey:
             return self._by_source[None].name if None in self._by_source else NO_KEY
         if apikey not in self._names:

@@ -78,7 +78,6 @@ class LinePart:
 
     @cached_property
     def best(self) -> Purchase | None:
-        """The best purchase."""
         return offers.best(self.offers, self.share.wanted, self.currency)
 
 
@@ -86,8 +85,7 @@ Value = Callable[[LinePart], CellValue]
 
 
 class ColumnKind(NamedTuple):
-    """A kind of column. `options` are what may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is what a
-    plan must include to have values."""
+    """A kind of column. `options` may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is needed of a plan."""
 
     label: str
     explanation: str
@@ -132,7 +130,6 @@ def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
 
 
 def _of_offer(field: str) -> Value:
-    """Return the value of a field of the best offer."""
     return _of_best(attrgetter(f"offer.{field}"))
 
 
@@ -217,7 +214,6 @@ class ColumnSpec(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """The heading."""
         kind = KINDS[self.kind]
         words = [PREFIX, kind.label]
         if self.quantity is not None:

@@ -52,7 +52,6 @@ class CsvFile:
         self.decimal = "," if self.delimiter != "," and commas > points else "."
 
     def rows(self) -> Iterator[Row]:
-        """Yield the rows with their numbers."""
         begin = 1
         with self._text() as stream:
             reader = csv.reader(stream, delimiter=self.delimiter)

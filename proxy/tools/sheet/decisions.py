@@ -122,7 +122,6 @@ def _as(part: Part, query: PartQuery) -> Decision:
 
 
 def _is_merged(*makers: str) -> bool:
-    """Return whether two names are those of makers that have become one."""
     groups = (tuple(group.split()) for group in _MERGED.split(";"))
     return any(all(plain(maker).startswith(group) for maker in makers) for group in groups)
 

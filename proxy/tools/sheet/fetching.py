@@ -21,7 +21,6 @@ class FetchEnd(NamedTuple):
 
 
 async def add_stored(job: Job, source: PartSource) -> None:
-    """Give a job the results that cost nothing."""
     while (await fetch(job, source, asyncio.Event(), budget=0)).results:
         pass
 

@@ -45,7 +45,6 @@ class PartRequest(NamedTuple):
 
     @property
     def query(self) -> PartQuery:
-        """The query that gets the part."""
         prices = self.function.endswith("_PRICE")
         return PartQuery(self.mpn, self.manufacturer, currency=self.currency if prices else "USD")
 
@@ -118,7 +117,6 @@ class FormulaJob:
         return {name for calls in self._requests.values() for _, request in calls for name in request.distributors}
 
     def needed(self) -> list[PartQuery]:
-        """Return the queries of calls without a value."""
         return [*self._requests]
 
     def add(self, result: PartResult) -> None:
@@ -208,7 +206,6 @@ def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, st
 
 
 def _of_part(request: PartRequest, part: Part) -> CellValue:
-    """Return the value of a call for a part."""
     name = request.function
     if name in _OF_PART:
         return getattr(part, _OF_PART[name]) or ""

@@ -46,7 +46,6 @@ class Area(NamedTuple):
     bottom: int
 
     def cells(self) -> Iterator[Place]:
-        """Return the cells, row by row."""
         return product((self.sheet,), range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
 

@@ -59,8 +59,7 @@ class NumberColumn(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Columns of a list, from 0; a line takes the first number that it has. `from_values`: no other column has part
-    numbers than that of values."""
+    """Columns of a list, from 0; a line takes the first number that it has. `from_values`: only values are numbers."""
 
     numbers: tuple[NumberColumn, ...]
     places: Mapping[str, int]

@@ -112,7 +112,6 @@ class ListJob:
         return parts
 
     def add(self, result: PartResult) -> None:
-        """Take one result."""
         self._packed[result.query] = result._replace(parts=()), _pack(result.parts)
 
     def _result(self, query: PartQuery) -> PartResult | None:

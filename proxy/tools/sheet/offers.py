@@ -141,7 +141,6 @@ def stock(offers: Iterable[Offer]) -> Decimal | str | None:
 
 
 def is_stocked(offers: Iterable[Offer]) -> bool:
-    """Return whether some of the offers can be had from stock."""
     return any(offer.stock is not None and (offer.stock > 0 or offer.stock == YES) for offer in offers)
 
 

@@ -63,7 +63,6 @@ class FillOptions:
 
     @property
     def is_workbook(self) -> bool:
-        """Whether the file is a workbook."""
         return self.file.suffix.lower() in WORKBOOKS
 
     def check(self) -> None:

@@ -75,8 +75,8 @@ def decimal_mark(cells: Iterable[Cell]) -> DecimalMark | None:
 
 
 def parse(cell: Cell, decimal: DecimalMark | None = None) -> int:
-    """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10; 0 is not fitted. `decimal` decides what
-    `2.500` is. Raises QuantityError."""
+    """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10; `decimal` decides on `2.500`; 0 is not
+    fitted. Raises QuantityError."""
     if not isinstance(cell, str):
         return _whole(Decimal(repr(cell)))
     if cell in UNREADABLE:

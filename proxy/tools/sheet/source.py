@@ -261,7 +261,6 @@ def _is_unsent(error: errors.BridgeError) -> bool:
 
 
 def query_of(query: PartQuery) -> Query:
-    """Return the query of the core."""
     return of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=query.manufacturer or None)
 
 

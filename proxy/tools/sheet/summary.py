@@ -17,7 +17,6 @@ SHOWN_MAX = 20  # lines of one kind of message
 
 
 def say_recognized(found: PartsList) -> None:
-    """Say what was recognized of a list."""
     commands.say(f"headings: row {found.header_row}")
     roles, places = found.columns.roles, found.columns.places
     names = [f"{column_name(at)} {text[: part_numbers.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
@@ -46,12 +45,10 @@ def left_out(found: PartsList) -> list[str]:
 
 
 def outcome(job: Job) -> str:
-    """Say how the lines or cells went."""
     return ", ".join(f"{number:,} {outcome}" for outcome, number in job.counts().items() if number) or "nothing to fill"
 
 
 def say_some(label: str, messages: Sequence[str]) -> None:
-    """Say the first messages of a kind."""
     for message in messages[:SHOWN_MAX]:
         commands.say(f"{label}: {message}")
     if len(messages) > SHOWN_MAX:

@@ -45,8 +45,7 @@ LOST = {
 
 
 class ReadTask(msgspec.Struct, tag=True):
-    """What is to be read. `sheet`: its name; None: the first with part numbers below their heading. `calls`: the
-    formulas of the add-ins instead."""
+    """What is to be read: a sheet, or the first with part numbers below their heading; or `calls` of the add-ins."""
 
     path: str
     calls: bool = False
