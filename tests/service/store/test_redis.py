@@ -235,6 +235,17 @@ async def test_nothing_is_reserved_with_what_was_read_before_a_loss(
     assert isinstance(await beginning, errors.StoreUnavailable)
 
 
+async def test_late_reply_makes_no_process_forget_what_it_has_seen(cut: Cut, cut_client: Client, inside: Any) -> None:
+    cut.late.append(late := asyncio.Event())
+    reading = asyncio.create_task(cut_client.store.values(["a"]))
+    await until(lambda: not cut.late)
+    await cut_client.store.put_value("a", "", 1)
+    late.set()
+    await reading
+    inside.hincrby("{v3bridge}:state", "counter", -1)  # as before the value was put
+    assert isinstance(await cut_client.begin("a", "k"), errors.StoreUnavailable)
+
+
 async def test_a_result_that_answers_another_key_too_is_found_though_it_came_after_its_look_up(
     client: Client, cut: Cut, cut_client: Client
 ) -> None:
