@@ -126,10 +126,6 @@ def _seller(*offers: Any, broker: bool = False) -> Any:
     return records.SellerOffers(COMPANY, None, not broker, broker, False, (), offers)
 
 
-def _priced(*prices: Any) -> Any:
-    return [_seller(_offer(0, (1000, price, "USD"))) for price in prices]
-
-
 def test_the_median_price_is_for_a_thousand_pieces_in_dollars() -> None:
     sellers = [
         _seller(_offer(0, (1, 9.0, "USD"), (1000, 2.0, "USD"), (5000, 1.0, "USD"))),
@@ -140,7 +136,7 @@ def test_the_median_price_is_for_a_thousand_pieces_in_dollars() -> None:
 
 
 def test_outliers_are_dropped_from_the_median_but_not_from_the_average() -> None:
-    sellers = _priced(1.0, 1.2, 1.4, 50.0)
+    sellers = [_seller(_offer(0, (1000, price, "USD"))) for price in (1.0, 1.2, 1.4, 50.0)]
     median = pricing.median_price(sellers)
     assert median is not None
     assert median.price == 1.2

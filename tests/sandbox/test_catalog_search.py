@@ -18,10 +18,6 @@ from nexar_sandbox.catalog import records, store
 ANY = records.SearchConditions()
 
 
-def _only(**filters: Any) -> Any:
-    return records.SearchConditions(tuple((key, tuple(values)) for key, values in filters.items()))
-
-
 @pytest.mark.parametrize(
     "query,ids",
     [
@@ -111,7 +107,8 @@ def test_a_text_search_needs_every_word(small: Any, q: str, ids: Any) -> None:
     ],
 )
 def test_filters_accept_ids_names_ranges_and_values(small: Any, filters: Any, ids: Any) -> None:
-    assert set(small.search("", _only(**filters)).ids) == ids
+    conditions = records.SearchConditions(tuple((key, tuple(values)) for key, values in filters.items()))
+    assert set(small.search("", conditions).ids) == ids
 
 
 def test_suggestions_complete_numbers_makers_and_categories(small: Any) -> None:

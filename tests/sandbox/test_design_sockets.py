@@ -187,15 +187,12 @@ async def test_a_subscription_is_journalled_without_its_token(designer: DesignCl
         await opened(socket)
         await socket.send_json(subscribe("1", WATCH, watching(designer)))
         await listening(designer)
+    entry = next(one for one in designer.sandbox.journal.entries if one.fields == ("desOnCommentUpdated",))
     async with asyncio.timeout(DEADLINE):
-        while not (entry := watched(designer)).whole:
+        while not entry.whole:
             await asyncio.sleep(0.01)
     assert (entry.application, entry.status) == (designer.sandbox.default_application.application_id, 200)
     assert designer.token not in repr(designer.sandbox.journal.entries)
-
-
-def watched(designer: DesignClient) -> Any:
-    return next(one for one in designer.sandbox.journal.entries if one.fields == ("desOnCommentUpdated",))
 
 
 async def test_the_sandbox_stops_with_open_subscriptions(start_design: StartDesignSandbox) -> None:

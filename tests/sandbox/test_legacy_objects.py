@@ -74,10 +74,6 @@ async def test_an_attribution_without_a_name_has_no_sources(all_parts: list[dict
     assert all(source["name"] and source["uid"] for each in attributions for source in each["sources"])
 
 
-async def _names(legacy: LegacyClient, target: str) -> list[str]:
-    return [result["item"]["name"] for result in (await legacy.read(target))["results"]]
-
-
 async def test_imagesets_of_categories_must_be_included(legacy: LegacyClient) -> None:
     assert "imagesets" not in await legacy.read("/categories/5c6a91606d4187ad")
     with_pictures = await legacy.read("/categories/5c6a91606d4187ad?include[]=imagesets")
@@ -120,7 +116,8 @@ async def test_sellers_have_all_recorded_names(legacy: LegacyClient, number: str
         spelled = quote(called)
         (seller,) = (await legacy.read(f"/sellers/search?filter[fields][name][]={spelled}"))["results"]
         assert (seller["item"]["id"], seller["item"]["name"]) == (number, name)
-        assert name in await _names(legacy, f"/sellers/search?q={spelled}")
+        found = (await legacy.read(f"/sellers/search?q={spelled}"))["results"]
+        assert name in [result["item"]["name"] for result in found]
         sold = await legacy.read(f"/parts/search?limit=5&filter[fields][offers.seller.name][]={spelled}")
         assert sold["hits"] > 0
         assert all(name in _sellers(result["item"]) for result in sold["results"])

@@ -74,10 +74,6 @@ async def _items(legacy: LegacyClient, more: str) -> list[dict[str, Any]]:
     return [result["item"] for result in body["results"]]
 
 
-def _resistance(item: dict[str, Any]) -> float:
-    return float(item["specs"]["resistance"]["value"][0])
-
-
 async def test_a_search_of_parts_has_snippets_and_the_callers_country(legacy: LegacyClient) -> None:
     body = await legacy.read("/parts/search?q=SN74S74N&limit=1")
     assert (body["user_country"], body["user_currency"]) == ("US", "USD")
@@ -117,7 +113,7 @@ async def test_uids_of_sellers_and_categories_filter(legacy: LegacyClient) -> No
 async def test_filter_queries_have_ranges_and_groups(legacy: LegacyClient, query: str, low: float, high: float) -> None:
     found = await _items(legacy, f"q=&filter[queries][]={quote(query)}")
     assert found
-    assert all(low <= _resistance(item) <= high for item in found)
+    assert all(low <= float(item["specs"]["resistance"]["value"][0]) <= high for item in found)
     if "brand" in query:
         assert {item["brand"]["name"] for item in found} <= {"Vishay", "Yageo"}
 

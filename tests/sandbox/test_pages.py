@@ -7,7 +7,7 @@ import re
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from sandbox.page_browser import PageBrowser, PageResult
+from sandbox.page_browser import PageBrowser
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import applications, user_directory
@@ -21,10 +21,6 @@ SHOWN = html.escape(HOSTILE)
 async def visitor(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
     async with PageBrowser(caller.sandbox.url) as ready:
         yield ready
-
-
-def _commands(page: PageResult) -> list[str]:
-    return [html.unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", page.page, re.DOTALL)]
 
 
 async def _typed(command: str) -> str:
@@ -53,7 +49,7 @@ async def test_commands_of_the_home_page_work_escaped(needs_program: Callable[[s
         page = await visitor.open("/")
         assert HOSTILE not in page.page
         assert html.escape(secret, quote=False) in page.page.replace("&#34;", '"').replace("&#39;", "'")
-        queries, legacy = _commands(page)
+        queries, legacy = map(html.unescape, re.findall(r"<pre[^>]*>(.*?)</pre>", page.page, re.DOTALL))
         assert '"mpn":"LM358"' in await _typed(queries)
         assert '"LM358N"' in await _typed(legacy)
         assert caller.sandbox.billed_parts == 1

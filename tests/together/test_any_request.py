@@ -238,14 +238,12 @@ def test_any_request_is_answered(module_processes: running.Processes) -> None:
 
         def send(requests: Iterator[tuple[bytes, bool]], count: int) -> None:
             some = list(itertools.islice(requests, count))
-            for (request, is_whole), (status, body) in zip(some, clients.map(send_one, some), strict=True):
+            answers = clients.map(lambda each: answer(service, *each), some)
+            for (request, is_whole), (status, body) in zip(some, answers, strict=True):
                 assert status != 500, (SEED, request)
                 if is_whole and b" /v3/" in request[:9] and body.startswith(b"{"):
                     assert is_v3(body), (SEED, request)
                 statuses[status] = statuses.get(status, 0) + 1
-
-        def send_one(each: tuple[bytes, bool]) -> tuple[int, bytes]:
-            return answer(service, *each)
 
         send(iter(Requests(SEED, OF_V3)), REQUESTS // 2)
         metrics = running.request(service.operators, "/metrics").text

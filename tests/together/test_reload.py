@@ -116,10 +116,7 @@ async def test_own_uids_are_read_again(serve_file: ServeFile, tmp_path: Path) ->
     table = tmp_path / "uids.yaml"
     table.write_text('Category:\n  - {uid: "fedcba9876543210", name: "Resistors"}\n')
 
-    def with_uids(content: dict[str, Any]) -> None:
-        content["uids"] = "uids.yaml"
-
-    async with serve_file(with_uids) as service:
+    async with serve_file(lambda content: content.update(uids="uids.yaml")) as service:
         paths = [f"/v3/categories/{uid}?apikey={KEY}" for uid in ("fedcba9876543210", "0123456789abcdef")]
         assert [(await service.get(path)).status for path in paths] == [200, 404]
         table.write_text('Category:\n  - {uid: "0123456789abcdef", name: "Resistors"}\n')

@@ -1,7 +1,6 @@
 """A web page of another origin that loads searches with `<script>`, as it did from v3 (contract v3-rest.md §2, §6)."""
 
 from collections.abc import Callable
-from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -69,17 +68,12 @@ def test_an_invalid_callback_name_runs_nothing(browser: Chrome, open_page: Opens
         assert not ruined(browser)
 
 
-def hostile_answer() -> dict[str, Any]:
-    maker = {"id": "1", "name": HOSTILE, "homepageUrl": None}
-    part = {"id": "1", "mpn": HOSTILE, "shortDescription": HOSTILE, "manufacturer": maker, "akaMpns": [], "sellers": []}
-    result = {"hits": 1, "results": [{"description": HOSTILE, "part": part}]}
-    return {"data": {"supSearch": result}}
-
-
 @pytest.fixture
 def hostile_target(upstream: scripted_upstream.ScriptedUpstream) -> str:
     """A target of the scripted proxy; all texts of its response are hostile."""
-    upstream.respond_with(hostile_answer())
+    maker = {"id": "1", "name": HOSTILE, "homepageUrl": None}
+    part = {"id": "1", "mpn": HOSTILE, "shortDescription": HOSTILE, "manufacturer": maker, "akaMpns": [], "sellers": []}
+    upstream.respond_with({"data": {"supSearch": {"hits": 1, "results": [{"description": HOSTILE, "part": part}]}}})
     return f"{SEARCH}&show[]=mpn&show[]=manufacturer.name&show[]=short_description&callback=show"
 
 

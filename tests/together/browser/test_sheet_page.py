@@ -100,11 +100,6 @@ def open_page(browser: Chrome, start_command: Start, tmp_path: Path) -> Callable
     return opened
 
 
-def rows_of(file: Path) -> list[dict[str, str]]:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
-        return [*csv.DictReader(stream)]
-
-
 def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_page: Callable[..., SheetPage]) -> None:
     page = open_page()
     page.drop(ROOT / "examples/BOM.csv", "A_WRONG_KEY")
@@ -117,7 +112,7 @@ def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_
     assert "3 lines: likely 3 parts" in page.shown("cost-text")
     assert "Your key has 100 parts left." in page.shown("cost-text")
     file = page.fill()
-    filled = rows_of(file)
+    filled = [*csv.DictReader(file.read_text("utf-8-sig").splitlines())]
     assert [row["Nexar status"] for row in filled] == ["found"] * 3
     totals = [row.text.split() for row in page.browser.find_elements(By.CSS_SELECTOR, "#totals tbody tr")]
     assert sum(float(row["Nexar total USD"]) for row in filled) == pytest.approx(float(totals[-1][-1]), abs=0.01)

@@ -67,16 +67,12 @@ def bare_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([sys.executable, "-m", "pip", *options, str(wheel)], capture_output=True, check=True)
     packages = next((folder / "venv" / "lib").glob("python*/site-packages"))
     for name in required(packages):
-        _link(importlib.metadata.distribution(name), packages)
+        distribution = importlib.metadata.distribution(name)
+        for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
+            source = Path(str(distribution.locate_file(top)))
+            if source.exists() and not (packages / top).exists():
+                (packages / top).symlink_to(source)
     return python
-
-
-def _link(distribution: importlib.metadata.Distribution, packages: Path) -> None:
-    """Make an installed distribution available in another folder of packages."""
-    for top in {file.parts[0] for file in distribution.files or []} - {"..", "__pycache__"}:
-        source = Path(str(distribution.locate_file(top)))
-        if source.exists() and not (packages / top).exists():
-            (packages / top).symlink_to(source)
 
 
 def test_bare_installation_serves_a_request(

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+from acceptance import running
 from together import service_manager
 from together.service_manager import ServiceManager
 
@@ -44,14 +45,6 @@ log: {{format: json}}
 def lines(program: service_manager.Program, event: str) -> list[dict[str, object]]:
     whole = [line for line in program.errors.splitlines(keepends=True) if line.endswith("\n")]
     return [line for line in map(json.loads, whole) if line["event"] == event]
-
-
-async def worker_pids(program: service_manager.Program, workers: int) -> list[int]:
-    """The processes of the workers; the log is written a moment after the service is ready."""
-    async with asyncio.timeout(service_manager.SECONDS):
-        while len(started := lines(program, "worker started")) < workers:
-            await asyncio.sleep(0.01)
-    return [int(str(line["pid"])) for line in sorted(started, key=lambda line: int(str(line["worker"])))]
 
 
 async def status_line(port: int, path: str = "/healthz") -> bytes:
@@ -105,7 +98,8 @@ async def test_socket_that_cannot_be_used_is_one_line_and_exit_code_2(tmp_path: 
 
 async def test_connections_in_the_queue_outlive_the_workers(manager: ServiceManager, serve: Command) -> None:
     program = await manager.start(*serve(2))
-    pids = await worker_pids(program, 2)
+    pids = running.descendants(program.process.pid)
+    assert len(pids) == 2
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     waiting = [asyncio.create_task(status_line(manager.sockets["http"].getsockname()[1])) for _ in range(8)]

@@ -146,12 +146,6 @@ async def test_without_it_only_uids_differ(judge: Judge, environment: ProxyEnvir
     assert causes["/parts/match"] == causes["/parts/{uid}"] == set()
 
 
-def found_paths(judge: Judge, request: V3Request, baseline: SideResponse, body: Any) -> set[str]:
-    """The paths that count, without indexes."""
-    compared = judge.compare(request, (baseline, SideResponse(200, json.dumps(body).encode())))
-    return {re.sub(r"\[[^]]*\]", "", finding.difference.path) for finding in compared.findings}
-
-
 def holders(value: Any, steps: list[str]) -> Iterator[tuple[Any, Any]]:
     """What has the places of a path, and its key or index there."""
     at, *below = steps
@@ -210,7 +204,9 @@ async def test_planted_defects_are_found_in_place(judge: Judge, baselines: Respo
             plant(body, place, change)
             if body != json.loads(candidates[request.id].body):
                 changed += 1
-                found |= found_paths(judge, request, baselines[request.id], body)
+                planted = SideResponse(200, json.dumps(body).encode())
+                compared = judge.compare(request, (baselines[request.id], planted))
+                found |= {re.sub(r"\[[^]]*\]", "", finding.difference.path) for finding in compared.findings}
         elsewhere = [path for path in found if not is_at(path, place)]
         if elsewhere or not found:
             wrong.append((endpoint, place, change, changed, sorted(found)))
