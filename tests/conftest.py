@@ -17,6 +17,7 @@ import pytest
 import structlog
 from aiohttp import web_app
 from support import forked_commands, time_limit
+from support.running_commands import run_command, start_command  # noqa: F401 - fixtures
 
 from proxy.kit import shipped
 from proxy.mapping import compiler, loader, transforms

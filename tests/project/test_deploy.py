@@ -133,8 +133,12 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if step == "COPY":
             *copied, to = words.split()
             assert {*copied} <= {*kept}  # the others are not there
-            for each in copied:
-                _copy(running.ROOT / each, source / to)
+            for file in (running.ROOT / each for each in copied):
+                if file.is_dir():
+                    shutil.copytree(file, source / to, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    (source / to).mkdir(exist_ok=True)
+                    shutil.copy(file, source / to)
         elif step == "RUN":
             for command in re.split(r"\s*&&\s*", words):
                 installed = re.findall(r"--require-hashes --no-deps -r (\S+)", command)
@@ -143,14 +147,6 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 else:
                     subprocess.run(command.replace("/venv", str(made)), shell=True, cwd=source, check=True)
     return made
-
-
-def _copy(file: Path, to: Path) -> None:
-    if file.is_dir():
-        shutil.copytree(file, to, ignore=shutil.ignore_patterns("__pycache__"))
-    else:
-        to.mkdir(exist_ok=True)
-        shutil.copy(file, to)
 
 
 def _link(requirements: str, packages: Path) -> None:

@@ -9,7 +9,6 @@ import aiohttp
 import pytest
 from sandbox.page_browser import PageBrowser
 from support import small_catalog
-from support.running_commands import run_command, start_command
 from support.sandbox_client import SandboxClient, StartSandbox
 
 from nexar_sandbox import app, applications, settings
@@ -21,8 +20,6 @@ from proxy.kit import clock
 from sandbox import code_flow as desks
 from sandbox import design_client as designers
 from sandbox import legacy_client
-
-__all__ = ["run_command", "start_command"]  # fixtures of the whole folder
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +82,13 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
     """A caller of a sandbox with the usual settings."""
     async with start() as ready:
         yield ready
+
+
+@pytest.fixture
+async def visitor(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
+    """A browser at that sandbox."""
+    async with PageBrowser(caller.sandbox.url) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import asyncio
 import random
-from collections.abc import Callable
 from typing import Any
 
 import aiohttp
 import pytest
+from acceptance import running
 from support import cases
 from support.sandbox_client import SandboxClient, StartSandbox
 
@@ -42,13 +42,6 @@ async def raw(caller: SandboxClient, query: str = PARTS) -> tuple[int, bytes, An
 
 async def statuses(caller: SandboxClient, count: int) -> list[int]:
     return [(await raw(caller, FREE))[0] for _ in range(count)]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until a condition is true, 30 seconds at most."""
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.005)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +114,8 @@ async def test_several_faults_leave_complete_responses_correct_and_billing_consi
                 parts += len(response.data["supSearch"]["results"])
         caller.sandbox.faults.clear()
         assert (await raw(caller, FREE))[1].partition(b',"extensions"')[0] == right
-        totals = caller.sandbox.journal.totals
-        await until(lambda: None not in [entry.whole for entry in caller.sandbox.journal.entries])
+        totals, journal = caller.sandbox.journal.totals, caller.sandbox.journal
+        await asyncio.to_thread(running.until, lambda: None not in [entry.whole for entry in journal.entries])
         assert len(totals.faults) >= 6
         assert totals.spoiled_parts > 0
         assert totals.parts == billed(caller) == parts + totals.spoiled_parts
@@ -175,7 +168,7 @@ async def test_a_disconnect_ends_a_slow_response_and_is_billed(caller: SandboxCl
     options: dict[str, Any] = {"json": {"query": PARTS}, "headers": {"token": caller.token}}
     async with caller.session.post(caller.sandbox.graphql_url, **options) as response:
         assert response.status == 200
-    await until(lambda: caller.sandbox.journal.entries[-1].whole is False)
+    await asyncio.to_thread(running.until, lambda: caller.sandbox.journal.entries[-1].whole is False)
     assert (billed(caller), caller.sandbox.journal.totals.spoiled_parts) == (3, 3)
 
 

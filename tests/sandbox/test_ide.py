@@ -98,48 +98,42 @@ async def caller(start: StartSandbox) -> AsyncIterator[SandboxClient]:
         yield ready
 
 
-@pytest.fixture
-async def page(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
-    async with PageBrowser(caller.sandbox.url) as opened:
-        yield opened
-
-
-async def state(page: PageBrowser) -> Any:
+async def state(visitor: PageBrowser) -> Any:
     """The session: user, organization, application and CSRF token."""
-    return json.loads((await page.open("/ide/session")).page)
+    return json.loads((await visitor.open("/ide/session")).page)
 
 
-async def token(page: PageBrowser, csrf: str | None = None) -> PageResult:
+async def token(visitor: PageBrowser, csrf: str | None = None) -> PageResult:
     """Request a token as the page's script does, with the session's CSRF token unless another is given."""
-    return await page.post("/ide/token", {"X-CSRF-Token": (await state(page))["csrf"] if csrf is None else csrf})
+    return await visitor.post("/ide/token", {"X-CSRF-Token": (await state(visitor))["csrf"] if csrf is None else csrf})
 
 
-async def sign_in(page: PageBrowser, *who: Any) -> None:
-    await page.sign_in(await page.open((await state(page))["links"]["sign_in"]), *who)
+async def sign_in(visitor: PageBrowser, *who: Any) -> None:
+    await visitor.sign_in(await visitor.open((await state(visitor))["links"]["sign_in"]), *who)
 
 
-async def test_the_ide_session_before_sign_in_has_links_only(page: PageBrowser) -> None:
-    found = await state(page)
+async def test_the_ide_session_before_sign_in_has_links_only(visitor: PageBrowser) -> None:
+    found = await state(visitor)
     assert (found["user"], found["organization"], found["application"], found["csrf"]) == (None,) * 4
     assert found["links"]["sign_in"] == "/account/login?return_to=%2Fgraphql"
-    response = await token(page, csrf="")
+    response = await token(visitor, csrf="")
     assert (response.status, json.loads(response.page)["error"]) == (401, "login_required")
 
 
-async def test_ide_uses_no_application_of_another_organization(caller: SandboxClient, page: PageBrowser) -> None:
-    await sign_in(page, GUEST, "sandbox-grace")
-    assert (await state(page))["application"]["name"] == OTHERS.name
-    caller.token = json.loads((await token(page)).page)["access_token"]
+async def test_ide_uses_no_application_of_another_organization(caller: SandboxClient, visitor: PageBrowser) -> None:
+    await sign_in(visitor, GUEST, "sandbox-grace")
+    assert (await state(visitor))["application"]["name"] == OTHERS.name
+    caller.token = json.loads((await token(visitor)).page)["access_token"]
     await caller.ask('{ supSearchMpn(q: "LM358", limit: 1) { results { part { mpn } } } }')
     assert caller.sandbox.part_usage.used(OTHERS.application_id) == 1
     assert caller.sandbox.part_usage.used(applications.DEFAULT_APPLICATION.application_id) == 0
 
 
-async def test_the_ide_has_no_secret_and_rejects_a_request_without_the_csrf_token(page: PageBrowser) -> None:
-    await sign_in(page)
-    shown = str(await state(page)) + (await token(page)).page
+async def test_the_ide_has_no_secret_and_rejects_a_request_without_the_csrf_token(visitor: PageBrowser) -> None:
+    await sign_in(visitor)
+    shown = str(await state(visitor)) + (await token(visitor)).page
     assert applications.DEFAULT_APPLICATION.client_secret not in shown
-    response = await token(page, csrf="x" * 64)
+    response = await token(visitor, csrf="x" * 64)
     assert (response.status, json.loads(response.page)["error"]) == (403, "invalid_csrf")
     assert "X-CSRF-Token" in json.loads(response.page)["error_description"]
 

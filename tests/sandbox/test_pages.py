@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import html
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 import pytest
 from sandbox.page_browser import PageBrowser
@@ -15,12 +15,6 @@ from nexar_sandbox import applications, user_directory
 FREE = '{ supSellers(ids: ["459"]) { name } }'
 HOSTILE = "<script>alert(1)</script>"
 SHOWN = html.escape(HOSTILE)
-
-
-@pytest.fixture
-async def visitor(caller: SandboxClient) -> AsyncIterator[PageBrowser]:
-    async with PageBrowser(caller.sandbox.url) as ready:
-        yield ready
 
 
 async def _typed(command: str) -> str:

@@ -25,14 +25,6 @@ os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
 """
 
 
-def listening() -> socket.socket:
-    """Return a new socket that listens at a free port."""
-    opened = socket.socket()
-    opened.bind(("127.0.0.1", 0))
-    opened.listen(4096)
-    return opened
-
-
 class Program:
     """A running program, and the notifications that it sent, oldest first."""
 
@@ -121,7 +113,7 @@ class _Receiver(asyncio.DatagramProtocol):
 @asynccontextmanager
 async def managing(folder: Path, *names: str) -> AsyncIterator[ServiceManager]:
     """A manager with a listening socket for each name; ends its programs with the block."""
-    sockets = {name: listening() for name in names}
+    sockets = {name: socket.create_server(("127.0.0.1", 0), backlog=4096) for name in names}
     manager = ServiceManager(sockets, folder)
     try:
         yield manager

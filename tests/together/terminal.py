@@ -20,16 +20,13 @@ class Terminal:
     async def until(self, words: str) -> None:
         async with asyncio.timeout(commands.SECONDS):
             while words not in self.shown:
-                await self._readable()
+                loop, readable = asyncio.get_running_loop(), asyncio.Event()
+                loop.add_reader(self.primary, readable.set)
+                try:
+                    await readable.wait()
+                finally:
+                    loop.remove_reader(self.primary)
                 self.shown += os.read(self.primary, 4096).decode(errors="replace")
-
-    async def _readable(self) -> None:
-        loop, readable = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self.primary, readable.set)
-        try:
-            await readable.wait()
-        finally:
-            loop.remove_reader(self.primary)
 
     def type(self, text: str) -> None:
         os.write(self.primary, text.encode())

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from acceptance.test_secrets import spellings
 from support import running_proxy, scripted_upstream
 from together.environment import ProxyEnvironment, StartEnvironment, raw, single_application, target
 
@@ -40,19 +41,6 @@ def requests(log_output: io.StringIO) -> list[dict[str, Any]]:
     assert all(line["ms"] >= 0 and line["request"] for line in found)
     passing = {"timestamp", "request", "ms", "event"}
     return [{name: value for name, value in line.items() if name not in passing} for line in found]
-
-
-def spellings(key: str) -> set[str]:
-    """A key as clients and outputs write it: plain, encoded once and twice, and escaped in JSON."""
-    once, in_json = quote(key, safe=""), json.dumps(key)[1:-1]
-    return {
-        key,
-        html.escape(key, quote=False),
-        once,
-        quote(once, safe=""),
-        in_json,
-        json.dumps(key, ensure_ascii=False)[1:-1],
-    }
 
 
 async def test_line_has_client_cost_source_and_kind_of_error(start: StartEnvironment, log_output: io.StringIO) -> None:
@@ -135,7 +123,8 @@ async def test_internal_error_has_the_id_that_is_logged_and_no_secret(
 
 async def test_upstream_gets_the_id_and_its_messages_are_logged_without_api_keys(log_output: io.StringIO) -> None:
     """Also not the beginning of one in a message that is cut."""
-    planted = sorted(spellings(KEY) | spellings(OTHER_KEY))
+    quoted, plain = (html.escape(OTHER_KEY, quote=is_quoted) for is_quoted in (True, False))
+    planted = sorted((spellings(KEY) | spellings(OTHER_KEY) | {plain}) - {quoted})
     messages = [*(f"Unknown: '{key}'." for key in planted), f"Unknown: {'x ' * 93}{KEY}"]
     empty = {"supMultiMatch": [{"hits": 0, "parts": []}]}
     async with scripted_upstream.running() as upstream:

@@ -14,12 +14,9 @@ import yarl
 from aiohttp import web
 from selenium import webdriver
 from support import running_proxy, scripted_upstream, served
-from support.running_commands import start_command
 from together.browser.background import Background, read_console
 
 import nexar_sandbox
-
-__all__ = ["start_command"]
 
 PAGES = Path(__file__).parent / "pages"
 PATIENCE = 20  # seconds for one page

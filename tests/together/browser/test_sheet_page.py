@@ -1,25 +1,21 @@
 """The page for parts lists in a browser: the sample and a messy list are filled, and cost what the page has said."""
 
 import csv
-import json
-import re
-import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
+from acceptance import running
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
-from support.running_commands import ROOT, Start
 from together.browser.background import read_console
 from together.browser.layout import check_readable
 
 CONFIG = """
-listen: {{port: 0, sheet: true}}
-admin: {{port: 0}}
+listen: {{sheet: true}}
 upstream: sandbox
 applications: {{shop: {{apikeys: [{{key: "THE_KEY", name: ada, parts: {parts}}}]}}}}
 """
@@ -39,11 +35,11 @@ SECONDS = 60
 
 
 class SheetPage:
-    def __init__(self, browser: Chrome, url: str, operators: str, folder: Path) -> None:
-        self.browser, self._operators, self.folder = browser, operators, folder
+    def __init__(self, browser: Chrome, service: running.Service, folder: Path) -> None:
+        self.browser, self._service, self.folder = browser, service, folder
         read_console(browser)
         browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
-        browser.get(f"{url}/sheet")
+        browser.get(f"{service.url}/sheet")
 
     def shown(self, name: str) -> str:
         return str(self.browser.find_element(By.ID, name).text)
@@ -82,30 +78,22 @@ class SheetPage:
         return target
 
     def used(self) -> int:
-        with urllib.request.urlopen(f"{self._operators}/status") as response:
-            return int(next(row["used"] for row in json.load(response)["usage"] if row["key"] == "ada"))
+        rows = running.request(self._service.operators, "/status").json["usage"]
+        return int(next(row["used"] for row in rows if row["key"] == "ada"))
 
 
 @pytest.fixture
-def open_page(browser: Chrome, start_command: Start, tmp_path: Path) -> Callable[..., SheetPage]:
+def open_page(browser: Chrome, processes: running.Processes, tmp_path: Path) -> Callable[..., SheetPage]:
     """Starts a service whose API key has so many parts, and opens its page."""
-
-    def opened(parts: int = 100) -> SheetPage:
-        file = tmp_path / "own.yaml"
-        file.write_text(CONFIG.format(parts=parts))
-        lines = "\n".join(start_command("serve", "--config", str(file)).until("For operators"))
-        urls = re.findall(r"http://127\.0\.0\.1:\d+", lines)
-        return SheetPage(browser, urls[0], urls[-1], tmp_path)
-
-    return opened
+    return lambda parts=100: SheetPage(browser, processes.service(CONFIG.format(parts=parts)), tmp_path)
 
 
 def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_page: Callable[..., SheetPage]) -> None:
     page = open_page()
-    page.drop(ROOT / "examples/BOM.csv", "A_WRONG_KEY")
+    page.drop(running.ROOT / "examples/BOM.csv", "A_WRONG_KEY")
     assert page.shown("error") == "Forbidden request"
     page.browser.find_element(By.ID, "key").clear()
-    page.drop(ROOT / "examples/BOM.csv")
+    page.drop(running.ROOT / "examples/BOM.csv")
     roles = {"Ref": "designators", "MPN": "part number", "Manufacturer": "manufacturer", "Quantity": "quantity"}
     assert page.roles() == roles
     assert (page.shown("most"), page.used()) == ("18", 0)

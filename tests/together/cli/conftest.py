@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 from acceptance import running
-from support.running_commands import run_command, start_command
 
 from proxy.kit import clock
 from proxy.store.sqlite import SqliteStore
-
-__all__ = ["run_command", "start_command"]
 
 Serve = Callable[..., running.Service]
 UseStore = Callable[[Callable[[SqliteStore], Awaitable[Any]]], Any]

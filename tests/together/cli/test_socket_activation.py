@@ -47,19 +47,14 @@ def lines(program: service_manager.Program, event: str) -> list[dict[str, object
     return [line for line in map(json.loads, whole) if line["event"] == event]
 
 
-async def status_line(port: int, path: str = "/healthz") -> bytes:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
-    async with asyncio.timeout(service_manager.SECONDS):
-        received = await reader.read()
-    writer.close()
-    return received.partition(b"\r\n")[0]
+async def status(port: int) -> int:
+    return (await asyncio.to_thread(running.request, f"http://127.0.0.1:{port}", "/healthz")).status
 
 
 async def test_inherited_socket_is_served_and_states_are_reported(manager: ServiceManager, serve: Command) -> None:
     program = await manager.start(*serve(2))
     port = manager.sockets["http"].getsockname()[1]
-    assert await status_line(port) == b"HTTP/1.1 200 OK"
+    assert await status(port) == 200
     assert await program.stop() == 0
     (line,) = lines(program, "socket inherited")
     assert line["address"] == f"127.0.0.1:{port}"
@@ -80,7 +75,7 @@ async def test_reload_is_reported_and_keeps_the_socket(manager: ServiceManager, 
     reloading, ready = program.notified[1].splitlines(), program.notified[2].splitlines()
     assert (reloading[0], ready[0]) == ("RELOADING=1", "READY=1")
     assert reloading[1].startswith("MONOTONIC_USEC=")
-    assert await status_line(port) == b"HTTP/1.1 200 OK"
+    assert await status(port) == 200
     assert await program.stop() == 0
     (line,) = lines(program, "configuration reloaded")
     assert line["waiting_for_restart"] == []
@@ -102,9 +97,9 @@ async def test_connections_in_the_queue_outlive_the_workers(manager: ServiceMana
     assert len(pids) == 2
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    waiting = [asyncio.create_task(status_line(manager.sockets["http"].getsockname()[1])) for _ in range(8)]
+    waiting = [asyncio.create_task(status(manager.sockets["http"].getsockname()[1])) for _ in range(8)]
     await asyncio.sleep(0.1)
     assert not any(each.done() for each in waiting)
     for pid in pids:
         os.kill(pid, signal.SIGKILL)
-    assert set(await asyncio.gather(*waiting)) == {b"HTTP/1.1 200 OK"}
+    assert set(await asyncio.gather(*waiting)) == {200}

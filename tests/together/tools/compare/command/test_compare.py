@@ -1,9 +1,13 @@
-"""`v3bridge compare` with two services on loopback: verdicts, failures, reports, API keys, and what a run may spend."""
+"""`v3bridge compare` with two services on loopback: verdicts, failures, reports, API keys, what a run may spend, and
+recordings of the old service."""
 
+import asyncio
 import hashlib
 import json
+import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +15,7 @@ import pytest
 from aiohttp import web
 from support import commands
 from support.running_commands import run_in_this_process
+from support.served import serve
 from together.terminal import terminals
 from together.tools.compare.command.conftest import ServicePair
 
@@ -237,3 +242,57 @@ async def test_terminal_asks_for_confirmation_before_parts_are_used(services: Se
         terminal.type("y\n")
         assert (await commands.wait(terminal.process)).code == 2
     assert len(services.candidate.requests) == 1
+
+
+async def test_baseline_only_recording_is_free_and_resumes(services: ServicePair) -> None:
+    services.baseline.answer = lambda q: (
+        {"hits": 1} if len(services.baseline.requests) <= 5 else web.Response(status=502)
+    )
+    baseline = ("--baseline", services.baseline_url, "--rules", "fast.yaml")
+    command = (*baseline, "--requests", services.request_file(30), "--record", "rec.jsonl")
+    found = await services.compare(*command)
+    assert found.code == 2, found
+    assert "10 times in a row" in found.err
+    services.baseline.answer = lambda q: {"hits": len(q)}
+    services.baseline.requests.clear()
+    found = await services.compare(*command)
+    assert found.code == 0, found
+    assert len(services.baseline.requests) == 25
+    assert services.candidate.requests == []
+    found = await services.compare(
+        "--baseline", "rec.jsonl", "--candidate", services.candidate_url, "--yes", "--json", "r.json"
+    )
+    assert sum(row["requests"] for row in json.loads(services.text("r.json"))["rows"]) == 30, found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+async def test_interrupted_run_goes_on_where_it_stopped(services: ServicePair, how: Any) -> None:
+    reached, released = asyncio.Event(), asyncio.Event()
+
+    async def holding(request: Any) -> Any:
+        if len(services.candidate.requests) >= 15 and not released.is_set():
+            reached.set()
+            await released.wait()
+        return await services.candidate.handle(request)
+
+    async with serve(holding) as url:
+        sides = services.with_candidate(url)
+        options = ("--requests", services.request_file(40), "--yes", "--record", "rec.jsonl", "--json", "r.json")
+        process = await services.start(*sides, *options)
+        async with asyncio.timeout(commands.SECONDS):
+            await reached.wait()
+        process.send_signal(how)
+        if how == signal.SIGKILL:
+            await process.wait()
+        released.set()
+        first = await commands.wait(process)
+        found = await services.compare(*sides, *options)
+    assert found.code == 0, found
+    result = json.loads(services.text("r.json"))
+    assert sum(row["requests"] for row in result["rows"]) == 40
+    sent = Counter(services.baseline.requests)
+    assert set(sent) == set(services.candidate.requests) == {f"part-{n}" for n in range(40)}
+    if how == signal.SIGINT:
+        assert (first.code, "interrupted" in first.out, max(sent.values())) == (2, True, 1)
+    else:  # requests in flight are repeated
+        assert sum(sent.values()) - 40 <= 8
