@@ -1,14 +1,12 @@
-"""What commands have in common: options, and what they print and ask. Results go to standard output, without formatting
-where it is no terminal; what commands do, cost and ask to standard error.
+"""What commands have in common: options, and what they print. Results go to standard output, without formatting where
+it is no terminal; what commands do and ask to standard error.
 """
 
 import os
-import signal
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -21,7 +19,6 @@ from proxy import config
 from proxy.config import loader
 from proxy.kit import printable, shipped
 
-T = TypeVar("T")
 ConfigFile = Annotated[Path | None, typer.Option("--config", help="The configuration; the shipped one if omitted.")]
 AdminPort = Annotated[
     int | None,
@@ -100,22 +97,3 @@ def print_json(value: Any) -> None:
 def say(text: str) -> None:
     """Print one line to standard error."""
     Console(stderr=True, soft_wrap=True, highlight=False).print(visible(text))
-
-
-def confirmed(question: str, *, yes: bool) -> bool:
-    """Return the answer to a question about what is lost. Raises BadParameter where nobody can be asked."""
-    if not yes and not sys.stdin.isatty():
-        raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
-    return yes or answer(question)
-
-
-def answer(question: str) -> bool:
-    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
-    Python's own handler is restored meanwhile."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        return typer.confirm(question, err=True)
-    except typer.Abort:
-        return False
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -208,7 +208,9 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
     whose = f"{application}, and others with its client id" if application else "all applications"
     parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
     commands.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
-    if not commands.confirmed("Forget them?", yes=yes):
+    if not (yes or sys.stdin.isatty()):
+        raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
+    if not (yes or typer.confirm("Forget them?", err=True)):
         raise typer.Exit(1)
     deleted = _with_state(settings, lambda state: state.forget_results(application))
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")

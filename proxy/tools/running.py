@@ -18,7 +18,6 @@ from rich.console import Console
 from rich.progress import Progress
 
 from proxy import config
-from proxy.cli import commands
 from proxy.config import secret
 from proxy.kit import counted
 
@@ -69,11 +68,23 @@ def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bo
     most = counted(parts if budget is None else min(parts, budget), "part")
     # The question goes to standard error, because standard output may be a report.
     if sys.stdin.isatty() and sys.stderr.isatty():
-        return commands.answer(f"Up to {most} may be spent. Continue?")
+        return _answer(f"Up to {most} may be spent. Continue?")
     if budget is None:
         why = f"up to {most} may be spent: set a limit with --budget, or confirm with --yes"
         raise typer.BadParameter(why, param_hint="--budget")
     return True
+
+
+def _answer(question: str) -> bool:
+    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
+    Python's own handler is restored meanwhile."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
