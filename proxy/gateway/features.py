@@ -9,7 +9,7 @@ size of batches that the upstream accepts.
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
@@ -78,37 +78,28 @@ class Tier:
 
 
 class Features:
-    """Features that parts are fetched with, by application. `digest` is that of all fields that a part can have."""
+    """Features that parts are fetched with, by application. `digest` is that of all fields that a part can have;
+    `select` returns the selection of some features."""
 
     def __init__(self, projections: ProjectionCache, store: Store, clock: Clock) -> None:
         self._projections, self._store, self._clock = projections, store, clock
         self._bits = {name: 1 << place for place, name in enumerate(sorted(projections.features))}
         self.digest = config.hex_digest(projections.whole(projections.features).selection)[:16]
         self._tiers: dict[tuple[str, frozenset[str], bool], Tier] = {}
-        self._select = functools.cache(self._selected)
+        self.select = functools.cache(self._selected)
 
     def tier(self, application: Application) -> Tier:
         """Return the tier of an application, in whatever market."""
         key = application.account, application.features, application.has_known_features
         if key not in self._tiers:
-            self._tiers[key] = Tier(application, self._projections.features, self._select)
+            self._tiers[key] = Tier(application, self._projections.features, self.select)
         return self._tiers[key]
-
-    def common(self, selected: Selected, other: Selected, lacking: frozenset[str]) -> Selected:
-        """Return what parts of both selections have, without the fields of features that the tier lacks: nulls."""
-        if other is selected and not lacking:
-            return selected
-        return self._select(selected.features & other.features - lacking)
 
     def named(self, reported: Iterable[model.GraphQLError], selected: Selected) -> frozenset[str]:
         """Return the selected features at whose fields the paths of errors end."""
         paths = [each.path for each in reported if isinstance(each.path, list)]
         names = {path[-1] for path in paths if len(path) > 1 and isinstance(path[-1], str)}
         return self._projections.features_named(names) & selected.features if names else frozenset()
-
-    def is_partial(self, reported: Sequence[model.GraphQLError], selected: Selected) -> bool:
-        """Return whether errors beside data are about anything but features that the tier lacks."""
-        return any(not self.named([each], selected) for each in reported)
 
     async def keep(self, tier: Tier, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False) -> None:
         """Keep that an operation has shown the features that were selected, but for some that the tier lacks, or may

@@ -140,9 +140,11 @@ class Pipeline:
         ends = []
         for flight, each in zip(flights, fetched, strict=True):
             stored = flight.fetch.stored
-            # What is stored has what was wanted, perhaps no more.
-            common = self._features.common(selected, flight.wanted if stored else selected, lacking)
-            is_partial = self._features.is_partial(each.reported, selected) if each.reported else False
+            # What is stored has what was wanted, perhaps no more. Fields of features that the tier lacks are null.
+            features = selected.features & flight.wanted.features if stored else selected.features
+            common = self._features.select(features - lacking)
+            # Errors are about something else than features that the tier lacks.
+            is_partial = any(not self._features.named([error], selected) for error in each.reported)
             end = joined(flight.query, stored, each, common.features, is_partial=is_partial)
             ends.append((flight, each, end, common.bits))
         await self._bookings.book(
