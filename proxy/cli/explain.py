@@ -183,9 +183,8 @@ def _quote(stored: Stored, client: Client, queries: Iterable[Query], at: float) 
         return (fetched, end) if at - fetched < FRESH_SECONDS else (at, query.first)
 
     for asked in queries:
-        query = (
-            asked if asked.start <= fresh(asked)[1] else asked.as_list_of_its_own()
-        )  # what lies between is not paid for
+        # What lies between is not paid for: a list of its own.
+        query = asked if asked.start <= fresh(asked)[1] else asked.as_list_of_its_own()
         fetched, end = fresh(query)
         if query.end > end:
             parts += query.end - end
@@ -227,9 +226,8 @@ def _lines_of_log(explained: ExplainedLog) -> Iterator[commands.Line]:
         {"name": "with v3bridge", "day": explained.day, "month": explained.month},
     ]
     yield commands.table(costs, {"parts at most": "name", "a day": "day", "30 days": "month"})
-    yield commands.table(
-        programs, {"program": "name"} | {name: name for name in ("works", "loses", "refused", "parts")}
-    )
+    outcomes = {name: name for name in ("works", "loses", "refused", "parts")}
+    yield commands.table(programs, {"program": "name"} | outcomes)
     columns = {"requests": "requests", "program": "program", "reason": "reason", "for example": "place"}
     for verdict, todo in TODO.items():
         if kinds := [each for each in explained.kinds if each.verdict == verdict]:

@@ -105,8 +105,7 @@ def serve(
     """Start the proxy and print a curl line that works, and the address of the status for operators."""
     given = (("host", host), ("port", port), ("workers", workers))
     listen = {name: value for name, value in given if value is not None}
-    file = config_file and str(config_file)
-    options = json.dumps({"config_file": file, "listen": listen, "admin_port": admin_port})
+    options = json.dumps({"config_file": config_file and str(config_file), "listen": listen, "admin_port": admin_port})
     os.execve(sys.executable, sys.orig_argv, {**os.environ, cli.SERVE: options})  # noqa: S606 - this very program
 
 

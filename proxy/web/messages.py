@@ -27,7 +27,7 @@ BODY_BYTES = 1_048_576  # of a body, decompressed
 FORM_BYTES, FORM_FIELDS = 16_384, 20
 BODY_SECONDS = 20.0  # in which a body is sent
 UNREAD_BYTES = 33_554_432  # of all bodies that are under way
-RETRY_SECONDS = 1
+RETRY_SECONDS = 1  # after bodies or connections were too many
 CONTINUE = "100-continue"  # a client that waits until its body is wanted
 # Compared and not parsed, and decoded as nothing else: some codecs that a sender can name take minutes.
 _FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-?8"?)? *', re.IGNORECASE)

@@ -70,9 +70,8 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
         return web.Response(body=gateway.metrics.text(), headers=kind)
 
     routes = messages.Routes()
-    handlers = {"/status": status, "/healthz": health, "/readyz": readiness, "/metrics": metrics}
-    for path, handler in handlers.items():
-        routes.add(path, handler, *messages.READ)
+    for name, handler in (("status", status), ("healthz", health), ("readyz", readiness), ("metrics", metrics)):
+        routes.add(f"/{name}", handler, *messages.READ)
 
     async def handle(request: messages.Request) -> web.StreamResponse:
         try:

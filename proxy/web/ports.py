@@ -30,7 +30,6 @@ log = structlog.get_logger()
 
 MAX_FIELD = 16_384  # bytes of a header field
 READ_BUFFER = 16_384  # bytes of a body that wait for its handler, beyond which a connection is not read
-RETRY_SECONDS = 1  # Retry-After of a connection beyond the limit
 IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than that of `Limits`
 FAILURE_SECONDS = 1.0  # without accepting, after an error of the system
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is known
@@ -191,7 +190,7 @@ class Listener:
             # It can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
             error = errors.BadRequest("HTTP/1.0 has no Transfer-Encoding")
         elif connection.over_limit and request.path not in operators.PATHS:
-            error = errors.TooManyConnections("too many connections are open", retry_after=RETRY_SECONDS)
+            error = errors.TooManyConnections("too many connections are open", retry_after=messages.RETRY_SECONDS)
         try:
             response = await self._handler(request) if error is None else messages.error_response(error, request)
         finally:
