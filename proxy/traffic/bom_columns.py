@@ -6,6 +6,7 @@ punctuation, so that one name stands for many spellings.
 """
 
 import codecs
+import contextlib
 import csv
 import io
 import re
@@ -30,9 +31,6 @@ HEADINGS: dict[str, list[str]] = {
     role: [name for group in groups for name in group] for role, groups in _GROUPS.items()
 }
 """Headings by role: those of bom_headings.yaml."""
-
-Names = Mapping[str, str]  # column name by v3's key
-NONE: Names = {}
 
 
 def plain(name: str) -> str:
@@ -67,17 +65,9 @@ def is_one_of(words: frozenset[str], text: str) -> bool:
     return 0 < len(text) <= WORD_MAX and plain(text) in words
 
 
-def columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each role if this row is the header; empty without a number or a column of `named`."""
-    entry = known_columns(row, named)
-    return entry if any(key in entry for key in NUMBERS) and named.keys() <= entry.keys() else {}
-
-
-def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
-    """Return the column index of each role whose name is in this row. A role of `named` has that name only.
-
-    `designator` is there where nothing else tells quantities; `value` where, beside designators, no column is a number.
-    """
+def columns(row: Sequence[str]) -> dict[str, int]:
+    """Return the column index of each role if this row is the header; empty without a number. `designator` is there
+    where nothing else tells quantities."""
     own = list(map(plain, row))
     # Of `Supplier 1` and `Supplier 2`, the first is used; `Supplier` comes before both.
     places = {name.removesuffix("1"): index for index, name in reversed(list(enumerate(own))) if _FIRST.search(name)}
@@ -85,24 +75,11 @@ def known_columns(row: Sequence[str], named: Names = NONE) -> dict[str, int]:
     numbered = (plain(cell.replace("#", " no").replace("№", " no")) for cell in row)
     names = [given if given in _ALL_KNOWN else name for given, name in zip(numbered, own, strict=True)]
     places |= {name: index for index, name in reversed(list(enumerate(names)))}
-    entry = {
-        role: places[name]
-        for role, names in _KNOWN.items()
-        if role not in named and (name := next(filter(places.__contains__, names), None)) is not None
-    }
-    entry |= {role: own.index(plain(name)) for role, name in named.items() if plain(name) in own}
-    value, designator = entry.pop("value", None), entry.get("designator")
+    first = {role: next(filter(places.__contains__, names), None) for role, names in _KNOWN.items()}
+    entry = {role: places[name] for role, name in first.items() if name is not None and role != "value"}
     if "quantity" in entry:
         entry.pop("designator", None)
-    if value is not None and designator is not None and not any(key in entry or key in named for key in NUMBERS):
-        entry |= {"value": value}
-    return entry
-
-
-def possible_headers(rows: Sequence[Sequence[str]], named: Names = NONE) -> dict[int, dict[str, int]]:
-    """Return the columns of each row that may be the header, by the row's index."""
-    found = {index: columns(row, named) for index, row in enumerate(rows[:HEADER_ROWS])}
-    return {index: places for index, places in found.items() if places}
+    return entry if any(key in entry for key in NUMBERS) else {}
 
 
 def best_header(rows: Sequence[Sequence[str]], possible: Mapping[int, Mapping[str, int]]) -> tuple[int, int]:
@@ -115,21 +92,19 @@ def best_header(rows: Sequence[Sequence[str]], possible: Mapping[int, Mapping[st
     seen = set[tuple[str, ...]]()
     for index, places in possible.items():
         headings = tuple(plain(rows[index][at]) for at in sorted(places.values()))
-        if headings not in seen:  # else those of a second block
-            below = (row for at, row in enumerate(rows[index + 1 :], index + 1) if at not in possible)
-            scores[index] = sum(_fit(row, places) ** 2 for row in below)
+        if headings in seen:  # those of a second block
+            continue
         seen.add(headings)
+        scores[index] = 0
+        for at, row in enumerate(rows[index + 1 :], index + 1):
+            cells = {role: row[place].strip() for role, place in places.items() if place < len(row)}
+            fitting = {role for role, text in cells.items() if any(map(str.isalnum, text)) and not text.endswith(":")}
+            if not cells.get("quantity", "")[:1].isdecimal():
+                fitting.discard("quantity")
+            if at not in possible and fitting.intersection(NUMBERS):
+                scores[index] += len(fitting) ** 2
     best = max(scores, key=lambda index: (scores[index], len(possible[index]), index))
     return best, scores[best]
-
-
-def _fit(row: Sequence[str], places: Mapping[str, int]) -> int:
-    """Return how many cells of a row may belong to the columns; 0 without a part number."""
-    cells = {role: row[at].strip() for role, at in places.items() if at < len(row)}
-    fitting = {role for role, text in cells.items() if any(map(str.isalnum, text)) and not text.endswith(":")}
-    if not cells.get("quantity", "")[:1].isdecimal():
-        fitting.discard("quantity")
-    return len(fitting) if fitting.intersection(NUMBERS) else 0
 
 
 def decoded(data: bytes) -> str:
@@ -148,16 +123,13 @@ def encoding(data: bytes) -> str:
     return "utf-8-sig"
 
 
-def delimiter(text: str, named: Names = NONE) -> str:
+def delimiter(text: str) -> str:
     """Detect the delimiter: the one whose first rows have the most header cells, then the most cells."""
     few = len(text) < SAMPLE_CHARACTERS
     sample = "\n".join(text.splitlines()[:SAMPLE]) if few else text[:SAMPLE_CHARACTERS]
-    return max(DELIMITERS, key=lambda each: _fitness(sample, each, named))
-
-
-def _fitness(sample: str, each: str, named: Names) -> tuple[int, int]:
-    try:
-        rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
-    except csv.Error:
-        return 0, 0
-    return max((len(columns(row, named)) for row in rows), default=0), max(map(len, rows), default=0)
+    fitness: dict[str, tuple[int, int]] = dict.fromkeys(DELIMITERS, (0, 0))
+    for each in DELIMITERS:
+        with contextlib.suppress(csv.Error):
+            rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
+            fitness[each] = max((len(columns(row)) for row in rows), default=0), max(map(len, rows), default=0)
+    return max(DELIMITERS, key=fitness.__getitem__)

@@ -10,6 +10,7 @@ quote nothing of a line, because lines hold API keys.
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import BufferedReader
 from itertools import islice
@@ -89,27 +90,28 @@ def read_line(number: int, line: str) -> Item:
     """Read a line of an access log, a JSON line or a URL."""
     if line.startswith("{"):
         return _json_entry(number, line)
-    found = _log_entry(number, line) if len(line) <= LOG_LINE else None
-    return found or _url_entry(number, line) or Unreadable(number, NO_REQUEST)
+    begin = REQUEST.search(line) if len(line) <= LOG_LINE else None
+    end = begin and (_END.search(line, begin.end()) or _END_WITHOUT_VERSION.search(line, begin.end()))
+    if begin and end:
+        target, at = _unescaped(line[begin.end() : end.start()]), timestamp(line[: begin.start()])
+        # The User-Agent is the first quoted text if nothing precedes it (load balancers), else that after the referrer.
+        rest = line[end.end() :]
+        texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
+        agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
+        return Entry(number, target, begin[1], at, agent=_unescaped(agent) if agent not in ("", "-") else None)
+    counted = _COUNTED.match(line)
+    bare = line[counted.end() :] if counted else line
+    bare = bare.strip(_AROUND) if bare[:1] in _AROUND else bare
+    if not ADDRESS.match(bare):
+        return Unreadable(number, NO_REQUEST)
+    method, target = request_line(bare)
+    return Entry(number, target, method, times=max(1, int(counted[1])) if counted else 1)
 
 
 def request_line(text: str) -> tuple[str, str]:
     """Split `GET /v3/… HTTP/1.1`, `GET /v3/…` or `/v3/…` into method and target; spaces in the target are retained."""
     found = _REQUEST_LINE.fullmatch(text)
     return (found[1], found[2]) if found else ("GET", text)
-
-
-def _log_entry(number: int, line: str) -> Entry | None:
-    begin = REQUEST.search(line)
-    end = begin and (_END.search(line, begin.end()) or _END_WITHOUT_VERSION.search(line, begin.end()))
-    if not begin or not end:
-        return None
-    target, at = _unescaped(line[begin.end() : end.start()]), timestamp(line[: begin.start()])
-    # The User-Agent is the first quoted text if nothing precedes it (load balancers), else that after the referrer.
-    rest = line[end.end() :]
-    texts = [found[1] for found in islice(_TEXT.finditer(rest), 2)]
-    agent = texts[0] if rest.lstrip().startswith('"') and texts else "".join(texts[1:2])
-    return Entry(number, target, begin[1], at, agent=_unescaped(agent) if agent not in ("", "-") else None)
 
 
 def _unescaped(written: str) -> str:
@@ -121,16 +123,6 @@ def _unescaped(written: str) -> str:
         written.encode("utf-8", "surrogateescape"),
     )
     return data.decode("utf-8", "surrogateescape")
-
-
-def _url_entry(number: int, line: str) -> Entry | None:
-    counted = _COUNTED.match(line)
-    bare = line[counted.end() :] if counted else line
-    bare = bare.strip(_AROUND) if bare[:1] in _AROUND else bare
-    if not ADDRESS.match(bare):
-        return None
-    method, target = request_line(bare)
-    return Entry(number, target, method, times=max(1, int(counted[1])) if counted else 1)
 
 
 def _json_entry(number: int, line: str) -> Item:
@@ -251,20 +243,15 @@ def timestamp(value: Any) -> float | None:
         try:
             value = float(value)
         except ValueError:
-            return _found_timestamp(value)
+            common, iso = COMMON.search(value), ISO.search(value)
+            with suppress(ValueError, OverflowError):  # invalid, such as the 31st of June
+                if common:
+                    text = common[0] if " " in common[0] else f"{common[0]} +0000"
+                    return datetime.strptime(text, "%d/%b/%Y:%H:%M:%S %z").timestamp()
+                if iso:
+                    moment = datetime.fromisoformat(iso[0].replace(",", "."))
+                    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+            return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not _EARLIEST < value < _LATEST:
         return None
     return value / next((divisor for above, divisor in _UNITS if value > above), 1.0)
-
-
-def _found_timestamp(text: str) -> float | None:
-    try:
-        if match := COMMON.search(text):
-            moment = datetime.strptime(match[0] if " " in match[0] else f"{match[0]} +0000", "%d/%b/%Y:%H:%M:%S %z")
-        elif match := ISO.search(text):
-            moment = datetime.fromisoformat(match[0].replace(",", "."))
-        else:
-            return None
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):  # invalid, such as the 31st of June
-        return None

@@ -72,7 +72,7 @@ def read_requests(file: Path, clients: Clients, skipped: Skipped) -> Iterator[V3
     none. Raises SourceError for a file that cannot be opened, is of an unknown kind, or holds no request."""
     found, place = False, "the beginning"
     with files.open_file(file) as stream:
-        reader = _reader(file, _head(stream))
+        reader = _reader(file, stream)
     with files.open_file(file) as stream:
         try:
             for item in reader(stream):
@@ -109,19 +109,12 @@ def _skip(skipped: Skipped, reason: str, place: str) -> None:
     skipped[reason] = SkipCount(known.times + 1, known.first)
 
 
-def _head(stream: BufferedReader) -> bytes:
-    """Read the beginning of a file, up to a truncation."""
+def _reader(file: Path, stream: BufferedReader) -> Reader:
+    """Recognize the kind of a file by its beginning. Raises SourceError for an unknown one."""
     head = b""
-    try:
+    with contextlib.suppress(files.TruncatedFile):  # counted when the file is read
         while len(head) < HEAD and (more := stream.read1(HEAD - len(head))):
             head += more
-    except files.TruncatedFile:
-        pass  # counted when the file is read
-    return head
-
-
-def _reader(file: Path, head: bytes) -> Reader:
-    """Recognize the kind of a file by its beginning. Raises SourceError for an unknown one."""
     text = bom_columns.decoded(head)
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if not lines:
@@ -159,7 +152,8 @@ def _read_list(stream: BufferedReader) -> Iterator[Item]:
     filled = _rows(bom_columns.decoded(data), broken)
     first = list(islice(filled, bom_columns.EXAMINED_ROWS))
     cells = [row for _, row in first]
-    headers = bom_columns.possible_headers(cells)
+    places = (bom_columns.columns(row) for row in cells[: bom_columns.HEADER_ROWS])
+    headers = {index: found for index, found in enumerate(places) if found}
     if not headers:
         yield _no_column(first[: bom_columns.HEADER_ROWS])
         return

@@ -128,11 +128,6 @@ def test_headings_of_programs_are_recognized(header: str, expected: dict[str, in
     assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
 
 
-def test_named_column_replaces_the_recognized_one() -> None:
-    assert bom_columns.columns(["MPN", "Type"], {"mpn": "TYPE"}) == {"mpn": 1}
-    assert bom_columns.columns(["MPN", "Value"], {"mpn": "Type"}) == {}
-
-
 @pytest.mark.parametrize(
     "data, name",
     [
