@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from decimal import Decimal, DecimalException
 
+from proxy.tools.sheet.cell_texts import Cell
 from proxy.tools.sheet.columns import CellValue, ColumnSpec
 from proxy.tools.sheet.lines import Line, text_of
-from proxy.tools.sheet.quantities import Cell
 
 _PRICED = ("price", "total")
 _SHARE_MIN = Decimal("0.0005")  # of a price, below which a change is that of its rounding

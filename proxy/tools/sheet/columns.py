@@ -15,8 +15,7 @@ from typing import Literal, NamedTuple
 
 from proxy import config, errors
 from proxy.tools.sheet import offers
-from proxy.tools.sheet.offers import Purchase
-from proxy.tools.sheet.parts import CANDIDATES, Offer, Part
+from proxy.tools.sheet.offers import CANDIDATES, Offer, Part, Purchase
 from proxy.traffic.bom_columns import plain
 
 CellValue = str | int | Decimal | None

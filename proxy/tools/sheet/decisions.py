@@ -9,8 +9,7 @@ from typing import NamedTuple
 
 from proxy.tools.sheet import offers
 from proxy.tools.sheet.lines import Choice, Line
-from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.parts import CANDIDATES, Part, PartQuery, PartResult
+from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
 from proxy.traffic.bom_columns import plain
 
 # Outcomes of a line; those of COMPLETE are what was asked for.

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
 from proxy.tools.sheet import files, offers
+from proxy.tools.sheet.cell_texts import UNREADABLE, Cell
 from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Call
 from proxy.tools.sheet.lines import text_of
-from proxy.tools.sheet.parts import Offer, Part, PartQuery, PartResult
-from proxy.tools.sheet.quantities import UNREADABLE, Cell
+from proxy.tools.sheet.offers import Offer, Part, PartQuery, PartResult
 from proxy.tools.sheet.source import ApplicationLogin
 from proxy.tools.sheet.workbook import NewCell
 from proxy.traffic import bom_columns

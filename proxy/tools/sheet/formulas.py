@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from proxy.tools.sheet.cell_texts import NOT_CALCULATED, Cell
 from proxy.tools.sheet.lines import column_name
-from proxy.tools.sheet.quantities import NOT_CALCULATED, Cell
 
 Place = tuple[str, int, int]
 """Sheet, row and column of a cell, both from 1."""

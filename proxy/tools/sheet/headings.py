@@ -108,8 +108,13 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     skus = named.get("sku") or [each.column for each in found if each.role == "sku"]
     numbers = [NumberColumn(each.column, brand=_brand(place, own, brands)) for place, each in enumerate(own)]
     numbers += [NumberColumn(column, is_sku=True) for column in skus]
+
+    def preference(heading: _Heading) -> tuple[bool, int, int]:
+        of_all = heading.role == "quantity" and is_of_all(_NAMES["quantity"][heading.rank])
+        return per_board and of_all, heading.rank, heading.number
+
     places: dict[str, int] = {}
-    for each in sorted(found, key=lambda each: _preference(each, per_board=per_board)):
+    for each in sorted(found, key=preference):
         if each.role in _ONE_COLUMN:
             places.setdefault(each.role, each.column)
     if "quantity" in named:
@@ -126,11 +131,6 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
 def is_of_all(heading: str) -> bool:
     """Return whether a quantity is that of all boards, and not of one."""
     return plain(heading).startswith(_OF_ALL)
-
-
-def _preference(heading: _Heading, *, per_board: bool) -> tuple[bool, int, int]:
-    of_all = heading.role == "quantity" and is_of_all(_NAMES["quantity"][heading.rank])
-    return per_board and of_all, heading.rank, heading.number
 
 
 def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> int | None:

@@ -7,9 +7,9 @@ from typing import Literal, NamedTuple, TypeVar
 import msgspec
 
 from proxy import errors, kit
-from proxy.tools.sheet import headings, part_numbers, quantities
+from proxy.tools.sheet import cell_texts, headings
+from proxy.tools.sheet.cell_texts import UNREADABLE, Cell, QuantityError
 from proxy.tools.sheet.headings import Columns
-from proxy.tools.sheet.quantities import UNREADABLE, Cell, QuantityError
 from proxy.traffic import bom_columns
 from proxy.traffic.bom_columns import NOT_POPULATED, is_one_of, plain
 
@@ -125,21 +125,32 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
         if len(filled) > ROWS_MAX:
             raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
     found = find_header(filled, reading)
-    if found is None:
-        raise _no_column(filled, reading, place)
-    index, columns, _ = found
-    return _Reader(filled, index, columns, reading, is_csv=is_csv).read()
+    if found is not None:
+        return _Reader(filled, *found[:2], reading, is_csv=is_csv).read()
+    if not filled:
+        raise errors.SheetError(f"{place}: is empty")
+    # The missing column may be among those that are there, under another name.
+    texts = [(number, [text_of(cell).strip() for cell in row]) for number, row in filled[: bom_columns.HEADER_ROWS]]
+    number, headings = max(texts, key=lambda each: sum(map(bool, each[1])))
+    shown = [f"{column_name(at)} {cell[: cell_texts.SHOWN_MAX]!r}" for at, cell in enumerate(headings) if cell]
+    what = "no column of part numbers; --read mpn=NAME names one by its heading, or add a row of headings"
+    if reading.named:
+        what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
+    message = f"{place}: {what}; the columns of row {number} are {', '.join(shown)}"
+    raise NoNumbersError(message, number, headings)
 
 
 def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, int] | None:
     """Return the index of the row with the headings, its columns, and how well it explains the rows below; or None."""
     first = [[text_of(cell) for cell in row] for _, row in filled[: bom_columns.EXAMINED_ROWS]]
     searched = first[: bom_columns.HEADER_ROWS]
-    per_board = reading.boards is not None
     possible: dict[int, Columns] = {}
     for index, cells in enumerate(searched):
-        named = _named_columns(cells, reading.named)
-        columns = None if named is None else headings.recognize(cells, named, per_board=per_board)
+        texts = [*map(plain, cells)]
+        if any(plain(name) not in texts for names in reading.named.values() for name in names):
+            continue
+        named = {role: [texts.index(plain(name)) for name in names] for role, names in reading.named.items()}
+        columns = headings.recognize(cells, named, per_board=reading.boards is not None)
         if columns is not None:
             possible[index] = columns
     if own := {index: columns for index, columns in possible.items() if not columns.from_values}:
@@ -148,28 +159,6 @@ def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, 
         return None
     index, score = bom_columns.best_header(first, {index: columns.flat for index, columns in possible.items()})
     return index, possible[index], score
-
-
-def _named_columns(cells: Sequence[str], named: Mapping[str, Sequence[str]]) -> dict[str, list[int]] | None:
-    own = [*map(plain, cells)]
-    if any(plain(name) not in own for names in named.values() for name in names):
-        return None
-    return {role: [own.index(plain(name)) for name in names] for role, names in named.items()}
-
-
-def _no_column(filled: Sequence[Row], reading: Reading, place: str) -> errors.SheetError:
-    """Name the headings that are there, because the missing one may be among them under another name."""
-    if not filled:
-        return errors.SheetError(f"{place}: is empty")
-    texts = [(number, [text_of(cell).strip() for cell in row]) for number, row in filled[: bom_columns.HEADER_ROWS]]
-    number, headings = max(texts, key=lambda each: sum(map(bool, each[1])))
-    there = ", ".join(
-        f"{column_name(at)} {cell[: part_numbers.SHOWN_MAX]!r}" for at, cell in enumerate(headings) if cell
-    )
-    what = "no column of part numbers; --read mpn=NAME names one by its heading, or add a row of headings"
-    if reading.named:
-        what = "no row has the columns " + ", ".join(repr(name) for names in reading.named.values() for name in names)
-    return NoNumbersError(f"{place}: {what}; the columns of row {number} are {there}", number, headings)
 
 
 class _Reader:
@@ -183,7 +172,7 @@ class _Reader:
         self._width = len(header) if is_csv else None
         quantity = columns.places.get("quantity")
         below = [] if quantity is None else [row[quantity] for _, row in self._rows if quantity < len(row)]
-        self._decimal = quantities.decimal_mark(below)
+        self._decimal = cell_texts.decimal_mark(below)
         self._problems: list[str] = []
 
     def read(self) -> PartsList:
@@ -202,7 +191,7 @@ class _Reader:
             if reason:
                 left_out.append(LeftOut(number, reason))
             else:
-                skus = (part_numbers.sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
+                skus = (cell_texts.sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
                 needed = quantity and quantity * self._boards
                 lines.append(Line(number, choices, tuple(filter(None, skus)), needed, "" if quantity else problem))
                 if problem:
@@ -224,7 +213,11 @@ class _Reader:
         numbers = [_at(row, each.column).strip() for each in self._columns.numbers]
         first, places = plain(filled[0]), self._columns.places
         is_short = len(filled) <= LABEL_CELLS
-        heads = self._is_heading(row, numbers)
+        # Most cells of a row that heads other columns are names of columns, that of the number, too.
+        named = sum(headings.role_of(cell) is not None for cell in row)
+        heads = named > 1 and 2 * named > len(filled) and not any(any(map(str.isdigit, number)) for number in numbers)
+        is_word = not any(map(str.isdigit, filled[0]))
+        is_remark = is_word and (" " in filled[0] or (filled[0].isalpha() and "quantity" in places))
         reasons = {
             SEPARATOR: not any(map(str.isalnum, "".join(filled))),
             TOTAL: {first, *map(plain, numbers)} & TOTALS or (first.startswith("total") and is_short),
@@ -233,42 +226,29 @@ class _Reader:
             AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self._headings if cell]
             or (heads and all(plain(_at(row, at)) == plain(self._headings[at]) for at in self._columns.flat.values())),
             OTHER_HEADINGS: heads,
-            SECTION: len(filled) == 1 and self._is_remark(filled[0]),
+            SECTION: len(filled) == 1 and is_remark,
             UTF7: any(_UTF7.search(cell) for cell in filled),
             WIDER: self._width is not None and any(cell.strip() for cell in row[self._width :]),
-            NOT_FITTED: any(map(quantities.is_not_populated, filled))
+            NOT_FITTED: any(map(cell_texts.is_not_populated, filled))
             or is_one_of(_YES, _at(row, places.get("dnp")))
             or is_one_of(_NO, _at(row, places.get("fitted"))),
         }
         return next((reason for reason, is_so in reasons.items() if is_so), "")
-
-    def _is_remark(self, text: str) -> bool:
-        """Return whether the only text of a row is no part number, but a title or a remark."""
-        return not any(map(str.isdigit, text)) and (
-            " " in text or (text.isalpha() and "quantity" in self._columns.places)
-        )
-
-    def _is_heading(self, row: Sequence[str], numbers: Sequence[str]) -> bool:
-        """Return whether a row heads other columns: most of its cells are names of columns, that of the number too."""
-        if any(any(map(str.isdigit, number)) for number in numbers):
-            return False
-        named = sum(headings.role_of(cell) is not None for cell in row)
-        return named > 1 and 2 * named > sum(bool(cell.strip()) for cell in row)
 
     def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
         seen = set[Choice]()
         for column in self._columns.numbers:
             cell = _at(row, column.column)
             if column.is_sku:
-                if not seen and (sku := part_numbers.sku(cell)):
+                if not seen and (sku := cell_texts.sku(cell)):
                     seen.add(Choice("", sku=sku))
                     yield Choice("", sku=sku)
                 continue
             brand = _at(row, column.brand).strip()
             brand = "" if bom_columns.is_placeholder(brand) or brand in UNREADABLE else brand
-            for number in part_numbers.of_cell(cell):
+            for number in cell_texts.part_numbers(cell):
                 choice = Choice(number, brand)
-                if choice not in seen and not (self._columns.from_values and part_numbers.is_value(number)):
+                if choice not in seen and not (self._columns.from_values and cell_texts.VALUE.fullmatch(number)):
                     seen.add(choice)
                     yield choice
 
@@ -278,7 +258,7 @@ class _Reader:
             used = (self._columns.places.get(role) for role in ("quantity", "designator"))
             is_line = any(_at(row, place).strip() for place in used)
             return NO_NUMBER if is_line or sum(bool(cell.strip()) for cell in row) > 1 else SECTION
-        return part_numbers.why_none(text, of_values=self._columns.from_values)
+        return cell_texts.why_no_number(text, of_values=self._columns.from_values)
 
     def _quantity(self, cells: Sequence[Cell]) -> tuple[int | None, int, str]:
         """Return the quantity, and the column that is not understood or contradicts, and why."""
@@ -286,7 +266,7 @@ class _Reader:
         designators = text_of(_at(cells, places.get("designator"))).strip()
         counted = reason = None
         try:
-            counted = quantities.count_designators(designators) if designators else None
+            counted = cell_texts.count_designators(designators) if designators else None
         except QuantityError as error:
             reason = str(error)
         stated = _at(cells, places.get("quantity"))
@@ -300,11 +280,9 @@ class _Reader:
                 "is empty: 1 is taken" if is_empty else "",
             )
         try:
-            quantity = quantities.parse(stated, self._decimal)
+            quantity = cell_texts.parse_quantity(stated, self._decimal)
         except QuantityError as error:
-            shown = (
-                "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: part_numbers.SHOWN_MAX]!r} "
-            )
+            shown = "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: cell_texts.SHOWN_MAX]!r} "
             return None, places["quantity"], f"{shown}{error}"
         of_all = headings.is_of_all(self._headings[places["quantity"]])
         contradicts = counted is not None and quantity not in (0, counted) and not of_all

@@ -17,8 +17,7 @@ from proxy.tools.sheet import changes, columns, decisions, offers
 from proxy.tools.sheet.columns import KINDS, NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share, rounded
 from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
 from proxy.tools.sheet.lines import COLUMNS_MAX, NOT_FITTED, Line, PartsList
-from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.parts import CANDIDATES, Offer, Part, PartQuery, PartResult
+from proxy.tools.sheet.offers import CANDIDATES, Offer, OfferRules, Part, PartQuery, PartResult
 
 OFFER_HEADINGS = (
     *("Line", "Part number", "Manufacturer", "Distributor", "Authorized", "SKU", "Stock", "MOQ", "Order multiple"),

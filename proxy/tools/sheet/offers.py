@@ -1,22 +1,96 @@
-"""Offers that count under rules, what can be bought of them at which price, and the best of them. Pure.
+"""Parts with their offers: which count under rules, what can be bought of them at which price, and the best. Pure.
 
 What is bought is the least quantity that an offer allows: its minimum, the quantity of its first price, and its order
 multiple. The best offer has the lowest total, including the fee for a reel that is wound for the order; among equal
 ones that with the greater stock. One without a price in the currency, its own or converted, is no candidate.
+
+Parts are `gc=False`, because the collector would visit the offers of a long list.
 """
 
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from proxy.tools.sheet.parts import Offer
+import msgspec
+
 from proxy.traffic.bom_columns import plain
 
+CANDIDATES = 5  # parts at most that are looked at where several match, or as parts of other manufacturers
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
 YES = -2
 _CUSTOM_REELS = ("customreel", "digireel", "mousereel", "rereel")
 REEL_FEE = Decimal(7)  # USD, of Digi-Key and Mouser in 2026, for pieces that are wound on a reel of their own
 _SEPARATORS = str.maketrans("", "", " \t\u00a0-\u2010\u2011\u2012\u2013\u2014\u2212_./,:;")
+
+
+class PartQuery(NamedTuple):
+    """Parts to look up, by `mpn` or `sku`; costs `limit` parts at most. An empty `manufacturer` means any."""
+
+    mpn: str
+    manufacturer: str = ""
+    sku: str = ""
+    currency: str = "USD"
+    limit: int = 1
+
+
+class Price(msgspec.Struct, frozen=True, gc=False):
+    """Price of one piece from this quantity on; `converted` to the currency of the query, None without a rate."""
+
+    quantity: int
+    price: Decimal
+    currency: str
+    converted: Decimal | None = None
+
+
+class Offer(msgspec.Struct, frozen=True, gc=False):
+    """One offer of a distributor. `stock` is a level, or -1 to -4 (contract workbook.md, Functions); None: unknown."""
+
+    seller_id: str
+    seller: str
+    authorized: bool
+    sku: str | None = None
+    stock: int | None = None
+    moq: int | None = None
+    order_multiple: int | None = None
+    lead_days: int | None = None
+    packaging: str | None = None
+    url: str | None = None
+    updated: str | None = None  # ISO 8601
+    prices: tuple[Price, ...] = ()
+
+
+class PartSpec(msgspec.Struct, frozen=True, gc=False):
+    """One spec; `shortname` and `name` are the service's, `key` is v3's: `rohs`, `RoHS`, `rohs_status`."""
+
+    shortname: str
+    name: str
+    key: str
+    value: str
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """One part with all its offers, in the order of the service."""
+
+    mpn: str
+    manufacturer: str
+    url: str | None = None
+    short_description: str | None = None
+    datasheet_url: str | None = None
+    lifecycle: str | None = None
+    package: str | None = None
+    offers: tuple[Offer, ...] = ()
+    image_url: str | None = None
+    specs: tuple[PartSpec, ...] = ()
+
+
+class PartResult(NamedTuple):
+    """The first parts that match, or why there are none; `hits` counts all. `fetched`: Unix time of the request."""
+
+    query: PartQuery
+    parts: tuple[Part, ...]
+    hits: int
+    error: str | None
+    fetched: float
 
 
 class OfferRules(NamedTuple):
@@ -73,14 +147,6 @@ def is_named(distributor: str, seller_id: str, seller: str) -> bool:
     return distributor.strip() == seller_id or (any(map(str.isalnum, wanted)) and wanted in plain(seller))
 
 
-def orderable(offer: Offer, quantity: int) -> int:
-    """Return the least quantity that can be bought, and is not below `quantity`."""
-    first_price: int = min((price.quantity for price in offer.prices), default=1)
-    least = max(quantity, offer.moq or 1, first_price, 1)
-    multiple = max(offer.order_multiple or 1, 1)
-    return -(-least // multiple) * multiple
-
-
 def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
     """Return the prices in this currency with the quantities that they begin at, ascending."""
     breaks: dict[int, Decimal] = {}
@@ -94,33 +160,33 @@ def price_breaks(offer: Offer, currency: str) -> list[tuple[int, Decimal]]:
 
 def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
     """Return what is bought to get `quantity`; None without a price in this currency."""
-    bought = orderable(offer, quantity)
+    first_price: int = min((price.quantity for price in offer.prices), default=1)
+    least = max(quantity, offer.moq or 1, first_price, 1)
+    multiple = max(offer.order_multiple or 1, 1)
+    bought = -(-least // multiple) * multiple
     breaks = price_breaks(offer, currency)
-    prices = [amount for begin, amount in breaks if begin <= bought]
-    return Purchase(offer, bought, prices[-1], breaks, _fee(offer, currency)) if prices else None
-
-
-def _fee(offer: Offer, currency: str) -> Decimal:
-    if plain(offer.packaging or "") not in _CUSTOM_REELS:
-        return Decimal(0)
+    amounts = [amount for begin, amount in breaks if begin <= bought]
+    if not amounts:
+        return None
+    is_wound = plain(offer.packaging or "") in _CUSTOM_REELS
     rates = (
         price.converted / price.price
         for price in offer.prices
         if currency != "USD" and price.currency == "USD" and price.converted and price.price
     )
-    return REEL_FEE * next(rates, Decimal(1))
+    fee = REEL_FEE * next(rates, Decimal(1)) if is_wound else Decimal(0)
+    return Purchase(offer, bought, amounts[-1], breaks, fee)
 
 
 def best(offers: Sequence[Offer], quantity: int, currency: str) -> Purchase | None:
     """Return the best purchase; None if there is none."""
-    purchases = (purchase(offer, quantity, currency) for offer in offers)
-    return min(filter(None, purchases), key=_rank, default=None)
 
+    def rank(candidate: Purchase) -> tuple[object, ...]:
+        offer = candidate.offer
+        # SKU and price breaks make the order total: the same offers in another order have the same best one.
+        return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or "", *candidate.breaks
 
-def _rank(candidate: Purchase) -> tuple[object, ...]:
-    offer = candidate.offer
-    # SKU and price breaks make the order total: the same offers in another order have the same best one.
-    return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or "", *candidate.breaks
+    return min(filter(None, (purchase(each, quantity, currency) for each in offers)), key=rank, default=None)
 
 
 def stock(offers: Iterable[Offer]) -> Decimal | str | None:

@@ -27,8 +27,7 @@ from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import queries as of_core
 from proxy.planning.documents import ATTRIBUTES
 from proxy.planning.queries import Query
-from proxy.tools.sheet.offers import is_named
-from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, Part, PartQuery, PartResult
+from proxy.tools.sheet.offers import Part, PartQuery, PartResult, is_named
 from proxy.traffic.bom_columns import plain
 
 ROUND = 4 * PARTS_MAX  # parts
@@ -46,6 +45,21 @@ _decode = msgspec.json.Decoder(Part).decode
 
 # Further requests would fail for the same reason.
 _ENDING = (errors.QuotaExhausted, errors.CredentialsRefused, errors.TokenLimit, errors.StoreUnavailable)
+
+
+class CostEstimate(NamedTuple):
+    """What fetching would cost: distinct queries, those of them that are stored, parts if each finds one, and upstream
+    requests. `left`: parts that the quota has left; None without a limit."""
+
+    queries: int
+    stored: int
+    parts_if_one: int
+    upstream_requests: int
+    left: int | None = None
+
+
+class BudgetExhausted(errors.BridgeError):
+    """The next upstream request might exceed the budget of the run."""
 
 
 class PartSource:

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from proxy.cli import commands
 from proxy.kit import counted
-from proxy.tools.sheet import part_numbers
+from proxy.tools.sheet import cell_texts
 from proxy.tools.sheet.fetching import FetchEnd, Job
 from proxy.tools.sheet.headings import ROLES
 from proxy.tools.sheet.lines import PartsList, column_name
 from proxy.tools.sheet.list_job import ListJob
 from proxy.tools.sheet.options import FillOptions
-from proxy.tools.sheet.parts import CostEstimate
+from proxy.tools.sheet.source import CostEstimate
 
 SHOWN_MAX = 20  # lines of one kind of message
 
@@ -19,7 +19,7 @@ SHOWN_MAX = 20  # lines of one kind of message
 def say_recognized(found: PartsList) -> None:
     commands.say(f"headings: row {found.header_row}")
     roles, places = found.columns.roles, found.columns.places
-    names = [f"{column_name(at)} {text[: part_numbers.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
+    names = [f"{column_name(at)} {text[: cell_texts.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
     counted_so = "designators are counted" if "designator" in places else "1 is taken"
     without = {"manufacturer": "any is taken", "quantity": counted_so}
     for role in ROLES.values():

@@ -16,10 +16,10 @@ import msgspec
 
 import proxy
 from proxy import errors
+from proxy.tools.sheet.cell_texts import Cell
 from proxy.tools.sheet.columns import CellValue
 from proxy.tools.sheet.formulas import Call
 from proxy.tools.sheet.lines import Reading, Row
-from proxy.tools.sheet.quantities import Cell
 
 UNPACKED_MAX = 1 << 26  # bytes
 READ_SECONDS, WRITE_SECONDS = 20, 120  # of CPU

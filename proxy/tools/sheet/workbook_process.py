@@ -22,9 +22,9 @@ from openpyxl.utils.cell import range_boundaries
 
 from proxy import errors
 from proxy.tools.sheet import formulas, lines
+from proxy.tools.sheet.cell_texts import A_DATE, AN_ERROR, NOT_CALCULATED, Cell
 from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Area, Call, FormulaError
 from proxy.tools.sheet.lines import Reading, Row, column_name
-from proxy.tools.sheet.quantities import A_DATE, AN_ERROR, NOT_CALCULATED, Cell
 from proxy.tools.sheet.workbook import REFUSED, NewCell, ReadTask, WorkbookContent, WriteTask
 from proxy.traffic import bom_columns
 

@@ -5,8 +5,7 @@ import pytest
 from proxy.tools.sheet import decisions
 from proxy.tools.sheet.decisions import Decision
 from proxy.tools.sheet.lines import Choice, Line
-from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.parts import CANDIDATES, Offer, Part, PartQuery, PartResult
+from proxy.tools.sheet.offers import CANDIDATES, Offer, OfferRules, Part, PartQuery, PartResult
 
 TI, ST = "Texas Instruments", "STMicroelectronics"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy import errors
-from proxy.tools.sheet import lines, part_numbers, quantities
+from proxy.tools.sheet import cell_texts, lines
 from proxy.tools.sheet.lines import PartsList, Reading
 
 
@@ -67,10 +67,10 @@ NUMBER, ROW = "Qty,MPN\n1,{}\n", "Qty,MPN,Maker\n{}\n"
     [
         (ROW, ["1,NE555P,TI,SOIC", "1,Timer, 8 pins,NE555P,TI", "1,NE555P,TI,,x"], lines.WIDER),
         (NUMBER, ["SN74LS00N+AC0-X", "+ACI-NE555P+ACI-", "+AD0-LM358N", "RC0603+AF8-1K"], lines.UTF7),
-        (NUMBER, ["9.55167E+12", '"9,55E+12"', "1E+15", "1.5e+20", "9.55E12"], part_numbers.LOST_DIGITS),
-        (NUMBER, ["2-Mar", "Mrz 24", "12.Mai", "1-Dez-2024", "01.05.2024", "3/4/2025"], part_numbers.A_DATE),
-        (NUMBER, ["#REF!", "#N/A", "#NV", "#DIV/0!", "#####"], part_numbers.AN_ERROR),
-        (NUMBER, ['"NE555P, LM358N"', "NE555P; LM358N", "22-23-2021;22-23-2041"], part_numbers.SEVERAL),
+        (NUMBER, ["9.55167E+12", '"9,55E+12"', "1E+15", "1.5e+20", "9.55E12"], cell_texts.LOST_DIGITS),
+        (NUMBER, ["2-Mar", "Mrz 24", "12.Mai", "1-Dez-2024", "01.05.2024", "3/4/2025"], cell_texts.CONVERTED),
+        (NUMBER, ["#REF!", "#N/A", "#NV", "#DIV/0!", "#####"], cell_texts.ERROR_VALUE),
+        (NUMBER, ['"NE555P, LM358N"', "NE555P; LM358N", "22-23-2021;22-23-2041"], cell_texts.SEVERAL),
         (NUMBER, ["www.example.com/NE555P", "https://example.com/?mpn=NE555P"], "an address, and no part number"),
         (ROW, ["2 (DNF),NE5532P,TI", "1,NE5532P,2 DNP", "DNP,NE5532P,TI"], lines.NOT_FITTED),
         (ROW, ["1,NE5532P,DNP", "2,NE5532P (DNI),TI"], lines.NOT_FITTED),
@@ -210,9 +210,9 @@ def test_cells_of_a_workbook_that_cannot_be_read_are_named() -> None:
     rows: list[Any] = [
         (1, ["MPN", "Qty"]),
         (2, [1868783, 2.0]),
-        (3, ["NE555P", quantities.NOT_CALCULATED]),
-        (4, [quantities.A_DATE, 1]),
-        (5, [quantities.NOT_CALCULATED, 1]),
+        (3, ["NE555P", cell_texts.NOT_CALCULATED]),
+        (4, [cell_texts.A_DATE, 1]),
+        (5, [cell_texts.NOT_CALCULATED, 1]),
     ]
     found = lines.read(rows, Reading(), "BOM.xlsx", is_csv=False)
     assert [(line.choices[0].mpn, line.quantity) for line in found.lines] == [("1868783", 2), ("NE555P", None)]

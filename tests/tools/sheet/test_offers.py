@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from support import cases
 
 from proxy.tools.sheet import offers
-from proxy.tools.sheet.offers import OfferRules
-from proxy.tools.sheet.parts import Offer, Price
+from proxy.tools.sheet.offers import Offer, OfferRules, Price
 
 
 def offer(seller: str = "Digi-Key", *breaks: tuple[int, str], **more: Any) -> Offer:
@@ -33,7 +32,7 @@ def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
 
 
 def test_first_price_break_is_a_minimum_quantity() -> None:
-    assert offers.orderable(offer("A", (10, "1")), 3) == 10
+    assert _bought(offers.purchase(offer("A", (10, "1")), 3, "USD")) == (offer("A", (10, "1")), 10, Decimal(1))
 
 
 def test_line_total_decides_and_not_the_unit_price() -> None:
@@ -146,9 +145,10 @@ def test_no_offer_is_better_than_the_best(listed: list[Offer], quantity: int) ->
 
 
 @given(OFFERS, st.integers(1, 1000))
-def test_orderable_quantity_respects_every_limit_of_the_offer(listed: list[Offer], quantity: int) -> None:
-    for each in listed:
-        bought = offers.orderable(each, quantity)
-        assert bought >= max(quantity, each.moq or 1)
-        assert bought % (each.order_multiple or 1) == 0
-        assert bought - (each.order_multiple or 1) < max(quantity, each.moq or 1, *(p.quantity for p in each.prices), 1)
+def test_purchase_respects_every_limit_of_the_offer(listed: list[Offer], quantity: int) -> None:
+    for purchase in filter(None, (offers.purchase(each, quantity, "USD") for each in listed)):
+        own, multiple = purchase.offer, purchase.offer.order_multiple or 1
+        least = max(quantity, own.moq or 1, *(price.quantity for price in own.prices), 1)
+        assert purchase.quantity >= max(quantity, own.moq or 1)
+        assert purchase.quantity % multiple == 0
+        assert purchase.quantity - multiple < least

@@ -17,8 +17,8 @@ from proxy import config, errors
 from proxy.gateway import StoredState
 from proxy.kit import clock
 from proxy.tools.sheet import source as part_source
-from proxy.tools.sheet.parts import BudgetExhausted, CostEstimate, PartQuery, PartResult
-from proxy.tools.sheet.source import PartSource
+from proxy.tools.sheet.offers import PartQuery, PartResult
+from proxy.tools.sheet.source import BudgetExhausted, CostEstimate, PartSource
 
 FLIP_FLOP, DIODE, UNKNOWN = PartQuery("SN74S74N", "Texas Instruments"), PartQuery("1N4007"), PartQuery("NO-SUCH-PART-0")
 

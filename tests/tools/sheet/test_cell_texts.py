@@ -2,8 +2,8 @@
 
 import pytest
 
-from proxy.tools.sheet import quantities
-from proxy.tools.sheet.quantities import QuantityError
+from proxy.tools.sheet import cell_texts
+from proxy.tools.sheet.cell_texts import QuantityError
 
 FIVE = [
     *("R1-R5", "R1 - R5", "R1–R5", "R1—R5", "R1 to R5", "R1 TO R5", "R1 thru R5", "R1 through R5", "R1->R5"),
@@ -16,13 +16,13 @@ OTHERS = [("D2-5", 4), ("R7", 1), ("U1A", 1), ("PCB", 1), ("R1-R10, R12", 11)]
 
 @pytest.mark.parametrize("text, count", [*((text, 5) for text in FIVE), *OTHERS])
 def test_designators_are_counted_in_every_spelling(text: str, count: int) -> None:
-    assert quantities.count_designators(text) == count
+    assert cell_texts.count_designators(text) == count
 
 
 @pytest.mark.parametrize("text", ["R5-R1", "R1-C5", "R?", "R1/R2", "R1-R3-R5", "R1 minus R2", "see drawing", "R1-"])
 def test_form_that_is_not_understood_is_named(text: str) -> None:
     with pytest.raises(QuantityError, match="is not understood as designators"):
-        quantities.count_designators(text)
+        cell_texts.count_designators(text)
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_form_that_is_not_understood_is_named(text: str) -> None:
         ("1,234.5", 1235),
     ],
 )
-def test_quantity_is_read(cell: quantities.Cell, quantity: int) -> None:
-    assert quantities.parse(cell) == quantity
+def test_quantity_is_read(cell: cell_texts.Cell, quantity: int) -> None:
+    assert cell_texts.parse_quantity(cell) == quantity
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_quantity_is_read(cell: quantities.Cell, quantity: int) -> None:
         *(("1.000", "is 1 or 1000"), ("2,500", "is 2.5 or 2500"), ("12.345", "is 12.345 or 12345")),
         *(("abc", "is not a quantity"), ("-5", "is not a quantity"), ("10k", "is not a"), ("1 reel", "is not a")),
         *(("1 (see note)", "is not a"), (-1, "is not a"), (float("nan"), "is not a"), ("9" * 13, "is not a quantity")),
-        (quantities.NOT_CALCULATED, "not calculated: open the file in a spreadsheet program and save it once"),
-        *((quantities.A_DATE, "is a date"), (quantities.AN_ERROR, "is an error")),
+        (cell_texts.NOT_CALCULATED, "not calculated: open the file in a spreadsheet program and save it once"),
+        *((cell_texts.A_DATE, "is a date"), (cell_texts.AN_ERROR, "is an error")),
     ],
 )
-def test_quantity_with_two_meanings_or_none_is_named(cell: quantities.Cell, message: str) -> None:
+def test_quantity_with_two_meanings_or_none_is_named(cell: cell_texts.Cell, message: str) -> None:
     with pytest.raises(QuantityError, match=message):
-        quantities.parse(cell)
+        cell_texts.parse_quantity(cell)
 
 
 @pytest.mark.parametrize(
@@ -66,9 +66,9 @@ def test_quantity_with_two_meanings_or_none_is_named(cell: quantities.Cell, mess
         *((["1.000"], None), (["2,5", "2.5"], None), (["3", "x", ""], None), ([1.5], None)),
     ],
 )
-def test_decimal_mark_is_that_of_the_column(column: list[quantities.Cell], mark: quantities.DecimalMark | None) -> None:
-    assert quantities.decimal_mark(column) == mark
+def test_decimal_mark_is_that_of_the_column(column: list[cell_texts.Cell], mark: cell_texts.DecimalMark | None) -> None:
+    assert cell_texts.decimal_mark(column) == mark
 
 
 def test_thousand_in_a_column_with_a_decimal_comma() -> None:
-    assert [quantities.parse(text, "comma") for text in ("1.000", "2,5", "1.000,5")] == [1000, 3, 1001]
+    assert [cell_texts.parse_quantity(text, "comma") for text in ("1.000", "2,5", "1.000,5")] == [1000, 3, 1001]

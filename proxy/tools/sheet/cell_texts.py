@@ -1,18 +1,20 @@
-"""Quantities and designators as people and programs write them. What has two meanings, or none, is not guessed."""
+"""What the text of a cell says: quantities, designators, part numbers and SKUs, as people and programs write them. What
+has two meanings, or none, is not guessed; and why a text is none of these."""
 
 import math
 import re
+import unicodedata
 from collections.abc import Iterable
 from decimal import Decimal
 from typing import Literal
 
-from proxy.traffic.bom_columns import NOT_POPULATED, plain
+from proxy.traffic.bom_columns import NOT_POPULATED, is_placeholder, plain
 
 DecimalMark = Literal["point", "comma"]
 Cell = str | int | float
 """A cell: text, or a number of a workbook."""
 
-LENGTH_MAX = 60  # characters of a quantity
+QUANTITY_MAX = 60  # characters of a quantity
 DIGITS_MAX = 12  # a larger quantity is a mistake, such as a part number in the wrong column
 DESIGNATORS_MAX = 20_000  # characters
 
@@ -48,6 +50,33 @@ _DESIGNATOR = re.compile(r"([^\W\d]+[_.]?)(\d{1,5})[A-Za-z]?")
 _ONE_WORD = re.compile(r"[^\W\d]{1,20}")
 _RANGE = re.compile(r"([^\W\d]+[_.]?)(\d{1,5})\0(?:\1)?(\d{1,5})", re.IGNORECASE)
 
+NUMBER_MAX = 200  # characters of a part number
+SHOWN_MAX = 60  # characters of a text in a message
+AGAIN = "format the column as text and enter it again"
+LOST_DIGITS = f"a number that has lost digits: {AGAIN}"
+CONVERTED = f"a date, which a program made of the text: {AGAIN}"
+ERROR_VALUE = "an error of a spreadsheet program"
+SEVERAL = "several part numbers in one cell: give each a line"
+
+_MONTH = "(?:jan|feb|mar|mär|mrz|apr|may|mai|jun|jul|aug|sep|oct|okt|nov|dec|dez)"
+_YEAR = r"(?:(?:19|20)?\d\d)"
+_NO_NUMBERS = {
+    LOST_DIGITS: re.compile(r"\d(?:[.,]\d+)?E\+?\d{2,3}", re.IGNORECASE),
+    CONVERTED: re.compile(
+        rf"\d{{1,2}}[-. ]{_MONTH}(?:[-. ]{_YEAR})?|{_MONTH}[- ]{_YEAR}|\d{{1,2}}([./])\d{{1,2}}\1(?:19|20)\d\d",
+        re.IGNORECASE,
+    ),
+    "an address, and no part number": re.compile(r"(?:https?:|www\.).*", re.IGNORECASE | re.DOTALL),
+    ERROR_VALUE: re.compile(r"#(?:REF|NAME|VALUE|NUM|NULL|DIV/0|N/A|NV|BEZUG|WERT)[!?]?|#{3,}", re.IGNORECASE),
+}
+# 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
+VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
+_PRICE = re.compile(r"[$€£¥]?\s*\d+[.,]\d+\s*[$€£¥]?")
+_TEXT_FORMULA = re.compile(r'="(.*)"')  # what keeps leading zeros in a CSV file
+_OR = re.compile(r"\s+(?:/|or|oder|ou)\s+|\s*\|\s*", re.IGNORECASE)
+_AND = re.compile(r",\s+|\s*;\s*")
+_ONE_OF_SEVERAL = re.compile(r"(?=\S*\d)\S{4,}")
+
 
 class QuantityError(ValueError):
     """A text that is no quantity, or may be two of them; the message is a predicate."""
@@ -55,7 +84,7 @@ class QuantityError(ValueError):
 
 def is_not_populated(text: str) -> bool:
     """Return whether a cell says that the part is not fitted: `DNP`, `10k (DNF)`, `2 DNP`."""
-    if len(text) > LENGTH_MAX:
+    if len(text) > QUANTITY_MAX:
         return False
     notes = (*_NOTE.findall(text), text, *_WORDS.findall(text if text[:1].isdecimal() else ""))
     return any(plain(note) in NOT_POPULATED for note in notes if len(note) > 1)
@@ -65,7 +94,9 @@ def decimal_mark(cells: Iterable[Cell]) -> DecimalMark | None:
     """Return the decimal mark that a column of quantities uses, by those that have one meaning only, such as `2,5`."""
     marks: set[DecimalMark] = set()
     for cell in cells:
-        match = _NUMBER_AND_UNIT.fullmatch(cell.strip()) if isinstance(cell, str) and len(cell) <= LENGTH_MAX else None
+        match = (
+            _NUMBER_AND_UNIT.fullmatch(cell.strip()) if isinstance(cell, str) and len(cell) <= QUANTITY_MAX else None
+        )
         if match is None or not any(mark in match[1] for mark in ".,"):
             continue
         possible = [mark for mark in _NUMBERS if _value(match[1], mark) is not None]
@@ -74,7 +105,7 @@ def decimal_mark(cells: Iterable[Cell]) -> DecimalMark | None:
     return marks.pop() if len(marks) == 1 else None
 
 
-def parse(cell: Cell, decimal: DecimalMark | None = None) -> int:
+def parse_quantity(cell: Cell, decimal: DecimalMark | None = None) -> int:
     """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10; `decimal` decides on `2.500`; 0 is not
     fitted. Raises QuantityError."""
     if not isinstance(cell, str):
@@ -85,7 +116,7 @@ def parse(cell: Cell, decimal: DecimalMark | None = None) -> int:
     if is_not_populated(text) or plain(re.sub(r"\d", "", text)) in NOT_POPULATED:
         return 0
     text = _NOTE.sub(lambda note: "" if plain(note[1]) in _FITTED_NOTES else note[0], text).strip()
-    match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= LENGTH_MAX else None
+    match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= QUANTITY_MAX else None
     if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES.split():
         raise QuantityError("is not a quantity")
     marks = (decimal,) if decimal else tuple(_NUMBERS)
@@ -128,5 +159,50 @@ def count_designators(text: str) -> int:
         elif (span := _RANGE.fullmatch(word)) and int(span[2]) < int(span[3]):
             designators |= {(span[1].casefold(), str(number)) for number in range(int(span[2]), int(span[3]) + 1)}
         else:
-            raise QuantityError(f"{word.replace(chr(0), '-')[:LENGTH_MAX]!r} is not understood as designators")
+            raise QuantityError(f"{word.replace(chr(0), '-')[:QUANTITY_MAX]!r} is not understood as designators")
     return len(designators)
+
+
+def part_numbers(text: str) -> list[str]:
+    """Return the part numbers of a cell, the preferred first: several where it says `or`; none where it has none."""
+    text = _cleaned(text)
+    return [] if why_no_number(text) else _pieces(_OR, text) or [text]
+
+
+def sku(text: str) -> str:
+    """Return a distributor's number; empty for prices, too."""
+    numbers = [] if _PRICE.fullmatch(text.strip()) else part_numbers(text)
+    return numbers[0] if numbers else ""
+
+
+def why_no_number(text: str, *, of_values: bool = False) -> str:
+    """Return why a cell has no part number, such as a dash, a placeholder or a paragraph; empty where it has one.
+    `of_values`: it is in a column of values."""
+    text = _cleaned(text)
+    form = next((reason for reason, form in _NO_NUMBERS.items() if form.fullmatch(text)), "")
+    reasons = {
+        f"the part number {UNREADABLE.get(text)}": text in UNREADABLE,
+        form: form,
+        "the value of a part, and no part number": of_values and VALUE.fullmatch(text),
+        f"a part number of more than {NUMBER_MAX} characters": len(text) > NUMBER_MAX,
+        "a part number with a line break": "\n" in text or "\r" in text,
+        SEVERAL: _pieces(_AND, text),
+        f"{text[:SHOWN_MAX]!r} is not a part number": not any(map(str.isalnum, text)) or is_placeholder(text),
+    }
+    return next((reason for reason, is_so in reasons.items() if is_so), "")
+
+
+def _cleaned(text: str) -> str:
+    """Return a text without invisible characters, and what keeps a spreadsheet program from converting it."""
+    if not text.isascii():
+        text = "".join(each for each in text if unicodedata.category(each) != "Cf")
+    text = text.strip()
+    formula = _TEXT_FORMULA.fullmatch(text)
+    return (formula[1] if formula else text.removeprefix("'")).strip()
+
+
+def _pieces(separator: re.Pattern[str], text: str) -> list[str]:
+    """Return the numbers of a text that consists of several, and of nothing else."""
+    pieces = separator.split(text)
+    is_list = len(pieces) > 1 and all(_ONE_OF_SEVERAL.fullmatch(each) and not VALUE.fullmatch(each) for each in pieces)
+    return pieces if is_list else []
