@@ -1,13 +1,13 @@
 """`v3bridge` as an asyncio subprocess, so that the test can serve its requests meanwhile."""
 
 import asyncio
-import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+from support import running_commands
+
 SECONDS = 120  # that a command may take before its test fails; usually it takes two or three
 
 
@@ -21,10 +21,8 @@ class CommandResult:
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
     """The test's environment without variables that color or widen output; state is kept in the folder."""
-    unwanted = ("FORCE_COLOR", "TTY_COMPATIBLE", "COLUMNS", "PYTHONWARNINGS")
-    environ = {name: value for name, value in os.environ.items() if name not in unwanted}
-    own = {"NO_COLOR": "1", "XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(ROOT)}
-    return environ | own | changes
+    own = {"XDG_STATE_HOME": str(folder / "state"), "PYTHONPATH": str(running_commands.ROOT)}
+    return running_commands.environment() | own | changes
 
 
 async def start(folder: Path, *arguments: Any, terminal: int | None = None, **changes: str) -> Process:

@@ -11,17 +11,12 @@ TOKEN = config.secret.OperatorsToken("x" * 16)
 UPSTREAM = config.UpstreamSettings("https://one.example/graphql", "https://one.example/token")
 
 
-def key(text: str, **fields: Any) -> config.ApiKeySettings:
-    return config.ApiKeySettings(config.digest(text), **fields)
+KEYS = (config.ApiKeySettings(config.digest("a-key")),)
+DEMO = config.ApplicationSettings(KEYS, client_id=config.ClientId("an-id"), client_secret=config.Secret("a-secret"))
 
 
-def application(*keys: config.ApiKeySettings, **fields: Any) -> config.ApplicationSettings:
-    credentials = {"client_id": config.ClientId("an-id"), "client_secret": config.Secret("a-secret")}
-    return config.ApplicationSettings(keys or (key("a-key"),), **{**credentials, **fields})
-
-
-def settings(demo: config.ApplicationSettings | None = None, **blocks: Any) -> config.Config:
-    return config.Config(**{"applications": {"demo": demo or application()}, "upstream": UPSTREAM, **blocks})
+def settings(demo: config.ApplicationSettings = DEMO, **blocks: Any) -> config.Config:
+    return config.Config(**{"applications": {"demo": demo}, "upstream": UPSTREAM, **blocks})
 
 
 def test_what_waits_for_a_restart_stays_as_it_is() -> None:
@@ -37,11 +32,7 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
     assert (merged.store, merged.cache) == (running.store, wanted.cache)
     assert merged.listen == msgspec.structs.replace(running.listen, connections=7)
     assert isinstance(merged.admin, config.AdminSettings)
-    assert (merged.admin.host, merged.admin.port, merged.admin.token) == (
-        "127.0.0.1",
-        8088,
-        TOKEN,
-    )
+    assert (merged.admin.host, merged.admin.port, merged.admin.token) == ("127.0.0.1", 8088, TOKEN)
     assert server.with_unchangeable(running, merged) == (merged, [])
 
 
@@ -54,6 +45,6 @@ def test_admin_interface_cannot_be_switched(before: Any, after: Any) -> None:
 def test_change_to_the_sandbox_waits_for_a_restart() -> None:
     merged, waiting = server.with_unchangeable(settings(), settings(upstream="sandbox"))
     assert (merged.upstream, waiting) == (UPSTREAM, ["upstream"])
-    without_credentials = settings(application(client_id=None, client_secret=None), upstream="sandbox")
+    without_credentials = settings(config.ApplicationSettings(KEYS), upstream="sandbox")
     with pytest.raises(errors.ConfigError, match="upstream: the change to sandbox"):
         server.with_unchangeable(settings(), without_credentials)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import graphql
 import msgspec
@@ -62,12 +61,6 @@ def test_mistake_in_a_table_is_found(load: Callable[..., loader.Mappings], file:
 def test_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings]) -> None:
     with pytest.raises(errors.ConfigError, match=r"^uids\.yaml:\d+.*`name`$"):
         load(HEAD, uids__yaml="Seller:\n  - {uid: abc}\n")
-
-
-def test_site_name_is_inserted(load: Callable[..., Any]) -> None:
-    schema = "type Query { a: SupPart } type SupPart { mpn: String! octopartUrl: String! }"
-    book = load(HEAD + '    "{site}_url": "{site}Url"\n', schema__graphql=schema.replace("octopart", "{site}"))
-    assert compiler.compile_object(book, "Part", model.Projection()).selection == "mpn octopartUrl"
 
 
 def test_view_has_objects_of_its_own_with_the_schema_of_the_mappings(

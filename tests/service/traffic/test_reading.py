@@ -67,17 +67,13 @@ def test_junk_lines_do_not_prevent_detection(read_source: Any) -> None:
     assert len(found.requests) == 3
 
 
-def test_missing_file_and_folder_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(errors.SourceError, match=r"none\.log: cannot be read: No such file or directory"):
-        list(reading.read_requests(tmp_path / "none.log", Clients(), {}))
-    with pytest.raises(errors.SourceError, match="is not a file"):
-        list(reading.read_requests(tmp_path, Clients(), {}))
-
-
-def test_pipe_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name, said", [("none", "none: cannot be read: No such file or"), ("pipe", "is not a file"), ("", "is not a file")]
+)
+def test_missing_file_pipe_and_folder_are_clear_errors(tmp_path: Path, name: str, said: str) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(errors.SourceError, match="is not a file"):
-        list(reading.read_requests(tmp_path / "pipe", Clients(), {}))
+    with pytest.raises(errors.SourceError, match=said):
+        list(reading.read_requests(tmp_path / name, Clients(), {}))
 
 
 def test_source_messages_hold_no_api_key(read_source: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from support import commands
-from support.running_commands import run_in_this_process
+from support.running_commands import ROOT, run_in_this_process
 from support.served import serve
 from together.terminal import terminals
 from together.tools.compare.command.conftest import ServicePair
@@ -133,7 +133,7 @@ def test_options_are_checked_before_services_start(tmp_path: Path) -> None:
         "upstream: {graphql_url: 'http://127.0.0.1:9/g', token_url: 'http://127.0.0.1:9/t'}\n"
         "applications: {a: {apikeys: [k], client_id: c, client_secret: s}}\n"
     )
-    given = ["compare", "--requests", "urls.txt", "--config", str(commands.ROOT / "config.yaml")]
+    given = ["compare", "--requests", "urls.txt", "--config", str(ROOT / "config.yaml")]
     for words, options in REFUSED_EARLY.items():
         done = run_in_this_process(*given, *options, folder=tmp_path)
         assert (done.returncode, words in done.stderr) == (3, True), done  # 2 is a verdict
