@@ -60,7 +60,7 @@ class IdeWindow:
                     raise
                 return None
 
-        return WebDriverWait(self.browser, PATIENCE, ignored_exceptions=MOVING).until(holding, f"not there: {what}")
+        return WebDriverWait(self.browser, PATIENCE, 0.05, MOVING).until(holding, f"not there: {what}")
 
     def find(self, selector: str) -> WebElement:
         """The first matching element, as soon as there is one."""

@@ -35,7 +35,7 @@ def test_copy_buttons_fill_the_clipboard(browser: webdriver.Chrome, sandbox: nex
         Keys.SPACE
     )
     secret = nexar_sandbox.DEFAULT_APPLICATION.client_secret
-    WebDriverWait(browser, PATIENCE).until(lambda page: page.execute_async_script(COPIED) == secret)
+    WebDriverWait(browser, PATIENCE, 0.05).until(lambda page: page.execute_async_script(COPIED) == secret)
     assert browser.find_element(By.ID, "copied").text == "Copied."
 
 

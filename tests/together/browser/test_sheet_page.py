@@ -45,7 +45,7 @@ class SheetPage:
         return str(self.browser.find_element(By.ID, name).text)
 
     def until(self, what: Callable[[], Any]) -> Any:
-        return WebDriverWait(self.browser, SECONDS).until(lambda _: what())
+        return WebDriverWait(self.browser, SECONDS, 0.05).until(lambda _: what())
 
     def drop(self, file: Path, key: str = "THE_KEY") -> None:
         """Give the page a file, and wait for what it costs, or an error."""

@@ -56,7 +56,7 @@ async def test_inherited_socket_is_served_and_states_are_reported(manager: Servi
     port = manager.sockets["http"].getsockname()[1]
     assert await status(port) == 200
     assert await program.stop() == 0
-    (line,) = lines(program, "socket inherited")
+    line, *_ = lines(program, "socket inherited")
     assert line["address"] == f"127.0.0.1:{port}"
     ready, stopping = (message.splitlines() for message in program.notified)
     assert ready == ["READY=1", f"STATUS=serving at http://127.0.0.1:{port}"]
@@ -77,7 +77,7 @@ async def test_reload_is_reported_and_keeps_the_socket(manager: ServiceManager, 
     assert reloading[1].startswith("MONOTONIC_USEC=")
     assert await status(port) == 200
     assert await program.stop() == 0
-    (line,) = lines(program, "configuration reloaded")
+    line, *_ = lines(program, "configuration reloaded")
     assert line["waiting_for_restart"] == []
 
 

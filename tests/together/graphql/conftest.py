@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -100,8 +101,4 @@ async def both(start: StartEnvironment) -> AsyncIterator[Pair]:
 @pytest.fixture
 def pair(start: StartEnvironment) -> Any:
     """`async with pair(...) as both`; arguments are those of `start`."""
-
-    def started(**changes: Any) -> Any:
-        return started_pair(start, **changes)
-
-    return started
+    return partial(started_pair, start)

@@ -1,7 +1,7 @@
 """Fixtures of the tests of `v3bridge sheet`: the command in this process, and sandboxes without a proxy in front."""
 
-import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,8 @@ import nexar_sandbox
 @pytest.fixture
 def fill(tmp_path: Path) -> Run:
     """Runs `sheet fill` in the test's folder, with a state folder of its own; by default on the embedded sandbox."""
-
-    def run(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        state = str(tmp_path / "state")
-        return run_in_this_process("sheet", "fill", *arguments, folder=tmp_path, XDG_STATE_HOME=state, **variables)
-
-    return run
+    state = str(tmp_path / "state")
+    return partial(run_in_this_process, "sheet", "fill", folder=tmp_path, XDG_STATE_HOME=state)
 
 
 @pytest.fixture(scope="session")
