@@ -1,4 +1,4 @@
-"""v3 requests of a file: an access log, JSON lines, URLs, HAR, a parts list, or a recording.
+"""v3 requests of a file: an access log, JSON lines, URLs, HAR, a parts list, or a recording; and their maximum cost.
 
 The kind is recognized by the first lines, then by the file's name; each line of a log is read by its own form. Files
 are streamed, except for HAR and parts lists. Messages show a file's name and positions in it, never its contents.
@@ -23,11 +23,13 @@ from urllib.parse import quote
 import msgspec
 
 from proxy import errors, model
+from proxy.planning import match, queries
 from proxy.redaction import Redaction
 from proxy.traffic import bom_columns, files, logs
 from proxy.traffic.logs import Entry, Item, Unreadable
 from proxy.traffic.v3_request import Clients, V3Request, parse_target
-from proxy.v3 import encoding, endpoints
+from proxy.v3 import encoding, endpoints, requests
+from proxy.v3.encoding import Parameters
 
 HEAD = 1 << 16  # bytes that are read to recognize the kind
 OTHER_METHOD = "its method is not GET or HEAD"
@@ -219,10 +221,33 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
 
 
-def _target(queries: list[_Query]) -> str:
-    return PATH + quote(f"[{','.join(each.text for each in queries)}]", safe="", errors="replace")
+def _target(rows: list[_Query]) -> str:
+    return PATH + quote(f"[{','.join(each.text for each in rows)}]", safe="", errors="replace")
 
 
-def _entry(queries: list[_Query]) -> Entry:
-    rows = sorted({queries[0].row, queries[-1].row})
-    return Entry("-".join(map(str, rows)), _target(queries))
+def _entry(rows: list[_Query]) -> Entry:
+    return Entry("-".join(map(str, sorted({rows[0].row, rows[-1].row}))), _target(rows))
+
+
+def worst_case_parts(request: V3Request) -> int:
+    """Return the maximum cost of one response, in parts: what its plan could return from an empty store. A request that
+    the service would reject costs nothing."""
+    endpoint = endpoints.of(request.path)
+    if endpoint is None or endpoint.object != "Part":
+        return 0
+    parameters = Parameters(request.target())
+    try:
+        if endpoint.action == "match":
+            plans = match.plans(requests.parse_match(parameters).request, "supMultiMatch")
+            return sum(plan.asked.end - plan.asked.start for plan in plans)
+        if endpoint.action == "search":  # the page size; for a search by part number, the number of candidates
+            start = parameters.whole("start", 0, model.SEARCH_START_MAX)
+            limit = parameters.whole("limit", model.SEARCH_LIMIT_DEFAULT, model.SEARCH_LIMIT_MAX)
+            count = len(set(parameters.texts(f"filter[fields][{match.MPN_FIELD}]")))
+            if any(match.MPN_FIELD in text for text in parameters.texts("filter[queries]")):
+                count += match.MPNS_MAX
+            return max(limit, match.candidate_limit(count, start, limit) * count)
+        uids = parameters.uids() if endpoint.action == "get_multi" else [request.path.rpartition("/")[2]]
+    except errors.BadRequest:
+        return 0
+    return len(queries.valid_uids(uids))

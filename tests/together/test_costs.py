@@ -13,7 +13,7 @@ from together.environment import ProxyEnvironment, RawResponse, StartEnvironment
 
 import nexar_sandbox
 from proxy import config
-from proxy.traffic import estimate
+from proxy.traffic import reading
 from proxy.traffic.v3_request import V3Request, parse_target
 from proxy.v3 import endpoints
 
@@ -99,7 +99,7 @@ async def test_bills_are_those_of_the_table_and_at_most_the_estimate(start: Star
             total += billed
             assert (reply.status in (200, 404), billed) == (True, billed if parts is None else parts), target
             path, query, _ = parse_target(target)
-            assert billed <= estimate.worst_case_parts(V3Request(path, query)), target
+            assert billed <= reading.worst_case_parts(V3Request(path, query)), target
         metrics = (await environment.get("/metrics")).body.decode()
         assert f'v3bridge_parts_returned_total{{application="demo"}} {total:.1f}' in metrics
 

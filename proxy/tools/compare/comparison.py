@@ -30,7 +30,7 @@ from proxy.tools.compare import run, sides
 from proxy.tools.compare.judging import causes, judge, result
 from proxy.tools.compare.judging.findings import IgnoreRule
 from proxy.tools.compare.options import SANDBOX, ComparisonOptions
-from proxy.traffic import estimate, reading
+from proxy.traffic import reading
 from proxy.traffic.recordings import Recorder, Recording
 from proxy.traffic.v3_request import ClientKeys, Clients, SideName, V3Request
 
@@ -225,10 +225,10 @@ def make_plan(requests: Iterable[V3Request], most: int | None, held: int = HELD_
         # One of each endpoint, client and size class in turn, until there are enough.
         strata: defaultdict[tuple[str, str, int], list[V3Request]] = defaultdict(list)
         for request in chosen:
-            strata[request.endpoint, request.client, estimate.worst_case_parts(request).bit_length()].append(request)
+            strata[request.endpoint, request.client, reading.worst_case_parts(request).bit_length()].append(request)
         groups = [rng.sample(group, len(group)) for group in strata.values()]
         rounds = (group[place] for place in range(max(map(len, groups))) for group in groups if place < len(group))
         chosen = [request for request, _ in zip(rounds, range(most), strict=False)]
     rng.shuffle(chosen)  # logs are ordered by time, so their beginning is no fair sample
-    parts = sum(map(estimate.worst_case_parts, chosen))
+    parts = sum(map(reading.worst_case_parts, chosen))
     return RequestPlan(chosen, parts, dict(in_source), in_source.total(), dropped)

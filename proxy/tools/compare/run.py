@@ -24,7 +24,7 @@ from proxy.tools.compare.judging.findings import Comparison
 from proxy.tools.compare.judging.judge import Judge, LookedUp
 from proxy.tools.compare.judging.result import Tally
 from proxy.tools.compare.sides import Sides
-from proxy.traffic import estimate
+from proxy.traffic import reading
 from proxy.traffic.recordings import Recorder, SideResponse
 from proxy.traffic.v3_request import SideName, V3Request, redact_request
 
@@ -150,7 +150,7 @@ class ComparisonRun:
         candidate = again = None
         if self.sides.candidate is not None:
             # Without a baseline response the candidate's parts would be spent for nothing.
-            worst = estimate.worst_case_parts(request)
+            worst = reading.worst_case_parts(request)
             if not await self.budget.reserve(worst):
                 self._left_out += 1
                 return

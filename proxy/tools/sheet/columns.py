@@ -213,23 +213,16 @@ class ColumnSpec(NamedTuple):
 
     @property
     def heading(self) -> str:
-        kind = KINDS[self.kind]
-        words = [PREFIX, kind.label]
+        words = [PREFIX, KINDS[self.kind].label]
         if self.quantity is not None:
             words.append(f"@{self.quantity}")
-        if "currency" in kind.options:
+        if self.takes("currency"):
             words.append(self.currency or CURRENCY)
         return " ".join([*words, *filter(None, (self.distributor, self.spec))])
 
-    @property
-    def is_priced(self) -> bool:
-        """Whether the column is in a currency."""
-        return "currency" in KINDS[self.kind].options
-
-    @property
-    def is_of_best(self) -> bool:
-        """Whether the column is about the best offer."""
-        return "quantity" in KINDS[self.kind].options
+    def takes(self, option: Option) -> bool:
+        """Return whether the column has this option: `currency` where it is priced, `quantity` where it is of the best offer."""
+        return option in KINDS[self.kind].options
 
 
 STATUS, NEEDED, SOURCES = ColumnSpec("status"), ColumnSpec("needed"), ColumnSpec("second_source")
@@ -279,12 +272,12 @@ def parse(text: str) -> ColumnSpec:
 
 def currencies(specs: Sequence[ColumnSpec]) -> list[str]:
     """Return the currencies that are needed, each of which is one query for each line."""
-    return list(dict.fromkeys(each.currency or CURRENCY for each in specs if each.is_priced)) or [CURRENCY]
+    return list(dict.fromkeys(each.currency or CURRENCY for each in specs if each.takes("currency"))) or [CURRENCY]
 
 
 def common_quantity(specs: Sequence[ColumnSpec]) -> int | None:
     """Return the quantity of the priced columns, if it is one: the best offer is chosen at it for the others, too."""
-    quantities = {each.quantity for each in specs if each.is_priced}
+    quantities = {each.quantity for each in specs if each.takes("currency")}
     return quantities.pop() if len(quantities) == 1 else None
 
 

@@ -54,8 +54,8 @@ def decide(line: Line, results: Results, rules: OfferRules, currency: str) -> De
         if isinstance(decision, PartQuery):
             return decision
         tried.append((choice, decision))
-        part = decision.part
-        if part is not None and offers.is_stocked(offers.allowed(part.offers, rules, line.skus)):
+        counting = offers.allowed(decision.part.offers, rules, line.skus) if decision.part else []
+        if any(offer.stock is not None and (offer.stock > 0 or offer.stock == offers.YES) for offer in counting):
             return _named(decision, tried)
     # Nothing has stock: the first that is found.
     for place, (_, decision) in enumerate(tried):
@@ -120,11 +120,6 @@ def _as(part: Part, query: PartQuery) -> Decision:
     return Decision(FOUND_AS, text, query, part, (part.mpn, part.manufacturer))
 
 
-def _is_merged(*makers: str) -> bool:
-    groups = (tuple(group.split()) for group in _MERGED.split(";"))
-    return any(all(plain(maker).startswith(group) for maker in makers) for group in groups)
-
-
 def _is_equal(choice: Choice, part: Part) -> bool:
     if choice.mpn:
         return offers.bare(choice.mpn) == offers.bare(part.mpn)
@@ -150,7 +145,10 @@ def _not_found(choice: Choice, results: Results, query: PartQuery) -> Decision |
     text = f"{NO_PART}no part of {choice.manufacturer}"
     if result.parts:
         part = result.parts[0]
-        if result.hits == 1 and _is_equal(choice, part) and _is_merged(choice.manufacturer, part.manufacturer):
+        makers = [plain(choice.manufacturer), plain(part.manufacturer)]
+        merged = (tuple(group.split()) for group in _MERGED.split(";"))
+        is_one = any(all(maker.startswith(group) for maker in makers) for group in merged)
+        if result.hits == 1 and _is_equal(choice, part) and is_one:
             return _as(part, alone)
         others = " and others" if result.hits > 1 else ""
         number = "it" if _is_equal(choice, part) else part.mpn

@@ -11,11 +11,9 @@ from proxy.tools.sheet import files, offers
 from proxy.tools.sheet.cell_texts import UNREADABLE, Cell
 from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
-from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Call
 from proxy.tools.sheet.lines import text_of
-from proxy.tools.sheet.offers import Offer, Part, PartQuery, PartResult
-from proxy.tools.sheet.source import ApplicationLogin
-from proxy.tools.sheet.workbook import NewCell
+from proxy.tools.sheet.offers import Offer, PartQuery, PartResult
+from proxy.tools.sheet.workbook import FUNCTIONS, PREFIX, Call, NewCell
 from proxy.traffic import bom_columns
 
 CellValue = str | int | float
@@ -29,6 +27,13 @@ LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity 
 _LISTED = 5  # cells that an error names
 _ALL = "Datasheets: 1; LeadTime: 1"
 _TEXTS = {"LOGIN": READY, "FEATURES": _ALL, "DEV_FEATURES": _ALL, "VERSION": f"v3bridge {__version__}"}
+
+
+class ApplicationLogin(NamedTuple):
+    """Client credentials of a workbook's login."""
+
+    client_id: ClientId
+    client_secret: Secret
 
 
 class PartRequest(NamedTuple):
@@ -57,17 +62,25 @@ class FormulaJob:
     def __init__(self, file: str, calls: Sequence[Call], problems: Sequence[str], *, login_optional: bool) -> None:
         self.problems = [*problems]
         self._file = file
-        self._calls = calls
         self._login = _login(file, calls, optional=login_optional)
         self._requests: dict[PartQuery, list[tuple[Call, PartRequest]]] = defaultdict(list)
         self._values: list[tuple[Call, CellValue]] = []
         self._outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.lines = sum(call.looks_up for call in calls)  # cells that look up a part
         for call in calls:
-            if call.looks_up:
-                self._plan(call)
-            else:
+            if not call.looks_up:
                 self._values.append((call, _TEXTS.get(call.function, "")))
+                continue
+            try:
+                request = _request(call)
+            except ValueError:
+                self._set(call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number")
+                continue
+            if not request.mpn or bom_columns.is_placeholder(request.mpn) or request.currency not in CURRENCIES:
+                self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
+            else:
+                self._requests[request.query].append((call, request))
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 
@@ -84,27 +97,11 @@ class FormulaJob:
             raise errors.SheetError(f"{self._file}: {self._login.place}: {EXPIRED} Run again with --refresh-login")
         return ApplicationLogin(ClientId(client_id), Secret(secret))
 
-    def _plan(self, call: Call) -> None:
-        try:
-            request = _request(call)
-        except ValueError:
-            self._set(call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number")
-            return
-        if not request.mpn or bom_columns.is_placeholder(request.mpn) or request.currency not in CURRENCIES:
-            self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
-            return
-        self._requests[request.query].append((call, request))
-
     def _set(self, call: Call, value: CellValue, outcome: str, reason: str = "") -> None:
         self._values.append((call, value))
         self._outcomes[outcome] += 1
         if reason:
             self.reasons[f"{outcome}: {reason}"] += 1
-
-    @property
-    def lines(self) -> int:
-        """Number of cells that look up a part."""
-        return sum(call.looks_up for call in self._calls)
 
     @property
     def worst_case(self) -> int:
@@ -144,21 +141,17 @@ class FormulaJob:
 
 def _login(file: str, calls: Sequence[Call], *, optional: bool) -> Call | None:
     logins = [call for call in calls if call.function == "LOGIN"]
-    if len(logins) > 1:
-        places = _listed(logins)
+    if len(logins) == 1 or (optional and not logins):
+        return next(iter(logins), None)
+    wrong = logins or [call for call in calls if call.looks_up]
+    more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
+    places = ", ".join(call.place for call in wrong[:_LISTED]) + more
+    if logins:
         raise errors.SheetError(f"{file}: two logins, in {places}: a workbook has exactly one; delete the others")
-    if not logins and not optional:
-        places = _listed([call for call in calls if call.looks_up])
-        raise errors.SheetError(
-            f"{file}: no login: {places} use the add-in's functions, which need exactly one cell with "
-            '=NEXAR_SUPPLY_LOGIN("client id", "client secret"); add it, or use --api-key'
-        )
-    return next(iter(logins), None)
-
-
-def _listed(calls: Sequence[Call]) -> str:
-    more = f" and {len(calls) - _LISTED} more" if len(calls) > _LISTED else ""
-    return ", ".join(call.place for call in calls[:_LISTED]) + more
+    raise errors.SheetError(
+        f"{file}: no login: {places} use the add-in's functions, which need exactly one cell with "
+        '=NEXAR_SUPPLY_LOGIN("client id", "client secret"); add it, or use --api-key'
+    )
 
 
 def _text(values: Sequence[Cell]) -> str:
@@ -169,28 +162,26 @@ def _text(values: Sequence[Cell]) -> str:
 
 
 def _request(call: Call) -> PartRequest:
+    """Return what a call looks up. Raises ValueError for an argument that is an error, or no number."""
     given = dict(zip(FUNCTIONS[call.function], call.arguments, strict=False))
     texts = {name: _text(values) for name, values in given.items()}
+    quantity = texts.get("quantity", "")
+    try:
+        number = Decimal(quantity or 1)
+    except DecimalException:
+        raise ValueError(quantity) from None
+    if not number.is_finite() or number < 0 or number.adjusted() > 15 or "_" in quantity:
+        raise ValueError(quantity)
     return PartRequest(
         call.function,
         texts.get("mpn", ""),
         texts.get("manufacturer", ""),
         tuple(text for value in given.get("distributors", ()) if (text := _text([value]))),
-        _quantity(texts.get("quantity", "")),
+        # Excel gives an add-in the nearest whole number; the add-in takes 0 for 1.
+        int(number.quantize(Decimal(1), ROUND_HALF_EVEN)) or 1,
         texts.get("currency", "").upper() or "USD",
         texts.get("authorized", "")[:1].lower(),
     )
-
-
-def _quantity(text: str) -> int:
-    try:
-        number = Decimal(text or 1)
-    except DecimalException:
-        raise ValueError(text) from None
-    if not number.is_finite() or number < 0 or number.adjusted() > 15 or "_" in text:
-        raise ValueError(text)
-    # Excel gives an add-in the nearest whole number; the add-in takes 0 for 1.
-    return int(number.quantize(Decimal(1), ROUND_HALF_EVEN)) or 1
 
 
 def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, str]:
@@ -199,54 +190,45 @@ def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, st
         return NOT_AVAILABLE, FAILED, result.error
     if not result.parts:
         return NOT_AVAILABLE, NOT_FOUND, "no part has this number"
-    value = _of_part(request, result.parts[0])
+    part, name = result.parts[0], request.function
+    if name in _OF_PART:
+        value: CellValue = getattr(part, _OF_PART[name]) or ""
+    else:
+        matching = [
+            offer
+            for offer in offers.allowed(part.offers, offers.OfferRules(request.distributors))
+            if request.authorized not in ("y", "n") or offer.authorized is (request.authorized == "y")
+        ]
+        of_offers = _of_offers(name, matching, request) if matching else NOT_AVAILABLE
+        value = float(of_offers) if isinstance(of_offers, Decimal) else of_offers
     if result.hits > 1 and not request.manufacturer:
         return value, AMBIGUOUS, "several parts match: state the manufacturer"
     return (value, NO_VALUE, request.function) if value in ("", NOT_AVAILABLE) else (value, FOUND, "")
 
 
-def _of_part(request: PartRequest, part: Part) -> CellValue:
-    name = request.function
-    if name in _OF_PART:
-        return getattr(part, _OF_PART[name]) or ""
-    matching = [
-        offer
-        for offer in offers.allowed(part.offers, offers.OfferRules(request.distributors))
-        if request.authorized not in ("y", "n") or offer.authorized is (request.authorized == "y")
-    ]
-    value = _of_offers(name, matching, request) if matching else NOT_AVAILABLE
-    return float(value) if isinstance(value, Decimal) else value
-
-
 def _of_offers(name: str, matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
     """Return the value of a function about offers, of which there is one at least."""
     best = offers.best(matching, request.quantity, request.currency)
-    values: list[CellValue | Decimal]
+    values: list[CellValue | Decimal] = [] if best is None else [best.unit_price]
     if name in _OF_BEST:
         values = [getattr(best.offer if best else matching[0], _OF_BEST[name]) or ""]
     elif name in _LEAST:
         field, above = _LEAST[name]
         numbers = [getattr(offer, field) for offer in matching]
-        values = [min(known)] if (known := [each for each in numbers if each is not None and each > above]) else []
+        values = sorted(each for each in numbers if each is not None and each > above)
     elif name == "DISTRIBUTOR_STOCK":
         levels = [offer.stock for offer in matching if offer.stock is not None]
         values = [offers.stock_text(max(levels))] if levels else []
     elif name == "DISTRIBUTOR_STOCK_UPDATED":
         values = [max(offer.updated or "" for offer in matching)]  # ISO 8601 in UTC sorts by time
     elif name == "AVERAGE_PRICE":
-        values = _average_price(matching, request)
-    else:
-        values = [best.unit_price] if best else []
+        candidates = [offers.purchase(offer, request.quantity, request.currency) for offer in matching]
+        purchases = [purchase for purchase in candidates if purchase is not None]
+        # The price of a reel says nothing about that of ten pieces, unless there is nothing else to buy.
+        exact = [purchase for purchase in purchases if purchase.quantity == request.quantity] or purchases
+        mean = sum((purchase.unit_price for purchase in exact), Decimal(0)) / max(1, len(exact))
+        values = [Decimal(f"{mean:.15g}")] if exact else []  # Excel's precision
     return values[0] if values else NOT_AVAILABLE
-
-
-def _average_price(matching: Sequence[Offer], request: PartRequest) -> list[CellValue | Decimal]:
-    candidates = [offers.purchase(offer, request.quantity, request.currency) for offer in matching]
-    purchases = [purchase for purchase in candidates if purchase is not None]
-    # The price of a reel says nothing about that of ten pieces, unless there is nothing else to buy.
-    exact = [purchase for purchase in purchases if purchase.quantity == request.quantity] or purchases
-    mean = sum((purchase.unit_price for purchase in exact), Decimal(0)) / max(1, len(exact))
-    return [Decimal(f"{mean:.15g}")] if exact else []  # Excel's precision
 
 
 _OF_PART = {

@@ -5,7 +5,7 @@ A column is recognized by its heading, so that a second run updates it. Results 
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, DecimalException
 from functools import cache
 from itertools import product
 from typing import NamedTuple
@@ -13,16 +13,19 @@ from typing import NamedTuple
 import msgspec
 
 from proxy import errors
-from proxy.tools.sheet import changes, columns, decisions, offers
+from proxy.tools.sheet import columns, decisions, offers
+from proxy.tools.sheet.cell_texts import Cell
 from proxy.tools.sheet.columns import KINDS, NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share, rounded
 from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
-from proxy.tools.sheet.lines import COLUMNS_MAX, NOT_FITTED, Line, PartsList
-from proxy.tools.sheet.offers import CANDIDATES, Offer, OfferRules, Part, PartQuery, PartResult
+from proxy.tools.sheet.lines import COLUMNS_MAX, NOT_FITTED, Line, PartsList, text_of
+from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
 
 OFFER_HEADINGS = (
     *("Line", "Part number", "Manufacturer", "Distributor", "Authorized", "SKU", "Stock", "MOQ", "Order multiple"),
     *("Lead time days", "Packaging", "Currency", "Price breaks", "Offer URL", "Data as of"),
 )
+_PRICED = ("price", "total")
+_SHARE_MIN = Decimal("0.0005")  # of a price, below which a change is that of its rounding
 _ALWAYS_OF_OFFER = ("price", "total", "order_quantity", "distributor", "price_breaks")
 
 _pack, _unpack = msgspec.msgpack.Encoder().encode, msgspec.msgpack.Decoder(tuple[Part, ...]).decode
@@ -61,6 +64,7 @@ class ListJob:
         self._shares: dict[int, Share] = {}
         self._summed = next((spec for spec in wanted.specs if spec.kind == "total"), None)
         self.currency = (self._summed and self._summed.currency) or columns.CURRENCY  # of the totals
+        self.lines = len(found.lines)  # with a part number
         self.problems, self.left_out = found.problems, found.left_out
         self.outcomes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -78,11 +82,6 @@ class ListJob:
         self.formats = {place: KINDS[spec.kind].number_format for spec, place in self._places.items()}
         if free > COLUMNS_MAX:
             raise errors.SheetError("no room for columns right of the data")
-
-    @property
-    def lines(self) -> int:
-        """Number of lines with a part number."""
-        return len(self.found.lines)
 
     def needed(self) -> list[PartQuery]:
         """Return the queries without which a line is not decided."""
@@ -123,7 +122,21 @@ class ListJob:
     def fill(self) -> dict[int, dict[int, CellValue]]:
         """Return the values of cells, by row and column."""
         self.needed()  # decides what can be decided
-        self._share()
+        groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
+        for line in self.found.lines:
+            decision = self._decisions.get(line.row)
+            if decision is not None and decision.query is not None and line.quantity:
+                groups[*decision.name, *sorted(map(offers.bare, line.skus))].append(line)
+        for (mpn, *_), several in groups.items():
+            wanted = sum(line.quantity or 0 for line in several)
+            before = 0
+            for line in several:
+                own = line.quantity or 0
+                self._shares[line.row] = Share(before, own, wanted)
+                before += own
+            if len(several) > 1:
+                rows = ", ".join(str(line.row) for line in several[:5]) + (" …" if len(several) > 5 else "")
+                self.notes.append(f"{mpn} on rows {rows} is bought once, {wanted:,} in all")
         cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**self.new_columns}}
         for line in self.found.lines:
             cells[line.row] = self._line(line)
@@ -149,23 +162,6 @@ class ListJob:
             return None
         own = (part for part in result.parts if (part.mpn, part.manufacturer) == decision.name)
         return next(((part, result.fetched) for part in own), None)
-
-    def _share(self) -> None:
-        groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
-        for line in self.found.lines:
-            decision = self._decisions.get(line.row)
-            if decision is not None and decision.query is not None and line.quantity:
-                groups[*decision.name, *sorted(map(offers.bare, line.skus))].append(line)
-        for (mpn, *_), several in groups.items():
-            wanted = sum(line.quantity or 0 for line in several)
-            before = 0
-            for line in several:
-                own = line.quantity or 0
-                self._shares[line.row] = Share(before, own, wanted)
-                before += own
-            if len(several) > 1:
-                rows = ", ".join(str(line.row) for line in several[:5]) + (" …" if len(several) > 5 else "")
-                self.notes.append(f"{mpn} on rows {rows} is bought once, {wanted:,} in all")
 
     def _line(self, line: Line) -> dict[int, CellValue]:
         decision = self._decisions.get(line.row)
@@ -201,7 +197,7 @@ class ListJob:
                     seller = part.best.offer.seller if part and part.best else None
                     total = cells[place]
                     self._amounts[seller].append(total if isinstance(total, Decimal) else Decimal(0))
-        self.changed += changes.changes(line, self.found.cells[line.row], self._earlier, cells)
+        self.changed += changes(line, self.found.cells[line.row], self._earlier, cells)
         outcome, text = self._status(line, decision, cells)
         self._count(outcome, text)
         cells[self._places[STATUS]] = text
@@ -211,8 +207,8 @@ class ListJob:
         """Return at which quantity and in which currency a column is about a line, of which distributor or spec."""
         own = spec.currency or columns.CURRENCY
         share: Share | None = Share(0, 1, 1)
-        if spec.is_of_best:
-            fixed = spec.quantity or (None if spec.is_priced else self._best_at)
+        if spec.takes("quantity"):
+            fixed = spec.quantity or (None if spec.takes("currency") else self._best_at)
             share = Share(0, fixed, fixed) if fixed else self._shares.get(line.row)
         return share, own if own in self._currencies else self._currencies[0], spec.distributor, spec.spec
 
@@ -225,7 +221,7 @@ class ListJob:
         empty = [spec for spec, place in self._places.items() if spec != STATUS and cells[place] in (None, "")]
         if decision.outcome != FOUND or not empty:
             return decision.outcome, f"{decision.text}; {line.problem}" if line.problem else decision.text
-        if line.quantity is None and any(spec == NEEDED or spec.is_of_best for spec in empty):
+        if line.quantity is None and any(spec == NEEDED or spec.takes("quantity") for spec in empty):
             return NOT_PRICED, f"{decision.text}, not priced: {line.problem}"
         of_offer = [spec for spec in self._places if spec.kind in _ALWAYS_OF_OFFER and spec.distributor is None]
         if of_offer and all(spec in empty for spec in of_offer):
@@ -252,15 +248,50 @@ class ListJob:
         """Yield the rows of the file of offers, of all lines."""
         yield OFFER_HEADINGS
         for line, currency in product(self.found.lines, self._currencies):
-            if found := self._part(line.row, currency):
-                at = columns.at(found[1])
-                yield from (_offer_row(line.row, found[0], each, currency, at) for each in found[0].offers)
+            if (found := self._part(line.row, currency)) is None:
+                continue
+            part, fetched = found
+            for offer in part.offers:
+                authorized = "yes" if offer.authorized else "no"
+                stock = None if offer.stock is None else offers.stock_text(offer.stock)
+                terms = offer.moq, offer.order_multiple, offer.lead_days, offer.packaging
+                prices = columns.breaks_text(offers.price_breaks(offer, currency))
+                start = line.row, part.mpn, part.manufacturer, offer.seller, authorized, offer.sku, stock
+                yield *start, *terms, currency, prices, offer.url, columns.at(fetched)
 
 
-def _offer_row(row: int, part: Part, offer: Offer, currency: str, fetched: str) -> Sequence[CellValue]:
-    authorized = "yes" if offer.authorized else "no"
-    stock = None if offer.stock is None else offers.stock_text(offer.stock)
-    terms = offer.moq, offer.order_multiple, offer.lead_days, offer.packaging
-    prices = columns.breaks_text(offers.price_breaks(offer, currency))
-    start = row, part.mpn, part.manufacturer, offer.seller, authorized, offer.sku, stock
-    return *start, *terms, currency, prices, offer.url, fetched
+def changes(
+    line: Line, row: Sequence[Cell], places: Mapping[ColumnSpec, int], cells: Mapping[int, CellValue]
+) -> list[str]:
+    """Return what has changed on a line; `places` are the columns of the earlier run, `cells` the new values."""
+    found: list[str] = []
+    for spec, place in places.items():
+        old, new = text_of(row[place]).strip() if place < len(row) else "", cells.get(place)
+        if not old:
+            continue
+        before, after = _number(old), _number(new)
+        text = f"{old} → {'none' if new in (None, '') else new}"
+        if spec.kind in ("mpn", "manufacturer"):
+            is_other = old != new
+        elif spec.kind == "stock":
+            is_other = (old == "Yes" or bool(before)) and not (new == "Yes" or bool(after))
+            text = f"gone, was {old}"
+        elif before is None or before == after or spec.kind not in (*_PRICED, "lead_time"):
+            is_other = False
+        elif spec.kind == "lead_time" or after is None or not before:
+            is_other = True
+        else:
+            is_other = abs(after - before) > before * _SHARE_MIN
+            text += f" ({(after - before) / before:+.0%})"
+        if is_other:
+            found.append(f"{spec.heading.partition(' ')[2]} {text}")
+    choice = line.choices[0]
+    return [f"row {line.row}, {choice.mpn or choice.sku}: {', '.join(found)}"] if found else []
+
+
+def _number(value: CellValue | str) -> Decimal | None:
+    """Return a number, also with a decimal comma, as an earlier run has written it; None for text."""
+    try:
+        return Decimal(str(value).replace(",", "."))
+    except DecimalException:
+        return None

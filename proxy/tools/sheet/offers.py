@@ -206,10 +206,6 @@ def stock(offers: Iterable[Offer]) -> Decimal | str | None:
     return stock_text(YES if YES in texts else max(texts)) if texts else None
 
 
-def is_stocked(offers: Iterable[Offer]) -> bool:
-    return any(offer.stock is not None and (offer.stock > 0 or offer.stock == YES) for offer in offers)
-
-
 def stock_text(level: int) -> Decimal | str:
     """Return a stock level as a number, or as the text that a negative one stands for."""
     return Decimal(level) if level >= 0 else STOCK_TEXTS.get(level, STOCK_TEXTS[-3])

@@ -79,8 +79,11 @@ class FillOptions:
         """Return what is added to a list. Raises ConfigError."""
         if self.columns is None:
             return Wanted((), OfferRules())
-        rules = OfferRules(_names(self.only_distributors), _names(self.packaging), self.any_offer)
-        return Wanted(columns.parse_list(self.columns), rules)
+        distributors, packagings = (
+            tuple(each.strip() for each in (text or "").split(",") if any(map(str.isalnum, each)))
+            for text in (self.only_distributors, self.packaging)
+        )
+        return Wanted(columns.parse_list(self.columns), OfferRules(distributors, packagings, self.any_offer))
 
     def reading(self) -> tuple[Reading, str | None]:
         """Return how the list is read, and the sheet. Raises BadParameter."""
@@ -98,7 +101,3 @@ class FillOptions:
         if sheet is not None and not self.is_workbook:
             raise typer.BadParameter("sheet= is for workbooks", param_hint="--read")
         return Reading(named, self.boards), sheet
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(each.strip() for each in (text or "").split(",") if any(map(str.isalnum, each)))

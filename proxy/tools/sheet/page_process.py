@@ -21,7 +21,6 @@ from proxy.tools.sheet.lines import NoNumbersError, column_name
 from proxy.tools.sheet.options import FillOptions
 from proxy.tools.sheet.page import Asked, Task
 from proxy.tools.sheet.run import Table
-from proxy.tools.sheet.source import open_source
 from proxy.tools.sheet.workbook import WorkbookFile
 
 CPU_SECONDS, NICE = 300, 10
@@ -63,7 +62,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
     found = job.found
     _say(recognized=_recognized(table, found.header_row, found.headings, found.columns.roles))
     _say(notes=[f"left out: {each}" for each in summary.left_out(found)] + [*found.problems[:SHOWN_MAX]])
-    async with open_source(settings, SystemClock(), apikey=apikey) as source:
+    async with fetching.open_source(settings, SystemClock(), apikey=apikey) as source:
         await run.check_names(source, job, wanted)
         cost = await source.estimate(job.needed())
         await fetching.add_stored(job, source)
@@ -71,11 +70,13 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
         if asked.budget is None:
             return
         queries = len(job.needed())
-
-        def tell(results: int) -> None:
-            _say(progress={"done": results, "of": max(results, queries), "parts": source.parts_spent})
-
-        end = await fetching.fetch(job, source, stop, budget=asked.budget, tell=tell)
+        end = await fetching.fetch(
+            job,
+            source,
+            stop,
+            budget=asked.budget,
+            tell=lambda done: _say(progress={"done": done, "of": max(done, queries), "parts": source.parts_spent}),
+        )
         target = Path(f"filled{file.suffix}")
         run.saving(table, job)(target)
         amounts = [(each, "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()]

@@ -17,10 +17,10 @@ from proxy.tools import running
 from proxy.tools.sheet import columns, decisions, fetching, files, lines, summary
 from proxy.tools.sheet.csv_file import NEW_FILE, CsvFile
 from proxy.tools.sheet.fetching import Job
-from proxy.tools.sheet.formula_job import FormulaJob
+from proxy.tools.sheet.formula_job import ApplicationLogin, FormulaJob
 from proxy.tools.sheet.list_job import ListJob, Wanted
 from proxy.tools.sheet.options import FillOptions
-from proxy.tools.sheet.source import ApplicationLogin, PartSource, open_source
+from proxy.tools.sheet.source import PartSource
 from proxy.tools.sheet.workbook import WorkbookFile
 
 DONE, INCOMPLETE, NOT_RUN, NOTHING_USABLE = 0, 1, 2, 3  # exit codes
@@ -36,12 +36,19 @@ def run(options: FillOptions) -> int:
     options.check()
     log.configure("error", "console", sys.stderr)
     try:
-        return running.run(_run(options))
+        counts = running.run(_run(options))
     except SystemExit:
+        counts = None
+    if counts is None:
         return NOT_RUN
+    complete = sum(counts.get(name, 0) for name in decisions.COMPLETE)
+    if complete and complete == sum(counts.values()):
+        return DONE
+    return INCOMPLETE if complete or any(counts.get(name, 0) for name in decisions.DOUBTFUL) else NOTHING_USABLE
 
 
-async def _run(options: FillOptions) -> int:
+async def _run(options: FillOptions) -> Mapping[str, int] | None:
+    """Return how many lines or cells have which outcome; None where the cost is declined."""
     clock, wanted = SystemClock(), options.wanted()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
@@ -61,7 +68,7 @@ async def _run(options: FillOptions) -> int:
         summary.say_cost(options, job, cost, most, free=free)
         # Nothing has been sent so far: declining costs nothing.
         if not running.confirm_cost(most, options.budget, yes=options.yes, free=free):
-            return NOT_RUN
+            return None
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:
             job.is_refused = end.refused
@@ -74,7 +81,7 @@ async def _run(options: FillOptions) -> int:
         summary.show(options, job, figures, written, end.stopped)
         if isinstance(table, WorkbookFile) and table.formulas:
             commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
-        return _exit_code(job.counts())
+        return job.counts()
 
 
 def open_table(options: FillOptions, data: bytes, folder: Path) -> Table:
@@ -88,7 +95,7 @@ def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
     if isinstance(table, CsvFile):
         found = lines.read(table.rows(), reading, str(table.path), is_csv=True)
     else:
-        rows = table.rows(reading, sheet)
+        rows = table.read(sheet, reading).rows
         found = lines.read(rows, reading, f"{table.path}, sheet {table.sheet!r}", is_csv=False)
     return ListJob(found, wanted, reading.boards or 1)
 
@@ -96,11 +103,11 @@ def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
 def _job(options: FillOptions, wanted: Wanted, table: Table) -> Job:
     if not isinstance(table, WorkbookFile) or options.columns is not None:
         return list_job(options, wanted, table)
-    calls, problems = table.calls()
-    if not calls:
-        why = problems[0] if problems else "no formula has a function of the add-in"
+    content = table.read()
+    if not content.calls:
+        why = content.problems[0] if content.problems else "no formula has a function of the add-in"
         raise errors.SheetError(f"{table.path}: {why}; to add columns to a parts list, use --columns")
-    return FormulaJob(str(table.path), calls, problems, login_optional=options.api_key is not None)
+    return FormulaJob(str(table.path), content.calls, content.problems, login_optional=options.api_key is not None)
 
 
 def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
@@ -130,7 +137,7 @@ async def _source(
     if free:
         sandbox = running.endless_sandbox(ADD_IN_SAMPLE)
         settings, _ = await cli.with_sandbox(settings, stack, sandbox)
-    opened = open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
+    opened = fetching.open_source(settings, clock, apikey=apikey, login=login, refresh_login=options.refresh_login)
     return await stack.enter_async_context(opened), login, free
 
 
@@ -151,12 +158,14 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
 
 async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
     with running.progress_bar("filling", len(job.needed())) as update:
-
-        def tell(results: int) -> None:
-            update(results, counted(source.parts_spent, "part"))
-
-        stop = running.stop_on_signal(partial(commands.say, STOPPING))
-        return await fetching.fetch(job, source, stop, budget=options.budget, anew=options.force_rerun_all, tell=tell)
+        return await fetching.fetch(
+            job,
+            source,
+            running.stop_on_signal(partial(commands.say, STOPPING)),
+            budget=options.budget,
+            anew=options.force_rerun_all,
+            tell=lambda results: update(results, counted(source.parts_spent, "part")),
+        )
 
 
 def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
@@ -193,10 +202,3 @@ def saving(table: Table, job: Job) -> Callable[[Path], object]:
     if isinstance(table, CsvFile):
         return partial(table.save_list, changes=cells)
     return partial(table.save_list, cells=cells, new=job.new_columns, formats=job.formats)
-
-
-def _exit_code(counts: Mapping[str, int]) -> int:
-    complete = sum(counts.get(name, 0) for name in decisions.COMPLETE)
-    if complete and complete == sum(counts.values()):
-        return DONE
-    return INCOMPLETE if complete or any(counts.get(name, 0) for name in decisions.DOUBTFUL) else NOTHING_USABLE

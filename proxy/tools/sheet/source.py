@@ -8,19 +8,16 @@ import difflib
 import itertools
 import math
 import re
-import tempfile
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
-from proxy import config, errors
+from proxy import errors
 from proxy.gateway import Answer, Client, Gateway
-from proxy.kit import clock as clocks
 from proxy.kit import counted
 from proxy.mapping.loader import VIEWS
 from proxy.model import PARTS_MAX, MappingContext, Projection
@@ -34,11 +31,6 @@ ROUND = 4 * PARTS_MAX  # parts
 ATTEMPTS_MAX = 4  # of a round that was not sent, such as beyond the rate limit
 WAIT_SECONDS, WAIT_SECONDS_MAX = 2.0, 60.0  # before an attempt, where the service names no time; and at most
 REFUSALS_MAX = 7  # of whole rounds in a row that are split to find the line that the service dislikes
-# 100 parts that are given up are paid for all the same; the service itself ends a request after 30 s.
-TOTAL_SECONDS = 120.0
-
-LOGIN = "workbook"  # API key that a login of a workbook is charged to; its application's name begins with it
-NOT_KEPT = "store: results are kept in memory only: a second run costs the same parts again"
 
 T = TypeVar("T")
 _decode = msgspec.json.Decoder(Part).decode
@@ -83,7 +75,7 @@ class PartSource:
         distinct = [*dict.fromkeys(queries)]
         missing: list[PartQuery] = []
         for some in _rounds(distinct):
-            stored = await self._stored(some)
+            stored = await self._by_market(some, self.gateway.pipeline.quote)
             missing += [query for query in some if anew or stored[query] is None]
         groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
         requests = sum(1 for group in groups for _ in of_core.grouped([*map(query_of, group)], PARTS_MAX))
@@ -95,9 +87,10 @@ class PartSource:
     async def unknown(self, distributors: Collection[str], specs: Collection[str]) -> tuple[list[str], list[str]]:
         """Say which distributors (names or ids) and which specs the service does not have. Costs nothing."""
         sellers: list[str] = []
+        free, application = self.gateway.free, self.client.application
         if distributors:
             # Their own names: an offer has no other, such as that of v3.
-            entries = (await self._list("Seller")).by_uid.values()
+            entries = (await free.listed("Seller", application, self.gateway.metadata().deadline)).by_uid.values()
             known = {entry.record.id: entry.record.name for entry in entries}
             for name in sorted(distributors):
                 if not any(is_named(name, *each) for each in known.items()):
@@ -106,17 +99,13 @@ class PartSource:
                     sellers.append(f"no distributor{currency} is called {called}")
         if not specs:
             return sellers, []
-        tables = (await self._list(ATTRIBUTES)).specs
+        tables = (await free.listed(ATTRIBUTES, application, self.gateway.metadata().deadline)).specs
         keys = [entry.key for entry in tables.names.values()]
         spelled = {name: tables.key("", name) for name in sorted(specs)}
         unknown = [
             name for name, key in spelled.items() if not (plain(name) in tables.sources or key in tables.sources)
         ]
         return sellers, [f"no spec is called {_with_nearest(name, spelled[name], keys)}" for name in unknown]
-
-    async def _list(self, name: str) -> Any:
-        deadline = self.gateway.metadata().deadline
-        return await self.gateway.free.listed(name, self.client.application, deadline)
 
     async def fetch(
         self,
@@ -132,7 +121,7 @@ class PartSource:
         stop = stop or asyncio.Event()
         missing: list[PartQuery] = []
         for some in _rounds([*dict.fromkeys(queries)]):
-            for query, answer in (await self._stored(some)).items():
+            for query, answer in (await self._by_market(some, self.gateway.pipeline.quote)).items():
                 if answer is not None and not anew:
                     yield self._result(query, answer)
                 else:
@@ -140,7 +129,7 @@ class PartSource:
         rounds, repeats = deque(_rounds(missing)), _Repeats()
         limit = math.inf if budget is None else self.parts_spent + budget
         while rounds and not stop.is_set():
-            answers = await self._resolve(self._fitting(rounds, limit), anew=anew)
+            answers = await self._resolve(rounds, limit, anew=anew)
             repeated = repeats.rounds(answers)
             again = {query for each in repeated for query in each}
             rounds.extendleft(reversed(repeated))
@@ -154,8 +143,8 @@ class PartSource:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), repeats.seconds)
 
-    def _fitting(self, rounds: deque[list[PartQuery]], limit: float) -> list[PartQuery]:
-        """Take as many queries of the first round as the budget covers. Raises BudgetExhausted if that is none."""
+    async def _resolve(self, rounds: deque[list[PartQuery]], limit: float, *, anew: bool) -> dict[PartQuery, Answer]:
+        """Resolve as many queries of the first round as the budget covers. Raises BudgetExhausted if that is none."""
         queries = rounds.popleft()
         costs = itertools.accumulate(query.limit for query in queries)
         number = sum(self.parts_spent + cost <= limit for cost in costs)
@@ -164,18 +153,12 @@ class PartSource:
             raise BudgetExhausted(f"the budget is spent; {counted(left, 'query', 'queries')} left")
         if number < len(queries):
             rounds.appendleft(queries[number:])
-        return queries[:number]
-
-    async def _resolve(self, queries: Sequence[PartQuery], *, anew: bool) -> dict[PartQuery, Answer]:
         # Twice: the first operation of an application is sent alone, before others.
-        seconds = 2 * self.gateway.upstream.total_seconds
-        deadline = self.gateway.clock.monotonic() + seconds
-        answers = await self._by_market(queries, partial(self.gateway.pipeline.resolve, deadline=deadline, anew=anew))
+        deadline = self.gateway.clock.monotonic() + 2 * self.gateway.upstream.total_seconds
+        resolve = partial(self.gateway.pipeline.resolve, deadline=deadline, anew=anew)
+        answers = await self._by_market(queries[:number], resolve)
         self.parts_spent += sum(answer.parts for answer in answers.values())
         return answers
-
-    async def _stored(self, queries: Sequence[PartQuery]) -> dict[PartQuery, Answer | None]:
-        return await self._by_market(queries, self.gateway.pipeline.quote)
 
     async def _by_market(
         self, queries: Sequence[PartQuery], look_up: Callable[[Client, list[Query]], Awaitable[Sequence[T]]]
@@ -276,61 +259,3 @@ def _is_unsent(error: errors.BridgeError) -> bool:
 
 def query_of(query: PartQuery) -> Query:
     return of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=query.manufacturer or None)
-
-
-class ApplicationLogin(NamedTuple):
-    """Client credentials of a workbook's login."""
-
-    client_id: config.ClientId
-    client_secret: config.Secret
-
-
-@asynccontextmanager
-async def open_source(
-    settings: config.Config,
-    clock: clocks.Clock,
-    *,
-    apikey: str | None = None,
-    login: ApplicationLogin | None = None,
-    refresh_login: bool = False,
-) -> AsyncIterator[PartSource]:
-    """Open the source of a client: that of an API key, or of a login, or of the configuration's only application.
-    `settings.upstream` holds addresses; `refresh_login` forgets a token. Raises ConfigError."""
-    key, settings = _charged(settings, apikey, login)
-    is_kept = settings.store.reveal() != "memory:"
-    async with AsyncExitStack() as resources:
-        if not is_kept:  # the parts of 10 000 lines would take 150 MB of memory
-            folder = resources.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-"))
-            settings = replace(settings, store=config.StoreUrl(f"sqlite:{folder}/state.sqlite"))
-        if settings.upstream != "sandbox":  # one patient user, instead of many clients
-            seconds = max(settings.upstream.total_seconds, TOTAL_SECONDS)
-            settings = replace(settings, upstream=replace(settings.upstream, total_seconds=seconds))
-        gateway = await Gateway.open(settings, clock, resources)
-        client = gateway.applications.clients[key.reveal()]
-        if refresh_login:
-            await gateway.tokens.known[client.application.name].drop()
-        yield PartSource(gateway, client, [] if is_kept else [NOT_KEPT])
-
-
-def _charged(
-    settings: config.Config, apikey: str | None, login: ApplicationLogin | None
-) -> tuple[config.Digest, config.Config]:
-    if apikey is not None:
-        key = config.digest(apikey)
-        if not any(key == each.key for entry in settings.applications.values() for each in entry.apikeys):
-            raise errors.ConfigError("the API key belongs to no application of the configuration")
-        return key, settings
-    if login is None:
-        if len(settings.applications) > 1:
-            names = ", ".join(settings.applications)
-            raise errors.ConfigError(f"several applications ({names}): say which one pays, by one of its API keys")
-        [only] = settings.applications.values()
-        return only.apikeys[0].key, settings
-    # An unlimited application, unless one with the credentials of the login is configured, whose quota then applies.
-    name, entry = LOGIN, config.ApplicationSettings(client_id=login.client_id, client_secret=login.client_secret)
-    for each, other in settings.applications.items():
-        if (other.client_id, other.client_secret) == (login.client_id, login.client_secret):
-            name, entry = each, other
-    # No client has this key, and no server runs: usage is counted by application and key.
-    own = config.ApiKeySettings(config.digest(LOGIN), name=LOGIN)
-    return own.key, replace(settings, applications={name: replace(entry, apikeys=(own,))})

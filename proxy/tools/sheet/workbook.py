@@ -1,6 +1,8 @@
 """Workbooks, read and written by openpyxl in a process of its own: a hostile file can only end that.
 
-Before anything is unpacked, the sizes that the archive's directory states are added up; openpyxl unpacks no more.
+Before anything is unpacked, the sizes that the archive's directory states are added up; openpyxl unpacks no more. A
+formula that can be filled is one call of a function of the add-in (contract workbook.md, Functions), whose arguments
+are literals and references to cells. Anything else is named, and left.
 """
 
 import importlib.util
@@ -8,18 +10,19 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 import proxy
 from proxy import errors
-from proxy.tools.sheet.cell_texts import Cell
+from proxy.tools.sheet.cell_texts import NOT_CALCULATED, Cell
 from proxy.tools.sheet.columns import CellValue
-from proxy.tools.sheet.formulas import Call
-from proxy.tools.sheet.lines import Reading, Row
+from proxy.tools.sheet.lines import Reading, column_name
 
 UNPACKED_MAX = 1 << 26  # bytes
 READ_SECONDS, WRITE_SECONDS = 20, 120  # of CPU
@@ -42,6 +45,77 @@ LOST = {
     "_xmlsignatures/": "its signature",
 }
 """What a copy lacks or has changed, by the beginnings of parts' names; others that are not KEPT have none but those."""
+
+Place = tuple[str, int, int]
+"""Sheet, row and column of a cell, both from 1."""
+
+A_CALL = "\0call"  # stands for the value of a cell that is a call itself
+PREFIX = "NEXAR_SUPPLY_"
+
+_PART = ("mpn", "manufacturer")
+_OFFERS = (*_PART, "distributors", "authorized")
+
+FUNCTIONS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("DETAIL_URL", "DATASHEET_URL", "SHORT_DESCRIPTION", "MANUFACTURER_NAME"), _PART),
+    "DISTRIBUTOR_PRICE": (*_PART, "distributors", "quantity", "currency", "authorized"),
+    "AVERAGE_PRICE": (*_PART, "quantity", "currency", "authorized"),
+    **dict.fromkeys(("DISTRIBUTOR_STOCK", "DISTRIBUTOR_STOCK_UPDATED", "DISTRIBUTOR_MOQ"), _OFFERS),
+    **dict.fromkeys(("DISTRIBUTOR_ORDER_MULTIPLE", "DISTRIBUTOR_LEAD_TIME", "DISTRIBUTOR_PACKAGING"), _OFFERS),
+    **dict.fromkeys(("DISTRIBUTOR_URL", "DISTRIBUTOR_SKU"), _OFFERS),
+    "LOGIN": ("client_id", "client_secret", "exclude_datasheets", "exclude_lead_time"),
+    **dict.fromkeys(("VERSION", "DEV_TOKEN", "DEV_TOKEN_EXPIRES", "DEV_FEATURES", "FEATURES"), ()),
+}
+"""What the arguments of each function mean, in their order; by its name without the prefix."""
+
+
+class FormulaError(Exception):
+    """A formula cannot be filled. The message says why, without the formula: it may contain a client secret."""
+
+
+class Area(NamedTuple):
+    sheet: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    def cells(self) -> Iterator[Place]:
+        return product((self.sheet,), range(self.top, self.bottom + 1), range(self.left, self.right + 1))
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A cell with one call. `arguments`: values of each."""
+
+    sheet: str
+    row: int
+    column: int
+    function: str
+    formula: str
+    arguments: list[list[Cell]] = []
+    areas: dict[int, Area] = {}
+    """Arguments that are references, until they have values."""
+
+    @property
+    def place(self) -> str:
+        """The cell, as people name it."""
+        return f"{self.sheet}!{column_name(self.column - 1)}{self.row}"
+
+    @property
+    def looks_up(self) -> bool:
+        """Whether the function needs a part."""
+        return FUNCTIONS[self.function][:1] == ("mpn",)
+
+    def with_values(self, known: Mapping[Place, Cell]) -> "Call":
+        """Return the call with the values of cells as its arguments. Raises FormulaError."""
+        arguments = list(self.arguments)
+        for index, area in self.areas.items():
+            values = [known.get(cell, "") for cell in area.cells()]
+            if A_CALL in values:
+                raise FormulaError(f"argument {index + 1} is the result of another call")
+            if NOT_CALCULATED in values:
+                raise FormulaError(f"argument {index + 1} was not calculated: open the file and save it once")
+            arguments[index] = values
+        return msgspec.structs.replace(self, arguments=arguments, areas={})
 
 
 class ReadTask(msgspec.Struct, tag=True):
@@ -91,6 +165,7 @@ class WorkbookFile:
     copy lacks or has changed; `formulas`: number of those whose values it shows only when it is opened."""
 
     def __init__(self, path: Path, data: bytes, folder: Path) -> None:
+        """Raise SheetError if the file is damaged or too large, before anything is unpacked."""
         if importlib.util.find_spec("openpyxl") is None:
             raise ModuleNotFoundError("openpyxl", name="openpyxl")
         self.path = path
@@ -99,10 +174,6 @@ class WorkbookFile:
         self.formulas = 0
         self._snapshot = folder / f"list{path.suffix}"
         self._snapshot.write_bytes(data)
-        self.lost = self._look()
-
-    def _look(self) -> list[str]:
-        """Look at the package before anything is unpacked. Raises SheetError if it is damaged or too large."""
         try:
             with zipfile.ZipFile(self._snapshot) as archive:
                 members = archive.infolist()
@@ -112,18 +183,12 @@ class WorkbookFile:
             large = f"is larger than a parts list can be ({UNPACKED_MAX >> 20} MiB unpacked)"
             raise errors.SheetError(f"{self.path}: {large}")
         others = [each.filename for each in members if not (each.is_dir() or each.filename.startswith(KEPT))]
-        return sorted({next((LOST[start] for start in LOST if name.startswith(start)), name) for name in others})
+        self.lost = sorted({next((LOST[start] for start in LOST if name.startswith(start)), name) for name in others})
 
-    def rows(self, reading: Reading, sheet: str | None) -> Sequence[Row]:
-        """Return the rows of a sheet that are not blank. Raises SheetError."""
-        return self._read(ReadTask(str(self._snapshot), False, sheet, reading.named)).rows
-
-    def calls(self) -> tuple[list[Call], list[str]]:
-        """Return the calls of the add-in's functions, and which formulas cannot be filled. Raises SheetError."""
-        content = self._read(ReadTask(str(self._snapshot), True))
-        return content.calls, content.problems
-
-    def _read(self, task: ReadTask) -> WorkbookContent:
+    def read(self, sheet: str | None = None, reading: Reading | None = None) -> WorkbookContent:
+        """Return the rows of a sheet that are not blank, or without `reading` the calls of the add-in's functions.
+        Raises SheetError."""
+        task = ReadTask(str(self._snapshot), reading is None, sheet, {} if reading is None else reading.named)
         content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
         self.sheets, self.sheet, self.formulas = content.sheets, content.sheet, content.formulas
         self.lost += content.extensions

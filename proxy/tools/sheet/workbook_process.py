@@ -21,11 +21,10 @@ from openpyxl.formula.tokenizer import Token, TokenizerError
 from openpyxl.utils.cell import range_boundaries
 
 from proxy import errors
-from proxy.tools.sheet import formulas, lines
+from proxy.tools.sheet import lines, workbook
 from proxy.tools.sheet.cell_texts import A_DATE, AN_ERROR, NOT_CALCULATED, Cell
-from proxy.tools.sheet.formulas import FUNCTIONS, PREFIX, Area, Call, FormulaError
 from proxy.tools.sheet.lines import Reading, Row, column_name
-from proxy.tools.sheet.workbook import REFUSED, NewCell, ReadTask, WorkbookContent, WriteTask
+from proxy.tools.sheet.workbook import Area, Call, FormulaError, ReadTask, WorkbookContent, WriteTask
 from proxy.traffic import bom_columns
 
 COLUMNS_MAX = 256
@@ -54,9 +53,9 @@ def main() -> int:
         said = {str(each.message).partition(" is not supported and will be removed") for each in warned}
         result.extensions = sorted(name for name, found, _ in said if found)
     except errors.SheetError as error:
-        code, result = REFUSED, error.message
+        code, result = workbook.REFUSED, error.message
     except Exception:  # openpyxl and its XML and ZIP libraries raise many kinds of errors for damaged files
-        code, result = REFUSED, _DAMAGED
+        code, result = workbook.REFUSED, _DAMAGED
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
     return code
 
@@ -66,8 +65,8 @@ def _read(task: ReadTask) -> WorkbookContent:
     values = openpyxl.load_workbook(task.path, read_only=True, data_only=True)
     found = WorkbookContent([sheet.title for sheet in written.worksheets])
     cells = 0
-    texts: dict[formulas.Place, str] = {}
-    others = set[formulas.Place]()
+    texts: dict[workbook.Place, str] = {}
+    others = set[workbook.Place]()
     for sheet in (*written.worksheets, *values.worksheets):
         sheet.reset_dimensions()  # what a sheet states of itself may be wrong
     for sheet in written.worksheets:
@@ -79,7 +78,7 @@ def _read(task: ReadTask) -> WorkbookContent:
             for cell in (cell for cell in filled if cell.data_type == "f"):
                 text, fills = getattr(cell.value, "text", cell.value), getattr(cell.value, "ref", "")
                 place = (sheet.title, cell.row, cell.column)
-                if isinstance(text, str) and PREFIX in text.upper():
+                if isinstance(text, str) and workbook.PREFIX in text.upper():
                     texts[place] = text if len({*fills.split(":")}) == 1 else ""
                 else:
                     others.add(place)
@@ -137,7 +136,7 @@ def _cell(formula: Any, value: Any) -> Cell:
 
 
 def _read_calls(
-    texts: Mapping[formulas.Place, str], others: Collection[formulas.Place], values: Any, found: WorkbookContent
+    texts: Mapping[workbook.Place, str], others: Collection[workbook.Place], values: Any, found: WorkbookContent
 ) -> None:
     """Parse the formulas of the add-ins, and put the values of cells into their arguments."""
     names = {sheet.title.casefold(): sheet.title for sheet in values.worksheets}
@@ -148,14 +147,14 @@ def _read_calls(
         except FormulaError as error:
             found.problems.append(f"{sheet}!{column_name(column - 1)}{row}: {error}")
     wanted = {cell for call in parsed for area in call.areas.values() for cell in area.cells()}
-    known: dict[formulas.Place, Cell] = {
+    known: dict[workbook.Place, Cell] = {
         place: _cell(cell, cell)
         for sheet in values.worksheets
         for row in sheet.iter_rows()
         for cell in row
         if cell.value is not None and (place := (sheet.title, cell.row, cell.column)) in wanted
     }
-    known = {place: NOT_CALCULATED for place in others} | known | {place: formulas.A_CALL for place in texts}
+    known = {place: NOT_CALCULATED for place in others} | known | {place: workbook.A_CALL for place in texts}
     for call in parsed:
         try:
             found.calls.append(call.with_values(known))
@@ -172,7 +171,7 @@ def _parse(sheet: str, row: int, column: int, formula: str, sheets: Mapping[str,
     except (TokenizerError, IndexError):  # an IndexError where a closing parenthesis is too much
         raise FormulaError("the formula cannot be read") from None  # its message has the formula
     function = _function(tokens)
-    parameters = FUNCTIONS[function]
+    parameters = workbook.FUNCTIONS[function]
     groups = _groups(tokens[1:-1])
     if len(groups) > len(parameters):
         raise FormulaError(f"{function} has {len(parameters)} arguments at most")
@@ -203,19 +202,16 @@ def _groups(tokens: list[Token]) -> list[list[Token]]:
 
 def _function(tokens: list[Token]) -> str:
     """Return the name of the function that a formula is one call of, without its prefix."""
-    names = [_plain_name(token.value) for token in tokens if token.type == Token.FUNC and token.subtype == Token.OPEN]
+    names: list[str] = []  # in upper case, of tokens such as `@_xll.NAME(` and `[1]!Name(`
+    for token in (token for token in tokens if token.type == Token.FUNC and token.subtype == Token.OPEN):
+        name = token.value.rstrip("(").rpartition("!")[2].lstrip("@").upper()
+        while name.startswith(_FILE_PREFIXES):
+            name = name.partition(".")[2]
+        names.append(name)
     is_one = len(names) == 1 and tokens[0].subtype == Token.OPEN and tokens[-1].subtype == Token.CLOSE
-    if not is_one or names[0].removeprefix(PREFIX) not in FUNCTIONS:
+    if not is_one or names[0].removeprefix(workbook.PREFIX) not in workbook.FUNCTIONS:
         raise FormulaError("the formula is not one call of a function of the add-in")
-    return names[0].removeprefix(PREFIX)
-
-
-def _plain_name(token: str) -> str:
-    """Return a function's name in upper case from its token, `@_xll.NAME(` or `[1]!Name(`."""
-    name = token.rstrip("(").rpartition("!")[2].lstrip("@").upper()
-    while name.startswith(_FILE_PREFIXES):
-        name = name.partition(".")[2]
-    return name
+    return names[0].removeprefix(workbook.PREFIX)
 
 
 def _literal(group: list[Token]) -> list[Cell] | None:
@@ -247,27 +243,23 @@ def _write(task: WriteTask) -> WorkbookContent:
     last = min((new.column for new in task.cells if new.is_new), default=2) - 1  # of the columns that were there
     styles: dict[int, tuple[Any, Any, Any]] = {}  # copied once each: to copy those of each cell takes 6 s of 8
     for new in task.cells:
-        cell, beside = _write_cell(book[new.sheet], new), book[new.sheet].cell(new.row, max(1, last))
+        sheet = book[new.sheet]
+        cell, beside = sheet.cell(new.row, new.column), sheet.cell(new.row, max(1, last))
+        if isinstance(cell, MergedCell):
+            raise errors.SheetError(f"{sheet.title}!{cell.coordinate} is hidden by merged cells")
+        cell.value = new.value
+        if isinstance(new.value, str) and new.value.startswith("="):
+            cell.data_type = "s"  # a text of the service is no formula
+        if new.number_format not in ("", "General") and not isinstance(new.value, str):
+            cell.number_format = new.number_format
+        if new.comment:
+            cell.comment = Comment(new.comment, "v3bridge")
         if new.is_new and beside.has_style:
             if beside.style_id not in styles:
                 styles[beside.style_id] = copy(beside.font), copy(beside.fill), copy(beside.border)
             cell.font, cell.fill, cell.border = styles[beside.style_id]
     book.save(task.target)
     return WorkbookContent()
-
-
-def _write_cell(sheet: Any, new: NewCell) -> Any:
-    cell = sheet.cell(new.row, new.column)
-    if isinstance(cell, MergedCell):
-        raise errors.SheetError(f"{sheet.title}!{cell.coordinate} is hidden by merged cells")
-    cell.value = new.value
-    if isinstance(new.value, str) and new.value.startswith("="):
-        cell.data_type = "s"  # a text of the service is no formula
-    if new.number_format not in ("", "General") and not isinstance(new.value, str):
-        cell.number_format = new.number_format
-    if new.comment:
-        cell.comment = Comment(new.comment, "v3bridge")
-    return cell
 
 
 if __name__ == "__main__":

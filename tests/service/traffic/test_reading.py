@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proxy import errors
-from proxy.traffic import estimate, reading
+from proxy.traffic import reading
 from proxy.traffic.v3_request import Clients
 
 LINE = '203.0.113.9 - - [10/Oct/2018:13:55:36 +0000] "GET /v3/parts/search?q={} HTTP/1.1" 200 2326\n'
@@ -114,4 +114,4 @@ def test_damaged_file_gives_requests_or_a_clear_error(read_source: Any, good: st
         for request in read_source("file", bytes(content)).requests:
             assert request.endpoint
             assert request.target("K").isascii()
-            assert estimate.worst_case_parts(request) >= 0
+            assert reading.worst_case_parts(request) >= 0

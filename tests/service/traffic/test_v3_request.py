@@ -12,7 +12,7 @@ from support import cases
 
 from proxy import errors
 from proxy.config import secret
-from proxy.traffic import estimate, v3_request
+from proxy.traffic import reading, v3_request
 from proxy.traffic.v3_request import NO_KEY, ClientKeys, Clients, UnnamedKey, V3Request
 
 
@@ -115,7 +115,7 @@ UID = "9cf2558336484335"
     ],
 )
 def test_request_cost_is_the_maximum_of_its_plan(v3_request: Any, parts: int) -> None:
-    assert estimate.worst_case_parts(v3_request) == parts
+    assert reading.worst_case_parts(v3_request) == parts
 
 
 def digest(key: Any) -> Any:

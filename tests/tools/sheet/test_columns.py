@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support import cases
 
 from proxy import errors
-from proxy.tools.sheet import changes, columns
+from proxy.tools.sheet import columns, list_job
 from proxy.tools.sheet.columns import STATUS, CellValue, ColumnSpec, Share
 from proxy.tools.sheet.lines import Choice, Line
 
@@ -97,12 +97,12 @@ LINE = Line(5, (Choice("NE555P"),), (), 1)
     ],
 )
 def test_change_is_said(column: str, old: str, new: CellValue, said: str) -> None:
-    found = changes.changes(LINE, ["NE555P", old], {columns.parse(column): 1}, {1: new})
+    found = list_job.changes(LINE, ["NE555P", old], {columns.parse(column): 1}, {1: new})
     assert found == ([f"row 5, NE555P: {said}"] if said else [])
 
 
 def test_changes_of_a_line_stand_together() -> None:
     places = {columns.parse("price"): 0, columns.parse("stock"): 1}
-    assert changes.changes(LINE, [0.5, 20], places, {0: Decimal(1), 1: Decimal(0)}) == [
+    assert list_job.changes(LINE, [0.5, 20], places, {0: Decimal(1), 1: Decimal(0)}) == [
         "row 5, NE555P: price USD 0.5 → 1 (+100%), stock gone, was 20"
     ]

@@ -16,7 +16,9 @@ import nexar_sandbox
 from proxy import config, errors
 from proxy.gateway import StoredState
 from proxy.kit import clock
+from proxy.tools.sheet import fetching
 from proxy.tools.sheet import source as part_source
+from proxy.tools.sheet.formula_job import ApplicationLogin
 from proxy.tools.sheet.offers import PartQuery, PartResult
 from proxy.tools.sheet.source import BudgetExhausted, CostEstimate, PartSource
 
@@ -37,7 +39,7 @@ class Bench:
         return running_proxy.in_front_of(self.sandbox, store=f"sqlite:{self.file}", application=application)
 
     def opened(self, login: Any = None, **changes: Any) -> AbstractAsyncContextManager[PartSource]:
-        return part_source.open_source(self.settings(**changes), self.time, login=login)
+        return fetching.open_source(self.settings(**changes), self.time, login=login)
 
     @property
     def billed(self) -> int:
@@ -153,18 +155,18 @@ async def test_api_key_selects_the_application_and_is_charged(bench: Bench) -> N
     demo = bench.settings().applications["demo"]
     other = msgspec.structs.replace(demo, apikeys=named)
     both = msgspec.structs.replace(bench.settings(), applications={"demo": demo, "other": other})
-    async with part_source.open_source(both, bench.time, apikey="a-key") as source:
+    async with fetching.open_source(both, bench.time, apikey="a-key") as source:
         assert (source.client.application.name, source.client.key) == ("other", "erp")
     with pytest.raises(errors.ConfigError, match="several applications"):
-        await part_source.open_source(both, bench.time).__aenter__()
+        await fetching.open_source(both, bench.time).__aenter__()
     with pytest.raises(errors.ConfigError, match="belongs to no application") as wrong:
-        await part_source.open_source(both, bench.time, apikey="wrong-key").__aenter__()
+        await fetching.open_source(both, bench.time, apikey="wrong-key").__aenter__()
     assert "wrong-key" not in str(wrong.value)
 
 
 async def test_login_of_a_configured_application_keeps_its_quota(bench: Bench) -> None:
     account = bench.sandbox.default_application
-    login = part_source.ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
+    login = ApplicationLogin(config.ClientId(account.client_id), config.Secret(account.client_secret))
     async with bench.opened(login, parts=1) as source:
         results, error = await collect(source, FLIP_FLOP, DIODE)
     assert isinstance(error, errors.QuotaExhausted)
