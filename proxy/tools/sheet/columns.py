@@ -221,7 +221,7 @@ class ColumnSpec(NamedTuple):
         return " ".join([*words, *filter(None, (self.distributor, self.spec))])
 
     def takes(self, option: Option) -> bool:
-        """Return whether the column has this option: `currency` where it is priced, `quantity` where it is of the best offer."""
+        """Return whether it has this option: `currency` if it is priced, `quantity` if it is of the best offer."""
         return option in KINDS[self.kind].options
 
 
@@ -270,15 +270,13 @@ def parse(text: str) -> ColumnSpec:
     raise errors.ConfigError(f"the column {name} cannot be followed by {text[text.index(':') :][:SHOWN]!r}")
 
 
-def currencies(specs: Sequence[ColumnSpec]) -> list[str]:
-    """Return the currencies that are needed, each of which is one query for each line."""
-    return list(dict.fromkeys(each.currency or CURRENCY for each in specs if each.takes("currency"))) or [CURRENCY]
-
-
-def common_quantity(specs: Sequence[ColumnSpec]) -> int | None:
-    """Return the quantity of the priced columns, if it is one: the best offer is chosen at it for the others, too."""
-    quantities = {each.quantity for each in specs if each.takes("currency")}
-    return quantities.pop() if len(quantities) == 1 else None
+def currencies_and_quantity(specs: Sequence[ColumnSpec]) -> tuple[list[str], int | None]:
+    """Return the currencies that are needed, each of which is one query for each line; and the quantity of the priced
+    columns, if it is one: the best offer is chosen at it for the others, too."""
+    priced = [each for each in specs if each.takes("currency")]
+    currencies = list(dict.fromkeys(each.currency or CURRENCY for each in priced)) or [CURRENCY]
+    quantities = {each.quantity for each in priced}
+    return currencies, quantities.pop() if len(quantities) == 1 else None
 
 
 def note_without(specs: Sequence[ColumnSpec], features: Collection[str]) -> str | None:

@@ -56,8 +56,7 @@ class ListJob:
         self.found = found
         self._wanted = wanted
         self._boards = boards
-        self._currencies = columns.currencies(wanted.specs)
-        self._best_at = columns.common_quantity(wanted.specs)
+        self._currencies, self._best_at = columns.currencies_and_quantity(wanted.specs)
         self._packed: dict[PartQuery, tuple[PartResult, bytes]] = {}
         self._decisions: dict[int, Decision] = {}
         self._amounts: dict[str | None, list[Decimal]] = defaultdict(list)

@@ -59,7 +59,7 @@ def test_quantity_and_currencies_are_those_of_the_prices(
     names: str, quantity: int | None, currencies: list[str]
 ) -> None:
     specs = columns.parse_list(names)
-    assert (columns.common_quantity(specs), columns.currencies(specs)) == (quantity, currencies)
+    assert columns.currencies_and_quantity(specs) == (currencies, quantity)
 
 
 @given(
