@@ -136,12 +136,19 @@ def _json_entry(number: int, line: str) -> Item:
         return Unreadable(number, NO_TARGET)
     # Among several fields with a target, the first with a query.
     method, target = next((each for each in lines if "?" in each[1]), lines[0])
+    if "?" not in target:  # some logs store the query separately, as text or as an object
+        queries = (value for name in QUERIES if (value := fields.get(name)))
+        query = next(
+            (each for each in queries if isinstance(each, dict) or (isinstance(each, str) and "=" in each)), ""
+        )
+        text = query.removeprefix("?") if isinstance(query, str) else urlencode(query, doseq=True, errors="replace")
+        target = f"{target}?{text}" if query else target
     method = _first(fields, METHODS) or method
     at = next((at for name in TIMES if (at := timestamp(fields.get(name))) is not None), None)
     client, times = _first(fields, ("v3bridgeclient",)), fields.get("v3bridgetimes", 1)
     return Entry(
         number,
-        _with_query(target, fields),
+        target,
         method.upper(),
         at,
         _first(fields, ("apikey",)),
@@ -173,19 +180,6 @@ def _gathered(value: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> d
         if isinstance(content, dict) and name in _INSIDE and depth:
             inner = _gathered(content, prefix + name, depth - 1) | inner
     return inner | fields
-
-
-def _with_query(target: str, fields: dict[str, Any]) -> str:
-    """Append the query, which some logs store separately, as text or as an object."""
-    if "?" in target:
-        return target
-    for name in QUERIES:
-        value = fields.get(name)
-        if isinstance(value, str) and "=" in value:
-            return f"{target}?{value.removeprefix('?')}"
-        if isinstance(value, dict) and value:
-            return f"{target}?{urlencode(value, doseq=True, errors='replace')}"
-    return target
 
 
 def _first(fields: dict[str, Any], names: tuple[str, ...]) -> str | None:

@@ -1,7 +1,7 @@
 """Columns of a list by their headings: several of a role, with numbers inside them, and named by distributors alone."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -93,7 +93,7 @@ class _Heading(NamedTuple):
 def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_board: bool) -> Columns | None:
     """Return the columns that a row of headings names; None without a column of numbers. `named` are those that the
     user has named, by role; `per_board`: of several quantities that of one board."""
-    found = list(_headings(cells))
+    found = [_Heading(column, *known) for column, cell in enumerate(cells) if (known := role_of(cell))]
     mpns = [each for each in found if each.role == "mpn"]
     own = [each for each in mpns if each.rank < _ANY_NUMBER]
     if not own and mpns:  # a company's own numbers may be called so, too: one name only
@@ -147,23 +147,16 @@ def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> 
     return beside if beside != first else None
 
 
-def _headings(cells: Sequence[str]) -> Iterator[_Heading]:
-    for column, cell in enumerate(cells):
-        role = role_of(cell)
-        if role is not None:
-            digits = re.search(r"\d+", cell)
-            number = int(digits[0][:3]) if digits else 2 if _ALTERNATIVE.search(cell) else 0
-            yield _Heading(column, *role, number)
-
-
-def role_of(cell: str) -> tuple[str, int] | None:
-    """Return the role of a heading, and how well its name says that; 0 is best."""
+def role_of(cell: str) -> tuple[str, int, int] | None:
+    """Return the role of a heading, how well its name says that (0 is best), and the number inside it."""
     if not cell.strip() or len(cell) > 80:
         return None
+    digits = re.search(r"\d+", cell)
+    number = int(digits[0][:3]) if digits else 2 if _ALTERNATIVE.search(cell) else 0
     text = cell.replace("#", " no ").replace("№", " no ")
     for each in (text, cell, _ALTERNATIVE.sub(" ", text)):
         name = plain(each)
         for spelled in (name, re.sub(r"\d", "", name)):
             if spelled in _KNOWN:
-                return _KNOWN[spelled]
+                return *_KNOWN[spelled], number
     return None
