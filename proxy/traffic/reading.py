@@ -124,19 +124,14 @@ def _reader(file: Path, stream: BufferedReader) -> Reader:
     if _HAR.match(text.lstrip("\ufeff")):
         return logs.read_har
     items = [logs.read_line(0, line) for line in lines]
-    if any(isinstance(item, Entry) and "/v3/" in item.target for item in items):
-        return _read_lines
-    if lines[0].startswith("{"):
-        return _read_lines  # JSON lines, of which the first are of something else
+    is_log = any(isinstance(item, Entry) and "/v3/" in item.target for item in items)
+    if is_log or lines[0].startswith("{"):  # JSON lines, of which the first are of something else
+        return lambda log: (logs.read_line(at, line) for at, line in files.read_lines(log) if not line.startswith("#"))
     with contextlib.suppress(csv.Error):
         rows = csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))
         if file.suffix.lower() in (".csv", ".tsv") or any(map(bom_columns.columns, rows)):
             return _read_list
     raise errors.SourceError(f"{file}: {UNKNOWN}")
-
-
-def _read_lines(stream: BufferedReader) -> Iterator[Item]:
-    return (logs.read_line(number, line) for number, line in files.read_lines(stream) if not line.startswith("#"))
 
 
 class _Query(NamedTuple):

@@ -106,18 +106,14 @@ def _among(choice: Choice, result: PartResult, query: PartQuery) -> Decision:
     if len(equal) == 1 and (result.hits == 1 or len(result.parts) > 1):
         return Decision(FOUND, FOUND, query, first, (first.mpn, first.manufacturer))
     if result.hits == 1:
-        return _as(first, query)
+        text = f"{FOUND_AS} {first.mpn} of {first.manufacturer}"
+        return Decision(FOUND_AS, text, query, first, (first.mpn, first.manufacturer))
     shown = equal if len(equal) > 1 else result.parts
     names = "; ".join(f"{part.mpn} of {part.manufacturer}" for part in shown)
     hits = result.hits if len(equal) < 2 else len(equal)
     more = f" and {hits - len(shown)} more" if hits > len(shown) else ""
     text = f"{AMBIGUOUS}: {names}{more}; these values are of the first"
     return Decision(AMBIGUOUS, text, query, first, (first.mpn, first.manufacturer))
-
-
-def _as(part: Part, query: PartQuery) -> Decision:
-    text = f"{FOUND_AS} {part.mpn} of {part.manufacturer}"
-    return Decision(FOUND_AS, text, query, part, (part.mpn, part.manufacturer))
 
 
 def _is_equal(choice: Choice, part: Part) -> bool:
@@ -149,7 +145,8 @@ def _not_found(choice: Choice, results: Results, query: PartQuery) -> Decision |
         merged = (tuple(group.split()) for group in _MERGED.split(";"))
         is_one = any(all(maker.startswith(group) for maker in makers) for group in merged)
         if result.hits == 1 and _is_equal(choice, part) and is_one:
-            return _as(part, alone)
+            text = f"{FOUND_AS} {part.mpn} of {part.manufacturer}"
+            return Decision(FOUND_AS, text, alone, part, (part.mpn, part.manufacturer))
         others = " and others" if result.hits > 1 else ""
         number = "it" if _is_equal(choice, part) else part.mpn
         text += f"; {part.manufacturer}{others} {'make' if others else 'makes'} {number}"

@@ -48,11 +48,6 @@ class PartRequest(NamedTuple):
     authorized: str
     """`y`, `n`, or anything else for both."""
 
-    @property
-    def query(self) -> PartQuery:
-        prices = self.function.endswith("_PRICE")
-        return PartQuery(self.mpn, self.manufacturer, currency=self.currency if prices else "USD")
-
 
 class FormulaJob:
     """The calls of one workbook. `problems`: cells that are left as they are, and why."""
@@ -80,7 +75,9 @@ class FormulaJob:
             if not request.mpn or bom_columns.is_placeholder(request.mpn) or request.currency not in CURRENCIES:
                 self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
             else:
-                self._requests[request.query].append((call, request))
+                currency = request.currency if call.function.endswith("_PRICE") else "USD"
+                query = PartQuery(request.mpn, request.manufacturer, currency=currency)
+                self._requests[query].append((call, request))
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 

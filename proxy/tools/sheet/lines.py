@@ -214,8 +214,9 @@ class _Reader:
         first, places = plain(filled[0]), self._columns.places
         is_short = len(filled) <= LABEL_CELLS
         # Most cells of a row that heads other columns are names of columns, that of the number, too.
-        named = sum(headings.role_of(cell) is not None for cell in row)
-        heads = named > 1 and 2 * named > len(filled) and not any(any(map(str.isdigit, number)) for number in numbers)
+        is_part = any(any(map(str.isdigit, number)) for number in numbers)
+        named = 0 if is_part else sum(headings.role_of(cell) is not None for cell in row)
+        heads = named > 1 and 2 * named > len(filled)
         is_word = not any(map(str.isdigit, filled[0]))
         is_remark = is_word and (" " in filled[0] or (filled[0].isalpha() and "quantity" in places))
         reasons = {

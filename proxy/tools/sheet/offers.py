@@ -180,13 +180,13 @@ def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
 
 def best(offers: Sequence[Offer], quantity: int, currency: str) -> Purchase | None:
     """Return the best purchase; None if there is none."""
-
-    def rank(candidate: Purchase) -> tuple[object, ...]:
-        offer = candidate.offer
-        # SKU and price breaks make the order total: the same offers in another order have the same best one.
-        return candidate.total, -(offer.stock or 0), offer.seller, offer.sku or "", *candidate.breaks
-
-    return min(filter(None, (purchase(each, quantity, currency) for each in offers)), key=rank, default=None)
+    purchases = filter(None, (purchase(each, quantity, currency) for each in offers))
+    # SKU and price breaks make the order total: the same offers in another order have the same best one.
+    return min(
+        purchases,
+        key=lambda each: (each.total, -(each.offer.stock or 0), each.offer.seller, each.offer.sku or "", *each.breaks),
+        default=None,
+    )
 
 
 def stock(offers: Iterable[Offer]) -> Decimal | str | None:
