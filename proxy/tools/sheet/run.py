@@ -64,10 +64,9 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         cost = await source.estimate(job.needed(), anew=options.force_rerun_all)
         if not options.force_rerun_all:
             await fetching.add_stored(job, source)
-        most = job.worst_case
-        summary.say_cost(options, job, cost, most, free=free)
+        summary.say_cost(options, job, cost, free=free)
         # Nothing has been sent so far: declining costs nothing.
-        if not running.confirm_cost(most, options.budget, yes=options.yes, free=free):
+        if not running.confirm_cost(job.worst_case, options.budget, yes=options.yes, free=free):
             return None
         end = await _fetched(job, source, options)
         if isinstance(job, FormulaJob) and login is not None:

@@ -55,8 +55,9 @@ def say_some(label: str, messages: Sequence[str]) -> None:
         commands.say(f"{label}: {len(messages) - SHOWN_MAX} more; --json lists all")
 
 
-def say_cost(options: FillOptions, job: Job, cost: CostEstimate, most: int, *, free: bool) -> None:
+def say_cost(options: FillOptions, job: Job, cost: CostEstimate, *, free: bool) -> None:
     """Say what a run may cost, and what it will cost if each line has one part."""
+    most = job.worst_case
     queries = counted(cost.queries, "distinct query", "distinct queries")
     cached = "the cache is ignored" if options.force_rerun_all else f"{cost.stored} in the cache"
     commands.say(f"{options.file.name}: {counted(job.lines, job.unit)}, {queries}, {cached}")

@@ -170,64 +170,56 @@ def _parse(sheet: str, row: int, column: int, formula: str, sheets: Mapping[str,
         tokens = [token for token in Tokenizer(formula).items if token.type != Token.WSPACE]
     except (TokenizerError, IndexError):  # an IndexError where a closing parenthesis is too much
         raise FormulaError("the formula cannot be read") from None  # its message has the formula
-    function = _function(tokens)
+    function, groups = _function_and_arguments(tokens)
     parameters = workbook.FUNCTIONS[function]
-    groups = _groups(tokens[1:-1])
     if len(groups) > len(parameters):
         raise FormulaError(f"{function} has {len(parameters)} arguments at most")
     arguments: list[list[Cell]] = []
     areas: dict[int, Area] = {}
     for index, group in enumerate(groups):
-        area = _area(group, sheet, sheets)
-        values = _literal(group) if area is None else []
-        is_several = area is not None and len([*area.cells()]) > 1 and parameters[index] != "distributors"
-        if values is None or is_several:
+        found = _argument(group, sheet, sheets)
+        is_several = isinstance(found, Area) and len([*found.cells()]) > 1 and parameters[index] != "distributors"
+        if found is None or is_several:
             raise FormulaError(f"argument {index + 1} is neither a literal nor a cell")
-        arguments.append(values)
-        if area is not None:
-            areas[index] = area
+        arguments.append([] if isinstance(found, Area) else found)
+        if isinstance(found, Area):
+            areas[index] = found
     return Call(sheet, row, column, function, formula, arguments, areas)
 
 
-def _groups(tokens: list[Token]) -> list[list[Token]]:
-    """Return the tokens of each argument: none of NAME(), two empty ones of NAME(,)."""
-    groups: list[list[Token]] = [[]]
-    for token in tokens:
-        if token.type == Token.SEP:
-            groups.append([])
-        else:
-            groups[-1].append(token)
-    return [] if groups == [[]] else groups
-
-
-def _function(tokens: list[Token]) -> str:
-    """Return the name of the function that a formula is one call of, without its prefix."""
+def _function_and_arguments(tokens: list[Token]) -> tuple[str, list[list[Token]]]:
+    """Return the name, without its prefix, of the function that a formula is one call of, and the tokens of each
+    argument: none of NAME(), two empty ones of NAME(,)."""
     names: list[str] = []  # in upper case, of tokens such as `@_xll.NAME(` and `[1]!Name(`
     for token in (token for token in tokens if token.type == Token.FUNC and token.subtype == Token.OPEN):
         name = token.value.rstrip("(").rpartition("!")[2].lstrip("@").upper()
         while name.startswith(_FILE_PREFIXES):
             name = name.partition(".")[2]
-        names.append(name)
+        names.append(name.removeprefix(workbook.PREFIX))
     is_one = len(names) == 1 and tokens[0].subtype == Token.OPEN and tokens[-1].subtype == Token.CLOSE
-    if not is_one or names[0].removeprefix(workbook.PREFIX) not in workbook.FUNCTIONS:
+    if not is_one or names[0] not in workbook.FUNCTIONS:
         raise FormulaError("the formula is not one call of a function of the add-in")
-    return names[0].removeprefix(workbook.PREFIX)
+    groups: list[list[Token]] = [[]]
+    for token in tokens[1:-1]:
+        if token.type == Token.SEP:
+            groups.append([])
+        else:
+            groups[-1].append(token)
+    return names[0], [] if groups == [[]] else groups
 
 
-def _literal(group: list[Token]) -> list[Cell] | None:
+def _argument(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> Area | list[Cell] | None:
+    """Return the cells that an argument refers to, or its value as a list, empty where it is left out; None for whole
+    columns, names, other workbooks and expressions."""
     if not group:
         return []
     [token, *more] = group
-    if more or token.type != Token.OPERAND or token.subtype not in (Token.TEXT, Token.NUMBER, Token.LOGICAL):
+    if more or token.type != Token.OPERAND:
         return None
-    return [token.value[1:-1].replace('""', '"') if token.subtype == Token.TEXT else token.value]
-
-
-def _area(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> Area | None:
-    """Return the cells that an argument refers to; None for whole columns, names, other workbooks and literals."""
-    if len(group) != 1 or group[0].subtype != Token.RANGE:
-        return None
-    qualifier, _, reference = group[0].value.rpartition("!")
+    if token.subtype != Token.RANGE:
+        text = token.value[1:-1].replace('""', '"') if token.subtype == Token.TEXT else token.value
+        return [text] if token.subtype in (Token.TEXT, Token.NUMBER, Token.LOGICAL) else None
+    qualifier, _, reference = token.value.rpartition("!")
     if qualifier.startswith("'") and qualifier.endswith("'"):
         qualifier = qualifier[1:-1].replace("''", "'")
     own = sheets.get(qualifier.casefold()) if qualifier else sheet
