@@ -11,6 +11,7 @@ import re
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -188,14 +189,14 @@ class PartSource:
         return PartResult(query, parts, found.hits, None, fetched)
 
 
+@dataclass
 class _Repeats:
     """What is repeated of a run, after so many `seconds`; and the error that ends it."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.end: errors.BridgeError | None = None
-        self._failed = 0  # rounds in a row
-        self._refused = 0  # rounds in a row
+    seconds: float = 0.0
+    end: errors.BridgeError | None = None
+    _failed: int = 0  # rounds in a row
+    _refused: int = 0  # rounds in a row
 
     def rounds(self, answers: Mapping[PartQuery, Answer]) -> list[list[PartQuery]]:
         """Return the rounds in which some queries of a round with these answers are repeated."""
