@@ -127,7 +127,9 @@ class Process(BrokenStore):
             fault = draw.choices(("fails", "loses", "dies", "dies after"), (60, 30, 1, 1))[0]
         late, reply_late = (draw.choice((0.0, 0.01, 2.0)) if draw.random() < self.rate else 0.0 for _ in range(2))
         is_tier = name == "put_value" and args[0].startswith(TIER)
-        if is_tier or ((fault or late) and name in ("finish", "put_value", "value", "values")):
+        is_lost = (fault or late) and name in ("finish", "put_value", "value", "values")
+        # What is reserved, and sent when the reply has come, may come by another key meanwhile.
+        if is_tier or is_lost or (reply_late and name == "begin"):
             self.run.exempt.append(self.run.now)
         await asyncio.sleep(late)
         if fault == "dies":

@@ -50,6 +50,8 @@ class SheetPage:
     def drop(self, file: Path, key: str = "THE_KEY") -> None:
         """Give the page a file, and wait for what it costs, or an error."""
         self.browser.find_element(By.ID, "key").send_keys(key)
+        # Since the file before the page is not busy: it may take notice of this one later than the wait.
+        self.browser.execute_script("document.querySelector('main').ariaBusy = true")
         self.browser.find_element(By.ID, "file").send_keys(str(file))
         self.wait()
 
