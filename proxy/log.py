@@ -134,12 +134,13 @@ def request_completed(level: str, time: float, values: tuple[str | float | None,
     if _request_log is None or LEVELS[level] < _request_log[0]:
         return
     _, output, renderer = _request_log
-    named = [(name, value) for name, value in zip(_NAMES, values, strict=True) if value is not None]
-    if renderer is None:  # what structlog's ConsoleRenderer returns, in an eighth of the time
-        fields = " ".join([f"{name}={value}" for name, value in named])
-        output.write(f"{_iso(time)} [{level:<9}] request completed {fields}\n")
+    named = zip(_NAMES, values, strict=True)
+    if renderer is None:  # what structlog's ConsoleRenderer returns, in a tenth of the time
+        fields = "".join([f" {name}={value}" for name, value in named if value is not None])
+        output.write(f"{_iso(time)} [{level:<9}] request completed{fields}\n")
     else:
-        event: EventDict = {**dict(named), "event": "request completed", "level": level, "timestamp": _iso(time)}
+        event: EventDict = {name: value for name, value in named if value is not None}
+        event.update(event="request completed", level=level, timestamp=_iso(time))
         output.write(f"{renderer(None, level, event)!s}\n")
 
 

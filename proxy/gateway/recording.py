@@ -62,7 +62,7 @@ class SeenRequests:
         shown: Callable[[str, Redaction], str] = lambda *_: "",
     ) -> None:
         self._store, self._redaction, self._shown_target = store, keys or Redaction(), shown
-        self._clients: dict[Seen, tuple[int, float]] = {}  # requests, and the time of the last
+        self._clients: dict[Seen, list[float]] = {}  # number of requests, and the time of the last
         # Of what is in no target, for which keys in it need not be looked for.
         self._agent = functools.lru_cache(AGENTS_MAX)(functools.partial(_shown, self._redaction))
         self._unknown: dict[str, Seen] = {}
@@ -95,14 +95,16 @@ class SeenRequests:
             hidden = self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
         request = Seen(CLIENT, int(at // DAY_SECONDS), application or "", key or "", endpoint, agent, uses)
-        if request not in self._clients:
+        counted = self._clients.get(request)
+        if counted is None:
             callers, limit = self._callers[request[1:4]], CALLERS_MAX if key else UNKNOWN_MAX
             if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
                 request = request._replace(user_agent=OTHERS, detail="")
             else:
                 callers.add(request)
-        requests, last = self._clients.get(request, (0, 0.0))
-        self._clients[request] = requests + 1, max(last, at)
+            counted = self._clients.setdefault(request, [0, 0.0])
+        counted[0] += 1
+        counted[1] = max(counted[1], at)
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Nothing is kept of the key itself."""
@@ -133,7 +135,7 @@ class SeenRequests:
         self._agent.cache_clear()  # API keys may have been added
         today = max((day for day, _, _ in self._callers), default=0)
         self._callers = defaultdict(set, {key: each for key, each in self._callers.items() if key[0] == today})
-        yield from (seen._replace(requests=requests, last=last) for seen, (requests, last) in clients.items())
+        yield from (seen._replace(requests=int(requests), last=last) for seen, (requests, last) in clients.items())
         yield from unknown.values()
         for failure, detail in failures:
             redaction = self._redaction.including(detail.target)

@@ -12,8 +12,6 @@ from enum import Enum
 from typing import NamedTuple
 from urllib.parse import quote
 
-from multidict import istr
-
 from proxy import errors
 
 REQUEST_LINE = 69_632  # bytes: 66 KiB of query and a path; aiohttp's default of 8 190 is 60 BOM lines
@@ -33,7 +31,7 @@ JSON = {"Content-Type": "application/json"}
 # Without a charset a browser decodes a script in the encoding of the page that includes it.
 SCRIPT = {"Content-Type": "application/javascript; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 GZIPPED = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-X_V3_UNSUPPORTED = istr("X-V3-Unsupported")
+X_V3_UNSUPPORTED = "X-V3-Unsupported"
 SAFE = "[]="  # not percent-encoded in X-V3-Unsupported
 NAME_MAX = 200  # characters of one name; a longer one is cut
 LENGTH_MAX = 2_000  # characters of the header

@@ -32,9 +32,8 @@ CONTINUE = "100-continue"  # a client that waits until its body is wanted
 # Compared and not parsed, and decoded as nothing else: some codecs that a sender can name take minutes.
 _FORM = re.compile(r'application/x-www-form-urlencoded *(; *charset="?utf-?8"?)? *', re.IGNORECASE)
 ALLOWED = "GET, HEAD, OPTIONS"
-AGE = istr("Age")
-X_CACHE, X_COST, X_USED = istr("X-Cache"), istr("X-Parts-Cost"), istr("X-Parts-Used")
-X_LIMIT, X_RESET = istr("X-Parts-Limit"), istr("X-Parts-Reset")
+AGE, X_CACHE, X_COST = "Age", "X-Cache", "X-Parts-Cost"
+X_USED, X_LIMIT, X_RESET = "X-Parts-Used", "X-Parts-Limit", "X-Parts-Reset"
 ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
 
 
