@@ -163,7 +163,8 @@ class Gathering:
         """Reserve what has gathered. The first operations of an application have one query each."""
         for _ in range(PAUSES_MAX):
             size = len(self._gathered)
-            for _ in range(PAUSE_TURNS):
+            # Where no other query is under way, none is about to come.
+            for _ in range(PAUSE_TURNS if len(self._flights) > size else 1):
                 await asyncio.sleep(0)
             if size == len(self._gathered):
                 break
