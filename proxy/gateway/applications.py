@@ -62,8 +62,8 @@ class ChargedAccount(NamedTuple):
 
 
 class Periods(NamedTuple):
-    """Accounts in the periods of a day: `every` one; `own`: of each with a limit that which it applies to, of the first
-    where none has; and when usage begins from zero in these, in seconds since 1970; None where it never does."""
+    """Accounts in the periods of a day: `every` one; `own`: of each that which its limit applies to, and when usage
+    begins from zero in these, in seconds since 1970; None where it never does."""
 
     every: tuple[protocol.Account, ...]
     own: tuple[protocol.Account, ...]
@@ -189,10 +189,9 @@ def periods(charged: tuple[ChargedAccount, ...], day: float) -> Periods:
         for each in charged
         for name, period in names.items()
     ]
-    own = tuple(protocol.Account(each.id, names[each.period], each.limit) for each in charged)
-    own = tuple(each for each in own if each.limit is not None) or own[:1]
+    own = [protocol.Account(each.id, names[each.period], each.limit) for each in charged]
     is_monthly = charged[0].period == "month"
-    return Periods(tuple(every), own, start + errors.seconds_to_next_month(start) if is_monthly else None)
+    return Periods(tuple(every), tuple(own), start + errors.seconds_to_next_month(start) if is_monthly else None)
 
 
 def _sunset(settings: config.SunsetSettings | None) -> Sunset | None:

@@ -144,7 +144,8 @@ class Quotas:
         """Return the status of the limit with the least remaining, or of the application where nothing is limited."""
         now = self._clock.now()
         _, own, reset = periods(client.charged, now // protocol.DAY_SECONDS)
-        counted = [(sum(self._usage.get(each[:2], NO_USAGE)[2:4]), each.limit) for each in own]
+        limited = [each for each in own if each.limit is not None] or own[:1]
+        counted = [(sum(self._usage.get(each[:2], NO_USAGE)[2:4]), each.limit) for each in limited]
         used, limit = min(counted, key=lambda row: (row[1] or 0) - row[0])
         return model.QuotaStatus(used, limit, None if reset is None else math.ceil(reset - now))
 
