@@ -44,6 +44,7 @@ class _ForkServer:
 
     def close(self) -> None:
         if self._socket is not None and self._process is not None:
+            self._socket.shutdown(socket.SHUT_RDWR)  # for copies of it, too, which forked processes may have
             self._socket.close()
             self._process.wait()
 

@@ -112,7 +112,9 @@ async def test_command_beside_a_process_that_opens_and_reloads_loses_no_booking(
         await asyncio.sleep(0.005)
     assert command.returncode == 0
     assert await client.counts() == (booked, 0, 0)
-    usage, _ = process.open(NOW, str(file), "other").call(NOW, "view", [])
+    other = process.open(NOW, str(file), "other")
+    usage, _ = other.call(NOW, "view", [])
+    other.close(NOW)
     assert usage == [("erp", "2023-11", booked, 0, 0)]
 
 
