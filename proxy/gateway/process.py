@@ -33,8 +33,8 @@ log = structlog.get_logger()
 
 @dataclass(slots=True, eq=False)
 class Booking:
-    """End of a flight's reservation, if it has one, which it takes from the flight; with the bits of the features that
-    its results have."""
+    """End of a flight's reservation: its `begin`, if it has one, which the flight loses when that is booked. `features`
+    are the bits of those that its results have."""
 
     flight: Flight
     used: int = 0

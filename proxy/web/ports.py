@@ -58,7 +58,11 @@ def listen(host: str, port: int, *, shared: bool = False) -> Sockets:
     with ExitStack() as stack:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         for family, _, _, _, (name, _, *rest) in found:
-            server = socket.create_server((name, port, *rest), family=family, backlog=BACKLOG, reuse_port=shared)
+            try:
+                server = socket.create_server((name, port, *rest), family=family, backlog=BACKLOG, reuse_port=shared)
+            except OSError as error:
+                error.strerror = str(error.strerror).partition(" (while")[0]  # without the address, which callers name
+                raise
             opened.append(stack.enter_context(server))
             port = server.getsockname()[1]
         stack.pop_all()
@@ -81,9 +85,8 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
             port = address(opened[0][0])[1]
     except OSError as error:
         service, options = ("the operators' port ", OPERATORS_OPTIONS) if for_operators else ("", "--host or --port")
-        reason = str(error.strerror).partition(" (while")[0]
         raise errors.ConfigError(
-            f"{service}cannot listen on {host}:{port}: {reason}; choose another with {options}"
+            f"{service}cannot listen on {host}:{port}: {error.strerror}; choose another with {options}"
         ) from error
     return opened
 

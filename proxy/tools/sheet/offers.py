@@ -79,7 +79,6 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     lifecycle: str | None = None
     package: str | None = None
     offers: tuple[Offer, ...] = ()
-    image_url: str | None = None
     specs: tuple[PartSpec, ...] = ()
 
 
