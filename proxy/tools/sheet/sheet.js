@@ -50,8 +50,14 @@ async function* events(asked, signal) {
   }
 }
 
+// Stops the process of the request before, of which nothing more is shown.
+function stop() {
+  running?.abort();
+  running = null;
+}
+
 async function send(asked) {
-  running?.abort(); // which stops the process of the request before
+  stop();
   const own = (running = new AbortController());
   sentKey = byId("key").value;
   document.querySelector("main").ariaBusy = true;
@@ -124,6 +130,7 @@ function roleOf(heading, role) {
 function read() {
   clearTimeout(timer);
   if (!file) return;
+  stop();
   document.querySelector("main").ariaBusy = true;
   if (byId("key").value) timer = setTimeout(() => send(options()), 300); // others may follow
   else SHOW.error("enter your API key: it pays for the parts");

@@ -73,6 +73,7 @@ class SheetPage:
     def fill(self) -> Path:
         self.browser.find_element(By.ID, "fill").click()
         self.until(lambda: self.shown("outcome"))
+        self.wait()
         link = self.browser.find_element(By.ID, "download")
         target = self.folder / str(link.get_attribute("download"))
         link.click()
