@@ -131,7 +131,7 @@ function read() {
   clearTimeout(timer);
   if (!file) return;
   stop();
-  document.querySelector("main").ariaBusy = true;
+  document.querySelector("main").ariaBusy = byId("key").value !== "";
   if (byId("key").value) timer = setTimeout(() => send(options()), 300); // others may follow
   else SHOW.error("enter your API key: it pays for the parts");
 }

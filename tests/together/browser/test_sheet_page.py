@@ -50,9 +50,10 @@ class SheetPage:
     def drop(self, file: Path, key: str = "THE_KEY") -> None:
         """Give the page a file, and wait for what it costs, or an error."""
         self.browser.find_element(By.ID, "key").send_keys(key)
-        # Since the file before the page is not busy: it may take notice of this one later than the wait.
-        self.browser.execute_script("document.querySelector('main').ariaBusy = true")
+        # The page may take notice of the file, which may have the name of the last one, later than the waits below.
+        self.browser.execute_script("document.getElementById('name').textContent = ''")
         self.browser.find_element(By.ID, "file").send_keys(str(file))
+        self.until(lambda: self.shown("name") == file.name)
         self.wait()
 
     def wait(self) -> None:
