@@ -1,13 +1,14 @@
 """Assumptions about the Nexar services that change a value or a bill, as functions of the answers to probes.
 
-The docstring of each is the question, its decorator has the evidence (section and mark of contract/graphql.md; OWN: no
-public source) and the probes, which say what it costs. It returns True where the assumption holds, else what was
-observed.
+`Assumed` has the evidence (section and mark of contract/graphql.md; OWN: no public source) and the probes, which say
+what they cost. Most assumptions about hits are declared by their `counts`. Each of the others is a function: its
+docstring is the question, and it returns True where the assumption holds, else what was observed.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -16,19 +17,31 @@ from proxy.tools.conform.run import NO_PARTS, NO_SPECS, Answer, Assumption, NotT
 Check = Callable[..., Any]
 NESTED_MAX = 5  # most parts within a part that are asked for
 
-
 ALL: list[Assumption] = []
+NEEDED, SOME = "needed", "some"  # at least one hit: else the assumption is not tested, or contradicted
 
 
-def assumed(evidence: str, matters: str, *probes: Probe) -> Callable[[Check], Check]:
-    """Declare a function as the check of an assumption."""
+class Assumed:
+    """Declares assumptions, with their evidence, what depends on them, and the probes that test them."""
 
-    def declare(check: Check) -> Check:
-        name = check.__name__.replace("_", "-")
-        ALL.append(Assumption(name, " ".join((check.__doc__ or "").split()), evidence, matters, probes, check))
+    def __init__(self, evidence: str, matters: str, *probes: Probe) -> None:
+        self._basis = evidence, matters, probes
+
+    def __call__(self, check: Check) -> Check:
+        """Declare a function as the check of an assumption."""
+        ALL.append(Assumption(check.__name__.replace("_", "-"), check.__doc__ or "", *self._basis, check))
         return check
 
-    return declare
+    def counts(self, name: str, question: str, /, **expected: int | str) -> None:
+        """Declare what is assumed of hits: by alias their number, an alias with as many, SOME, or NEEDED for a test."""
+        ALL.append(Assumption(name, question, *self._basis, partial(_check_counts, expected)))
+
+
+def _check_counts(expected: Mapping[str, int | str], answer: Answer) -> Any:
+    found = hits(answer, *(alias for alias, count in expected.items() if count == NEEDED))
+    given = {alias: count for alias, count in expected.items() if count not in (NEEDED, SOME)}
+    holds = all(found[alias] == found.get(str(count), count) for alias, count in given.items())
+    return (holds and all(found[alias] > 0 for alias in expected.keys() - given)) or found
 
 
 def matches(**queries: Mapping[str, Any]) -> Probe:
@@ -96,69 +109,51 @@ ORDER_CODES = matches(
 )
 
 
-@assumed("§2.3 INF", "v3 matched part numbers in any case; stored results are found in any", NUMBERS)
-def match_case(answer: Answer) -> Any:
-    """A match ignores the case of letters in part numbers."""
-    found = hits(answer, "plain")
-    return found["lower"] == found["plain"] or found
+Assumed("§2.3 INF", "v3 matched part numbers in any case; stored results are found in any", NUMBERS).counts(
+    "match-case", "A match ignores the case of letters in part numbers.", plain=NEEDED, lower="plain"
+)
+Assumed("§2.3 DOC", "v3 matched part numbers without their punctuation", NUMBERS).counts(
+    "match-punctuation", "A match ignores punctuation and blanks in part numbers.", plain=NEEDED, punctuated="plain"
+)
+Assumed("§2.3 INF", "no part is paid for and left out", NUMBERS).counts(
+    "match-whole-number", "A match finds whole part numbers only, not longer ones.", shared=NEEDED, piece=0
+)
 
 
-@assumed("§2.3 DOC", "v3 matched part numbers without their punctuation", NUMBERS)
-def match_punctuation(answer: Answer) -> Any:
-    """A match ignores punctuation and blanks in part numbers."""
-    found = hits(answer, "plain")
-    return found["punctuated"] == found["plain"] or found
-
-
-@assumed("§2.3 INF", "no part is paid for and left out", NUMBERS)
-def match_whole_number(answer: Answer) -> Any:
-    """A match finds whole part numbers only, not longer ones."""
-    found = hits(answer, "shared")
-    return found["piece"] == 0 or found
-
-
-@assumed("§2.3 REC", "v3 returned the parts of all makers", NUMBERS)
+@Assumed("§2.3 REC", "v3 returned the parts of all makers", NUMBERS)
 def match_several_makers(answer: Answer) -> Any:
     """A match without a maker finds the parts of all makers of a number."""
     found = hits(answer, "shared")
     return found["shared"] > 1 or found
 
 
-@assumed("§1.3 REC", "the answer without a maker serves those with one where it has a single hit", NUMBERS)
+@Assumed("§1.3 REC", "the answer without a maker serves those with one where it has a single hit", NUMBERS)
 def maker_only_narrows(answer: Answer) -> Any:
     """A maker only narrows a match: it adds no part, and takes those of other makers away."""
     found = hits(answer, "shared", "plain")
     return (0 < found["one"] < found["shared"] and 0 < found["same"] <= found["plain"]) or found
 
 
-@assumed("§2.3 INF", "brands are passed on as clients write them", NUMBERS)
-def maker_spelling(answer: Answer) -> Any:
-    """The name of a maker may be in another case, or a known short form such as MPD."""
-    found = hits(answer, "same")
-    return (found["case"] == found["same"] and found["alias"] > 0) or found
-
-
-@assumed("§2.3 REC", "a filter must not be ignored", NUMBERS)
-def unknown_maker(answer: Answer) -> Any:
-    """A match with an unknown maker finds nothing."""
-    found = hits(answer, "plain")
-    return found["unknown"] == 0 or found
-
-
-@assumed("§2.3 SDL", "v3's sku and seller of a query", ORDER_CODES)
-def order_code_of_seller(answer: Answer) -> Any:
-    """A match finds parts by an order code, and beside a seller by that seller's only."""
-    found = hits(answer, "sku")
-    return (found["seller"] > 0 and found["other"] == 0) or found
-
-
-@assumed("§2.3 SDL", "v3's mpn_or_sku of a query", ORDER_CODES)
-def mpn_or_sku(answer: Answer) -> Any:
-    """MpnOrSku finds part numbers and order codes."""
-    found = hits(answer, "sku")
-    return (found["either_mpn"] > 0 and found["either_sku"] == found["sku"]) or found
-
-
+Assumed("§2.3 INF", "brands are passed on as clients write them", NUMBERS).counts(
+    "maker-spelling",
+    "The name of a maker may be in another case, or a known short form such as MPD.",
+    same=NEEDED,
+    case="same",
+    alias=SOME,
+)
+Assumed("§2.3 REC", "a filter must not be ignored", NUMBERS).counts(
+    "unknown-maker", "A match with an unknown maker finds nothing.", plain=NEEDED, unknown=0
+)
+Assumed("§2.3 SDL", "v3's sku and seller of a query", ORDER_CODES).counts(
+    "order-code-of-seller",
+    "A match finds parts by an order code, and beside a seller by that seller's only.",
+    sku=NEEDED,
+    seller=SOME,
+    other=0,
+)
+Assumed("§2.3 SDL", "v3's mpn_or_sku of a query", ORDER_CODES).counts(
+    "mpn-or-sku", "MpnOrSku finds part numbers and order codes.", sku=NEEDED, either_mpn=SOME, either_sku="sku"
+)
 MATCH = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits error parts { id mpn } } }"
 MATCH_HITS = "query ($queries: [SupPartMatchQuery!]!) { supMultiMatch(queries: $queries) { hits error } }"
 NOBODY = {"mpn": "no-such-part-number-0", "limit": 1}
@@ -176,21 +171,21 @@ OPTIONS = Probe(
 )
 
 
-@assumed("§2.3 REC", "queries of several clients share a request, without references", SEVERAL)
+@Assumed("§2.3 REC", "queries of several clients share a request, without references", SEVERAL)
 def match_order(answer: Answer) -> Any:
     """SupMultiMatch has one result for each query, in their order, also of equal ones."""
     found = [each["hits"] > 0 for each in answer.data["supMultiMatch"]]
     return (bool(existing(found)) and found == [False, True, False, True, True]) or found
 
 
-@assumed("§1.2, §11 no. 4 OWN", "the error of a query becomes that of its v3 result", SEVERAL)
+@Assumed("§1.2, §11 no. 4 OWN", "the error of a query becomes that of its v3 result", SEVERAL)
 def match_error(answer: Answer) -> Any:
     """A query that names nothing has an error in the words of v3, and leaves the others alone."""
     found = [each["error"] for each in answer.data["supMultiMatch"]]
     return found == [None, None, "Missing search filters", None, None] or found
 
 
-@assumed(
+@Assumed(
     "§2.3 REC", "an unknown part number is a v3 result without items", Probe(MATCH, {"queries": [NOBODY]}, parts=1)
 )
 def match_without_hits(answer: Answer) -> Any:
@@ -199,26 +194,23 @@ def match_without_hits(answer: Answer) -> Any:
     return found == [{"hits": 0, "error": None, "parts": []}] or found
 
 
-@assumed("§2.1 DOC", "queries of several clients share a request", HUNDRED)
+@Assumed("§2.1 DOC", "queries of several clients share a request", HUNDRED)
 def hundred_queries(answer: Answer) -> Any:
     """SupMultiMatch takes 100 queries of one part each."""
     return len(answer.data["supMultiMatch"]) == 100 or len(answer.data["supMultiMatch"])
 
 
-@assumed("§2.3 DOC", "searches filtered by part number become matches with options", OPTIONS)
-def match_filters(answer: Answer) -> Any:
-    """Filters and stock among the options of supMultiMatch leave out parts."""
-    found = hits(answer, "all", "gone")
-    return found["filtered"] == found["stocked"] == 0 or found
-
-
-@assumed("§2.1 DOC", "the country of an application concerns offers only", OPTIONS)
-def match_abroad(answer: Answer) -> Any:
-    """Country and currency do not change which parts match."""
-    found = hits(answer, "all")
-    return found["abroad"] == found["all"] or found
-
-
+Assumed("§2.3 DOC", "searches filtered by part number become matches with options", OPTIONS).counts(
+    "match-filters",
+    "Filters and stock among the options of supMultiMatch leave out parts.",
+    all=NEEDED,
+    gone=NEEDED,
+    filtered=0,
+    stocked=0,
+)
+Assumed("§2.1 DOC", "the country of an application concerns offers only", OPTIONS).counts(
+    "match-abroad", "Country and currency do not change which parts match.", all=NEEDED, abroad="all"
+)
 PAGES = Probe(
     """{
         first: supMultiMatch(queries: [{mpn: "MBR1020VL", start: 0, limit: 1}]) { hits parts { id mpn akaMpns } }
@@ -228,7 +220,7 @@ PAGES = Probe(
 )
 
 
-@assumed("§2.3 REC", "v3's start, limit and hits of a query", PAGES)
+@Assumed("§2.3 REC", "v3's start, limit and hits of a query", PAGES)
 def match_pages(answer: Answer) -> Any:
     """Start and limit of a query select parts of its result, and hits counts all."""
     first, second = answer.data["first"][0], answer.data["second"][0]
@@ -236,7 +228,7 @@ def match_pages(answer: Answer) -> Any:
     return (first["hits"] == second["hits"] and len(set(ids)) == 2) or [first["hits"], second["hits"], len(ids)]
 
 
-@assumed("§2.3 REC", "parts of other numbers are left out, and paid for", PAGES)
+@Assumed("§2.3 REC", "parts of other numbers are left out, and paid for", PAGES)
 def match_numbers(answer: Answer) -> Any:
     """Parts that match have the number that was asked for, the first as it is spelled, or as an alternate one."""
     parts = existing([part for root in answer.data.values() for part in root[0]["parts"]])
@@ -270,27 +262,27 @@ NESTED = Probe(
 )
 
 
-@assumed("§11 no. 4 INF", "hits and facets are counted for no part", ZERO)
+@Assumed("§11 no. 4 INF", "hits and facets are counted for no part", ZERO)
 def limit_zero_is_free(answer: Answer) -> Any:
     """A query with limit 0 has its hits and no parts, and is not billed."""
     found = answer.data["supMultiMatch"][0]
     return (bool(existing([found["hits"]])) and not found["parts"] and not answer.billed) or [found, answer.billed]
 
 
-@assumed("§1.2 CLI", "a client of `/graphql` does not see from null that there are no hits", RESULTS)
+@Assumed("§1.2 CLI", "a client of `/graphql` does not see from null that there are no hits", RESULTS)
 def results_are_null_without_hits(answer: Answer) -> Any:
     """The results of a search without hits are null, those of one with limit 0 an empty list."""
     zero, none = answer.data["zero"], answer.data["none"]
     return (bool(existing([zero["hits"]])) and (zero["results"], none["results"]) == ([], None)) or answer.data
 
 
-@assumed("§6 INF", "the parts of a refused request are released", BAD_CURRENCY)
+@Assumed("§6 INF", "the parts of a refused request are released", BAD_CURRENCY)
 def refusal_is_free(answer: Answer) -> Any:
     """A request that is refused, here for its currency, returns no part and is not billed."""
     return refused(answer) if not answer.billed else answer.billed
 
 
-@assumed("§11 no. 8 OWN", "v3bridge refuses them under a limit, whether they count or not", BEST, NESTED)
+@Assumed("§11 no. 8 OWN", "v3bridge refuses them under a limit, whether they count or not", BEST, NESTED)
 def nested_parts_are_free(_: Answer, answer: Answer) -> Any:
     """Parts within parts do not count as parts."""
     (part,) = existing(answer.data["supMultiMatch"][0]["parts"])
@@ -300,7 +292,7 @@ def nested_parts_are_free(_: Answer, answer: Answer) -> Any:
     return answer.billed == 1 or answer.billed
 
 
-@assumed("§2.3 INF", "the first part with another number ends the matches of a query", NUMBERS, BEST)
+@Assumed("§2.3 INF", "the first part with another number ends the matches of a query", NUMBERS, BEST)
 def number_search_order(numbers: Answer, answer: Answer) -> Any:
     """SupSearchMpn lists numbers that equal the query first."""
     hits(numbers, "plain")
@@ -316,21 +308,21 @@ FEATURE = Probe(
 NO_TOKEN = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }', token="no.such.token")  # noqa: S106 - it is none
 
 
-@assumed("§3.2 DOC", "an exhausted quota is recognized by it, and nothing is sent until it ends", LIMITED)
+@Assumed("§3.2 DOC", "an exhausted quota is recognized by it, and nothing is sent until it ends", LIMITED)
 def part_limit_message(answer: Answer) -> Any:
     """The message of an exhausted part limit begins as documented and has the limit."""
     start = "You have exceeded your part limit of "
     return (answer.messages[0].startswith(start) and answer.messages[0][len(start)].isdecimal()) or answer.messages
 
 
-@assumed("§3.2 INF", "the fields of a feature that a plan lacks are asked for once", FEATURE)
+@Assumed("§3.2 INF", "the fields of a feature that a plan lacks are asked for once", FEATURE)
 def missing_feature_path(answer: Answer) -> Any:
     """The error for a feature that the plan lacks has the path of a field of it."""
     paths = [error.get("path") for error in answer.errors]
     return any(path and path[-1] == "specAggs" for path in paths) or paths
 
 
-@assumed("§3.2 DOC", "a 401 makes v3bridge request a new token", NO_TOKEN)
+@Assumed("§3.2 DOC", "a 401 makes v3bridge request a new token", NO_TOKEN)
 def invalid_token_status(answer: Answer) -> Any:
     """A request with an invalid token gets the status 401."""
     return answer.status == 401 or answer.status
@@ -370,58 +362,56 @@ AGGREGATIONS = Probe(
 )
 
 
-@assumed("§1.1 INF", "v3's q", TEXTS)
-def search_every_word(answer: Answer) -> Any:
-    """SupSearch finds parts that have every word of the query."""
-    return hits(answer, "word")["nonsense"] == 0 or hits(answer)
+Assumed("§1.1 INF", "v3's q", TEXTS).counts(
+    "search-every-word", "SupSearch finds parts that have every word of the query.", word=NEEDED, nonsense=0
+)
+Assumed("§2.4 DOC", "brands and sellers of v3 queries are sent as filters", FILTERS).counts(
+    "filter-by-name",
+    "Filters by a maker or a seller take its name in place of its id.",
+    id=NEEDED,
+    seller=NEEDED,
+    name="id",
+    seller_name="seller",
+)
+Assumed("§2.4 INF", "a filter must not be ignored", FILTERS).counts(
+    "filter-by-unknown-name", "A filter by an unknown name finds nothing.", id=NEEDED, unknown=0
+)
 
 
-@assumed("§2.4 DOC", "brands and sellers of v3 queries are sent as filters", FILTERS)
-def filter_by_name(answer: Answer) -> Any:
-    """Filters by a maker or a seller take its name in place of its id."""
-    found = hits(answer, "id", "seller")
-    return (found["name"] == found["id"] and found["seller_name"] == found["seller"]) or found
-
-
-@assumed("§2.4 INF", "a filter must not be ignored", FILTERS)
-def filter_by_unknown_name(answer: Answer) -> Any:
-    """A filter by an unknown name finds nothing."""
-    return hits(answer, "id")["unknown"] == 0 or hits(answer)
-
-
-@assumed("§2.4 INF", "all v3 filters must hold, and several values of one are alternatives", FILTERS)
+@Assumed("§2.4 INF", "all v3 filters must hold, and several values of one are alternatives", FILTERS)
 def filter_values(answer: Answer) -> Any:
     """One of the values of a filter is enough, and all filters must hold."""
     found = hits(answer, "id", "other")
     return (found["two"] == found["id"] + found["other"] and found["both"] <= found["id"]) or found
 
 
-@assumed("§2.4 INF", "v3's category_uids were those of all ancestors", FILTERS)
-def category_filter(answer: Answer) -> Any:
-    """A filter by a category includes the categories below it."""
-    return hits(answer, "id")["root"] > 0 or hits(answer)
+Assumed("§2.4 INF", "v3's category_uids were those of all ancestors", FILTERS).counts(
+    "category-filter", "A filter by a category includes the categories below it.", id=NEEDED, root=SOME
+)
 
 
-@assumed("§2.4 INF", "v3's ranges of specs", VALUES)
+@Assumed("§2.4 INF", "v3's ranges of specs", VALUES)
 def range_ends(answer: Answer) -> Any:
     """The ends of a range belong to it, are in SI base units, may have exponents, and may be absent."""
     found = hits(answer, "wide")
     return (found["closed"] > 0 and found["exponent"] == found["wide"] <= found["low"]) or found
 
 
-@assumed("§2.4 INF", "values of v3 filters are sent as they are", VALUES)
-def value_filter_displayed(answer: Answer) -> Any:
-    """A filter by an attribute takes a number as it is displayed, such as 100 nF."""
-    return hits(answer, "wide")["displayed"] > 0 or hits(answer)
+Assumed("§2.4 INF", "values of v3 filters are sent as they are", VALUES).counts(
+    "value-filter-displayed",
+    "A filter by an attribute takes a number as it is displayed, such as 100 nF.",
+    wide=NEEDED,
+    displayed=SOME,
+)
 
 
-@assumed("§2.4 OWN", "a filter must not be ignored", UNKNOWN_FILTER)
+@Assumed("§2.4 OWN", "a filter must not be ignored", UNKNOWN_FILTER)
 def unknown_filter(answer: Answer) -> Any:
     """An unknown key of the filters is refused."""
     return refused(answer)
 
 
-@assumed("§2.4 DOC", "v3's filter and facet of avg_avail", AGGREGATIONS)
+@Assumed("§2.4 DOC", "v3's filter and facet of avg_avail", AGGREGATIONS)
 def in_stock(answer: Answer) -> Any:
     """InStockOnly leaves what inStockAgg counts as in stock."""
     narrow, stocked = answer.data["narrow"], answer.data["stocked"]["hits"]
@@ -430,7 +420,7 @@ def in_stock(answer: Answer) -> Any:
     return (stocked == counts[True] and sum(counts.values()) == hits) or [stocked, narrow]
 
 
-@assumed("§1.2 INF", "v3's facets", AGGREGATIONS)
+@Assumed("§1.2 INF", "v3's facets", AGGREGATIONS)
 def maker_counts(answer: Answer) -> Any:
     """ManufacturerAgg counts each hit once."""
     narrow = answer.data["narrow"]
@@ -438,7 +428,7 @@ def maker_counts(answer: Answer) -> Any:
     return sum(each["count"] for each in narrow["manufacturerAgg"]) == hits or narrow
 
 
-@assumed("§1.2 INF", "v3's facets of sellers had up to 1000 values", AGGREGATIONS)
+@Assumed("§1.2 INF", "v3's facets of sellers had up to 1000 values", AGGREGATIONS)
 def seller_counts(answer: Answer) -> Any:
     """DistributorAgg has as many sellers as requested, and counts the hits that a filter by one finds."""
     sellers = {each["company"]["id"]: each["count"] for each in answer.data["broad"]["distributorAgg"]}
@@ -484,14 +474,14 @@ def _offers(answer: Answer) -> list[Any]:
     return [offer for part in parts for seller in part["all"] for offer in seller["offers"]]
 
 
-@assumed("§1.1 SDL", "v3's searches for brands, sellers and categories are made in lists", LISTS)
+@Assumed("§1.1 SDL", "v3's searches for brands, sellers and categories are made in lists", LISTS)
 def whole_lists(answer: Answer) -> Any:
     """A list without arguments is whole, and has each entry once."""
     ids = [each["id"] for each in answer.data["supSellers"]]
     return (len(ids) > 100 and "11779" in ids and len(set(ids)) == len(ids)) or len(ids)
 
 
-@assumed("§1.2 SDL", "v3's root category has no parent, and its parent_uid is the last ancestor", LISTS)
+@Assumed("§1.2 SDL", "v3's root category has no parent, and its parent_uid is the last ancestor", LISTS)
 def root_category(answer: Answer) -> Any:
     """The root category has the id 4161 and no ancestors, and is the first ancestor of the others."""
     (root,) = answer.data["supCategories"]
@@ -499,7 +489,7 @@ def root_category(answer: Answer) -> Any:
     return (root["ancestors"] == [] and list(above) == ["['4161']"]) or dict(above)
 
 
-@assumed("§1.1 INF", "v3's get_multi finds each part by its place, and leaves out unknown uids", PARTS)
+@Assumed("§1.1 INF", "v3's get_multi finds each part by its place, and leaves out unknown uids", PARTS)
 def part_order(answer: Answer) -> Any:
     """SupParts returns parts in the order of the ids, null for unknown ones, and the new uid for a redirected one."""
     existing(answer.data["supParts"])
@@ -508,7 +498,7 @@ def part_order(answer: Answer) -> Any:
     return (found == ["FLUKE-424D", None, "206062-1", None, "C0603C475K8PACTU"] and uid == "bd4d768f82c5628a") or found
 
 
-@assumed("§2.5 SDL", "v3's offers and broker_listings: sellers are fetched once, with brokers", PARTS)
+@Assumed("§2.5 SDL", "v3's offers and broker_listings: sellers are fetched once, with brokers", PARTS)
 def brokers(answer: Answer) -> Any:
     """IncludeBrokers adds brokers, which are no sellers otherwise, and takes no offer of another seller away."""
     parts = existing(answer.data["supParts"])
@@ -518,14 +508,14 @@ def brokers(answer: Answer) -> Any:
     return (added[0] == 0 < added[1] and 0 < offers[0] == offers[1]) or [added, offers]
 
 
-@assumed("§2.6 DOC", "v3's in_stock_quantity has the same codes", PARTS)
+@Assumed("§2.6 DOC", "v3's in_stock_quantity has the same codes", PARTS)
 def stock_codes(answer: Answer) -> Any:
     """Stock is a number of pieces or one of the codes -1 to -4."""
     levels = [offer["inventoryLevel"] for offer in _offers(answer)]
     return (min(levels) >= -4 and max(levels) > 0) or [min(levels), max(levels)]
 
 
-@assumed("§1.4 REC", "v3's last_updated", PARTS)
+@Assumed("§1.4 REC", "v3's last_updated", PARTS)
 def times(answer: Answer) -> Any:
     """Times are in UTC, end with Z, and have no fraction of a second."""
     other = [
@@ -534,7 +524,7 @@ def times(answer: Answer) -> Any:
     return not other or other[:3]
 
 
-@assumed("§2.6 REC", "v3's price table", PARTS)
+@Assumed("§2.6 REC", "v3's price table", PARTS)
 def price_order(answer: Answer) -> Any:
     """The prices of an offer ascend by quantity."""
     tables = [[price["quantity"] for price in offer["prices"]] for offer in _offers(answer)]
@@ -542,7 +532,7 @@ def price_order(answer: Answer) -> Any:
     return (any(len(table) > 1 for table in tables) and not wrong) or wrong[:3]
 
 
-@assumed("§2.6 REC", "v3's prices by currency", PARTS)
+@Assumed("§2.6 REC", "v3's prices by currency", PARTS)
 def price_currency(answer: Answer) -> Any:
     """Prices are in the currency of the seller, whichever is requested, and converted ones in that of the request."""
     prices = [price for offer in _offers(answer) for price in offer["prices"]]
@@ -550,7 +540,7 @@ def price_currency(answer: Answer) -> Any:
     return ("USD" in found[0] and found[1] == {"JPY"}) or [sorted(each) for each in found]
 
 
-@assumed("§1.5 DOC", "prices in spreadsheets", PARTS)
+@Assumed("§1.5 DOC", "prices in spreadsheets", PARTS)
 def converted_price(answer: Answer) -> Any:
     """ConvertedPrice is the product of price and conversionRate, not rounded."""
     prices = [price for offer in _offers(answer) for price in offer["prices"]]
@@ -558,7 +548,7 @@ def converted_price(answer: Answer) -> Any:
     return (bool(prices) and not wrong) or wrong[:3]
 
 
-@assumed("§1.2, §2.6 SDL", "v3's values, datatypes and units of specs", SPECS)
+@Assumed("§1.2, §2.6 SDL", "v3's values, datatypes and units of specs", SPECS)
 def spec_values(answer: Answer) -> Any:
     """Specs are numbers, with siValue in SI base units, or texts without units."""
     specs = existing(answer.data["supParts"])[0]["specs"]
@@ -568,7 +558,7 @@ def spec_values(answer: Answer) -> Any:
     return (types == ["number", "text"] and max(lengths) <= 0.01 and not any(texts)) or [types, lengths, texts]
 
 
-@assumed("§10.5 REC", "v3's lists of values, and lifecycle_status", SPECS)
+@Assumed("§10.5 REC", "v3's lists of values, and lifecycle_status", SPECS)
 def spec_texts(answer: Answer) -> Any:
     """Several values of a spec are one text with commas; the value of the life cycle is bare, the displayed one not."""
     specs = {spec["attribute"]["shortname"]: spec for spec in existing(answer.data["supParts"])[0]["specs"]}
@@ -582,13 +572,13 @@ TOKEN = Probe()
 EARLIER = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }')
 
 
-@assumed("§4.1 DOC", "a token is kept for its lifetime; each request counts against four windows", TOKEN)
+@Assumed("§4.1 DOC", "a token is kept for its lifetime; each request counts against four windows", TOKEN)
 def token_lifetime(answer: Answer) -> Any:
     """An access token is valid for 24 hours by `expires_in`."""
     return int(answer.body["expires_in"]) == 86_400 or answer.body["expires_in"]
 
 
-@assumed("§4.1 INF", "every process may use the token that another one got", TOKEN, EARLIER)
+@Assumed("§4.1 INF", "every process may use the token that another one got", TOKEN, EARLIER)
 def earlier_tokens(_: Answer, answer: Answer) -> Any:
     """A new token leaves an earlier one of the same application valid."""
     return hits(answer)["supSearchMpn"] > 0 or answer.messages
