@@ -6,6 +6,7 @@ What parts and results do not cover is an operation of its own, which fetches a 
 is stored by its document and variables: one root field alone, without the client's alias, fragments and directives.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -65,26 +66,43 @@ class Field(NamedTuple):
     sellers: Mapping[str, bool] | None = None
 
 
+@dataclasses.dataclass(eq=False, slots=True)
 class Compiler:
     """Compiles selections of one request, without fragments and directives; `used` are variables in arguments."""
 
-    def __init__(self, schema: graphql.GraphQLSchema, document: ClientDocument, variables: VariableValues) -> None:
-        self._schema, self._document, self._variables = schema, document, variables
-        self.used: set[str] = set()
+    schema: graphql.GraphQLSchema
+    document: ClientDocument
+    variables: VariableValues
+    used: set[str] = dataclasses.field(default_factory=set)
 
     def merged(self, *selections: ast.SelectionSetNode | None) -> dict[str, list[ast.FieldNode]]:
         """Return the nodes of each key, in the order of the response."""
         merged: dict[str, list[ast.FieldNode]] = {}
         spread: set[str] = set()
-        for each in selections:
-            self._collect(each, merged, spread)
+        left: list[ast.SelectionSetNode | ast.SelectionNode | None] = [
+            *reversed(selections)
+        ]  # the next one is the last
+        while left:
+            node = left.pop()
+            if isinstance(node, ast.SelectionSetNode):
+                left += reversed(node.selections)
+            elif node is None or not self._is_included(node):
+                continue
+            elif isinstance(node, ast.FieldNode):
+                merged.setdefault((node.alias or node.name).value, []).append(node)
+            # The condition of a fragment holds in a valid document: the objects of parts are of no union.
+            elif isinstance(node, ast.InlineFragmentNode):
+                left.append(node.selection_set)
+            elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
+                spread.add(node.name.value)
+                left.append(self.document.fragments[node.name.value].selection_set)
         return merged
 
     def field(self, kind: graphql.GraphQLObjectType, key: str, nodes: Sequence[ast.FieldNode]) -> Field:
         """Compile the field that some nodes select. Raises GraphQLError for an argument without its value."""
         node, name = nodes[0], nodes[0].name.value
         if name == TYPENAME:
-            return Field(key, name, name, None, type_name=self._document.client_names.get(kind.name, kind.name))
+            return Field(key, name, name, None, type_name=self.document.client_names.get(kind.name, kind.name))
         inner = graphql.get_named_type(kind.fields[name].type)
         below = None
         if isinstance(inner, graphql.GraphQLObjectType):
@@ -100,35 +118,22 @@ class Compiler:
     ) -> tuple[str | None, Mapping[str, bool] | None]:
         """Return the field of a part that a field is made of, and the flags of sellers."""
         name = node.name.value
-        if kind is self._schema.query_type:
+        if kind is self.schema.query_type:
             return name, None
         if (kind.name, name) != (PART, "sellers"):
             return None if node.arguments else name, None
         try:
-            given = get_argument_values(kind.fields[name], node, self._variables)
+            given = get_argument_values(kind.fields[name], node, self.variables)
         except graphql.GraphQLError:  # null where it is no value: an error of each part
             return None, None
         is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
         return (None, None) if is_page else (SELLERS, given)
 
-    def _collect(
-        self, selections: ast.SelectionSetNode | None, merged: dict[str, list[ast.FieldNode]], spread: set[str]
-    ) -> None:
-        # The condition of a fragment holds in a valid document: the objects of parts are of no union.
-        for node in filter(self._is_included, selections.selections if selections else ()):
-            if isinstance(node, ast.FieldNode):
-                merged.setdefault((node.alias or node.name).value, []).append(node)
-            elif isinstance(node, ast.InlineFragmentNode):
-                self._collect(node.selection_set, merged, spread)
-            elif isinstance(node, ast.FragmentSpreadNode) and node.name.value not in spread:
-                spread.add(node.name.value)
-                self._collect(self._document.fragments[node.name.value].selection_set, merged, spread)
-
     def _is_included(self, node: ast.SelectionNode) -> bool:
         if not node.directives:
             return True
-        skip = get_directive_values(graphql.GraphQLSkipDirective, node, self._variables) or {"if": False}
-        include = get_directive_values(graphql.GraphQLIncludeDirective, node, self._variables) or {"if": True}
+        skip = get_directive_values(graphql.GraphQLSkipDirective, node, self.variables) or {"if": False}
+        include = get_directive_values(graphql.GraphQLIncludeDirective, node, self.variables) or {"if": True}
         return bool(include["if"] and not skip["if"])
 
 
@@ -214,7 +219,10 @@ class Requested(NamedTuple):
             return 0
         if self.field.name == MULTI_MATCH:
             return sum(max(query["limit"], 0) for query in self.arguments["queries"])
-        return len(self.arguments["ids"]) if self.field.name == PARTS else max(self._limit, 0)
+        if self.field.name == PARTS:
+            return len(self.arguments["ids"])
+        limit = self.arguments.get("limit")
+        return SEARCH_LIMIT if limit is None else max(limit, 0)
 
     @property
     def is_private(self) -> bool:
@@ -231,7 +239,7 @@ class Requested(NamedTuple):
         if name == PARTS:
             ids = arguments["ids"]
             return [*map(queries.part, ids)] if len(ids) <= PARTS_MAX and all(ids) else []
-        start, limit = arguments.get("start") or 0, self._limit
+        start, limit = arguments.get("start") or 0, self.parts_max
         if not (0 <= start <= SEARCH_START_MAX and 0 < limit <= PARTS_MAX):
             return []
         criteria = {each: arguments.get(each) or None for each in ("q", "filters", "sort", "sortDir", "inStockOnly")}
@@ -265,11 +273,6 @@ class Requested(NamedTuple):
         passed_on = PassedOn(operation, self._received, self.is_private)
         # A digest: credentials of the caller may be among the variables.
         return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on
-
-    @property
-    def _limit(self) -> int:
-        limit = self.arguments.get("limit")
-        return SEARCH_LIMIT if limit is None else int(limit)
 
     def _matches(self) -> list[Query]:
         asked = self.arguments["queries"]

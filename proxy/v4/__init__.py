@@ -130,24 +130,24 @@ class _Renaming(graphql.Visitor):
         super().__init__()
         self._types = types
 
-    def leave_field(self, node: graphql.FieldNode, *_: Any) -> graphql.FieldNode | None:
-        parent = self._types.get_parent_type()
-        name = field_name(parent.name if parent else "", node.name.value)
-        if name == node.name.value:
-            return None
-        return replace(node, name=replace(node.name, value=name), alias=node.alias or node.name)
-
-    def leave_argument(self, node: graphql.ArgumentNode, *_: Any) -> graphql.ArgumentNode:
-        return replace(node, name=replace(node.name, value=member_name(node.name.value)))
-
-    def leave_object_field(self, node: graphql.ObjectFieldNode, *_: Any) -> graphql.ObjectFieldNode | None:
-        # Named: the object may be a single value that stands for a list.
-        if not isinstance(graphql.get_named_type(self._types.get_parent_input_type()), graphql.GraphQLInputObjectType):
-            return None  # a key of a Map
-        return replace(node, name=replace(node.name, value=member_name(node.name.value)))
-
-    def leave_named_type(self, node: graphql.NamedTypeNode, *_: Any) -> graphql.NamedTypeNode:
-        return replace(node, name=replace(node.name, value=type_name(node.name.value)))
+    def leave(self, node: graphql.Node, *_: Any) -> graphql.Node | None:
+        """Return the renamed node; None for one that keeps its name or has none."""
+        if isinstance(node, graphql.FieldNode):
+            parent = self._types.get_parent_type()
+            name = field_name(parent.name if parent else "", node.name.value)
+            if name == node.name.value:
+                return None
+            return replace(node, name=replace(node.name, value=name), alias=node.alias or node.name)
+        if isinstance(node, graphql.ObjectFieldNode):
+            # Named: the object may be a single value that stands for a list.
+            above = graphql.get_named_type(self._types.get_parent_input_type())
+            if not isinstance(above, graphql.GraphQLInputObjectType):
+                return None  # a key of a Map
+        if isinstance(node, graphql.ArgumentNode | graphql.ObjectFieldNode):
+            return replace(node, name=replace(node.name, value=member_name(node.name.value)))
+        if isinstance(node, graphql.NamedTypeNode):
+            return replace(node, name=replace(node.name, value=type_name(node.name.value)))
+        return None
 
 
 class WrapperActions(V3Actions):
