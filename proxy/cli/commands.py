@@ -5,6 +5,7 @@ it is no terminal; what commands do and ask to standard error.
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -59,20 +60,17 @@ def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
     right, a Decimal as an amount of money; texts are folded and never cut; a `Text` keeps its style. A column in which
     nothing stands is left out."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
-
-    def value(row: Any, column: Column) -> Any:
-        if callable(column):
-            return column(row)
-        return row[column] if isinstance(row, Mapping) else getattr(row, column)
-
-    cells = {title: [value(row, column) for row in rows] for title, column in columns.items()}
-    used = {title: values for title, values in cells.items() if any(value not in (None, "") for value in values)}
-    for title, values in used.items():
-        is_number = any(isinstance(value, int | float | Decimal) for value in values)
-        justify: Literal["left", "right"] = "right" if is_number else "left"
-        made.add_column(Text(title), justify=justify, no_wrap=is_number, overflow="fold")
-    for cells_of_row in zip(*used.values(), strict=True):
-        made.add_row(*map(_cell, cells_of_row))
+    getter = itemgetter if rows and isinstance(rows[0], Mapping) else attrgetter
+    cells = []
+    for title, column in columns.items():
+        values = [*map(column if callable(column) else getter(column), rows)]
+        if any(value not in (None, "") for value in values):
+            is_number = any(isinstance(value, int | float | Decimal) for value in values)
+            justify: Literal["left", "right"] = "right" if is_number else "left"
+            made.add_column(Text(title), justify=justify, no_wrap=is_number, overflow="fold")
+            cells.append(map(_cell, values))
+    for row in zip(*cells, strict=True):
+        made.add_row(*row)
     return made
 
 

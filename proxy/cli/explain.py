@@ -176,16 +176,14 @@ def _quote(stored: Stored, client: Client, queries: Iterable[Query], at: float) 
     """Return the most parts that queries cost at a time (seconds since 1970), and store their results."""
     parts, context = 0, client.application.context
     market = client.application.account, context.country, context.currency
-
-    def fresh(query: Query) -> tuple[float, int]:
-        """Return when what is stored of a list was fetched, and its end; now and its beginning, if none is fresh."""
-        fetched, end = stored.get((*market, query.key), (at, query.first))
-        return (fetched, end) if at - fetched < FRESH_SECONDS else (at, query.first)
-
     for asked in queries:
-        # What lies between is not paid for: a list of its own.
-        query = asked if asked.start <= fresh(asked)[1] else asked.as_list_of_its_own()
-        fetched, end = fresh(query)
+        # What lies between what is stored and what is asked is not paid for: then it is a list of its own.
+        for query in (asked, asked.as_list_of_its_own()):
+            fetched, end = stored.get((*market, query.key), (at, query.first))
+            if at - fetched >= FRESH_SECONDS:
+                fetched, end = at, query.first
+            if query.start <= end:
+                break
         if query.end > end:
             parts += query.end - end
             stored[*market, query.key] = fetched, query.end  # as old as its oldest part

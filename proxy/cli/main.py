@@ -87,7 +87,10 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
 
 def _root(context: typer.Context, version: bool = typer.Option(False, "--version", help=VERSION_HELP)) -> None:
     if version:
-        schema, mappings = kit.versions()
+        # Short digests of what decides on v3 responses beside the program.
+        files = kit.mapping_files()
+        schema = kit.digest(file for file in files if file.name == kit.SCHEMA)[:12]
+        mappings = kit.digest(file for file in files if file.name != kit.SCHEMA)[:12]
         typer.echo(f"v3bridge {__version__}\nschema   {schema}\nmappings {mappings}")
         raise typer.Exit
     if context.invoked_subcommand is None:

@@ -4,6 +4,7 @@ and clients. `--set` and `--forget-results` change the store."""
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -149,23 +150,19 @@ def usage(
     if why:
         typer.echo("[]" if as_json else why)
         return
-    shown = _with_state(settings, _clients if clients else lambda state: _usage(state, settings.store.shown))
-    commands.print_result(*shown, as_json)
+    listing = _clients if clients else partial(_usage, store=settings.store.shown)
+    commands.print_result(*asyncio.run(_with_state(settings, listing)), as_json)
 
 
-def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
+async def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
-
-    async def run() -> T:
-        state = await StoredState.open(settings, clock.SystemClock())
-        try:
-            return await work(state)
-        except errors.StoreUnavailable as error:
-            raise errors.ConfigError(f"store: {error.message}") from error
-        finally:
-            await state.aclose()
-
-    return asyncio.run(run())
+    state = await StoredState.open(settings, clock.SystemClock())
+    try:
+        return await work(state)
+    except errors.StoreUnavailable as error:
+        raise errors.ConfigError(f"store: {error.message}") from error
+    finally:
+        await state.aclose()
 
 
 async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Line]]:
@@ -188,7 +185,7 @@ def _set(settings: config.Config, text: str) -> None:
         example = f"{name or 'APPLICATION'}=250"
         raise typer.BadParameter(f"{number!r} is not a number of parts, such as {example}", param_hint="--set")
     try:
-        before = _with_state(settings, lambda state: state.set_usage(name, int(number)))
+        before = asyncio.run(_with_state(settings, lambda state: state.set_usage(name, int(number))))
     except LookupError:
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--set") from None
@@ -206,13 +203,15 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")
     whose = f"{application}, and others with its client id" if application else "all applications"
-    parts = counted(_with_state(settings, lambda state: state.stored_parts(application)), "part")
-    commands.say(f"The store has {parts} of {whose}, free for a day; to fetch them again costs as many.")
+    stored = asyncio.run(_with_state(settings, lambda state: state.stored_parts(application)))
+    commands.say(
+        f"The store has {counted(stored, 'part')} of {whose}, free for a day; to fetch them again costs as many."
+    )
     if not (yes or sys.stdin.isatty()):
         raise typer.BadParameter("nobody can be asked: confirm with --yes", param_hint="--yes")
     if not (yes or typer.confirm("Forget them?", err=True)):
         raise typer.Exit(1)
-    deleted = _with_state(settings, lambda state: state.forget_results(application))
+    deleted = asyncio.run(_with_state(settings, lambda state: state.forget_results(application)))
     typer.echo(f"{counted(deleted, 'part')} forgotten; running services follow within a second.")
 
 

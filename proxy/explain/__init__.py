@@ -1,5 +1,6 @@
 """Explanation of one v3 request: the service's own actions are run on objects that note what is asked of them."""
 
+import dataclasses
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,17 +134,17 @@ class Explainer:
         return explained, asked.queries
 
 
+@dataclasses.dataclass(eq=False)
 class _AskedObjects:
     """Stands in for the gateway's objects: notes what is asked, and finds nothing. Lists have every name."""
 
-    def __init__(self, explainer: Explainer) -> None:
-        self._explainer = explainer
-        self.queries: list[Query] = []
-        self.free: list[str] = []  # operations that cost no parts
-        self.mistakes: list[str] = []
+    explainer: Explainer
+    queries: list[Query] = dataclasses.field(default_factory=list)
+    free: list[str] = dataclasses.field(default_factory=list)  # operations that cost no parts
+    mistakes: list[str] = dataclasses.field(default_factory=list)
 
     async def match_parts(self, _: GatewayRequest, parameters: model.PartsMatchRequest) -> list[Rendered]:
-        for plan in match.plans(parameters, self._explainer.single_query):
+        for plan in match.plans(parameters, self.explainer.single_query):
             self.queries.append(plan.asked)
             if plan.is_counted:
                 self.free.append("supMultiMatch")
@@ -158,7 +159,7 @@ class _AskedObjects:
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
         *_, filters = lucene.parse_filters(parameters)
         any_name = _AnyName({each.replace("*", ""): (f"<ids of {each}>",) for each in filters.patterns})
-        features, tables = request.projection.features, self._explainer.mappings.tables
+        features, tables = request.projection.features, self.explainer.mappings.tables
         steps = search.plan_with_lists(parameters, filters, tables, features)
         supplied: Any = None
         try:
