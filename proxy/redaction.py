@@ -7,7 +7,7 @@ spelling only is shown decoded.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from itertools import chain
 
 from proxy.v3 import encoding
@@ -60,6 +60,7 @@ _FIELD = re.compile(r'("apikey"\s*:\s*")(?:[^"\\]|\\.)*', re.IGNORECASE | re.ASC
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 
 IsKey = Callable[[str], bool]
+_NONE: IsKey = frozenset[str]().__contains__  # where there are no API keys
 
 
 class Redaction:
@@ -69,7 +70,7 @@ class Redaction:
         plain = {_layers(secret)[-1] for secret in secrets}
         # A form sends a space as `+`.
         self._secrets = frozenset(plain | {each.replace(" ", "+") for each in plain}) - {""}
-        self.is_key = is_key or _is_none
+        self.is_key = is_key or _NONE
 
     def __repr__(self) -> str:
         return f"Redaction({len(self._secrets)} hidden)"
@@ -101,8 +102,18 @@ class Redaction:
         return more
 
     def _known(self, text: str) -> set[str]:
-        """Return the values and words of a text that are API keys."""
-        return set() if self.is_key is _is_none else {each for each in set(_candidates(text)) if self.is_key(each)}
+        """Return the API keys of a text: parameters, segments of a path, strings of JSON, words; also of a form."""
+        if self.is_key is _NONE:
+            return set()
+        text, found = text[:WORDS_MAX], set[str]()
+        for spelling in {text, text.replace("+", " ")}:
+            layers = _layers(spelling)
+            values = chain(re.split("[?&/=]", spelling), *map(_STRING.findall, layers))
+            found.update(_layers(each)[-1] for each in values)
+            plain = layers[-1]
+            words = chain(*(each.findall(plain) for each in _WORDS), (word.strip(_AROUND) for word in plain.split()))
+            found.update(word for word in words if len(word) >= WORD_MIN)
+        return {each for each in found if self.is_key(each)}
 
     def _hidden_string(self, string: re.Match[str]) -> str:
         hidden = self._hide(string[1])
@@ -127,10 +138,6 @@ class Redaction:
             around = ("", "") if len(secret) >= WHOLE_WORD else ("(?<![A-Za-z0-9])", "(?![A-Za-z0-9])")
             text = re.sub(re.escape(secret).join(around), HIDDEN, text)
         return named.sub(rf"\g<name>{HIDDEN}", text)
-
-
-def _is_none(_: str) -> bool:
-    return False
 
 
 def given(target: str) -> set[str]:
@@ -164,14 +171,3 @@ def _character(escape: re.Match[str]) -> str:
     if character is not None:
         return " " if character in "bfnrt" else character
     return bytes.fromhex(code or high + low).decode("utf-16-be", "replace")
-
-
-def _candidates(text: str) -> Iterator[str]:
-    """Yield what may be an API key: parameters, segments of a path, strings of JSON, words; also of a form."""
-    text = text[:WORDS_MAX]
-    for spelling in {text, text.replace("+", " ")}:
-        layers = _layers(spelling)
-        yield from (_layers(each)[-1] for each in chain(re.split("[?&/=]", spelling), *map(_STRING.findall, layers)))
-        plain = layers[-1]
-        words = chain(*(pattern.findall(plain) for pattern in _WORDS), (word.strip(_AROUND) for word in plain.split()))
-        yield from (word for word in words if len(word) >= WORD_MIN)

@@ -11,8 +11,9 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 import structlog
 from msgspec.structs import replace
@@ -42,28 +43,23 @@ def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[co
     return replace(wanted, **kept), [name for name, each in kept.items() if each != getattr(wanted, name)]
 
 
+@dataclass(eq=False)
 class Server:
     """The parent of the workers, and perhaps of the embedded sandbox. `read` reads the configuration, `resolve` returns
     what workers are given of it, `announce` is told "started", when all children serve, "reloading", then "reloaded" or
     "failed", and "stopping"."""
 
-    def __init__(
-        self,
-        settings: config.Config,
-        children: Sequence[app.Child],
-        *,
-        read: Callable[[], config.Config],
-        resolve: Callable[[config.Config], config.Config],
-        announce: Callable[[str], None],
-    ) -> None:
-        self._settings, self._children = settings, list(children)
-        self._read, self._resolve, self._announce = read, resolve, announce
-        self._signals: set[int] = set()
-        self._selector = selectors.DefaultSelector()
+    settings: config.Config
+    children: list[app.Child]
+    read: Callable[[], config.Config]
+    resolve: Callable[[config.Config], config.Config]
+    announce: Callable[[str], None]
+    _signals: set[int] = field(default_factory=set)
+    _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
-        app.check(self._resolve(self._settings))
+        app.check(self.resolve(self.settings))
         is_at_terminal = os.isatty(0)
         wakeup, waking = socket.socketpair()
         waking.setblocking(False)
@@ -73,11 +69,11 @@ class Server:
         self._selector.register(wakeup, selectors.EVENT_READ, lambda: self._signals.update(wakeup.recv(4096)))
         gc.freeze()  # a collection in a child would copy all memory that it shares with the parent
         try:
-            while not (all(child.serves for child in self._children) or self._signals & STOP_SIGNALS):
+            while not (all(child.serves for child in self.children) or self._signals & STOP_SIGNALS):
                 for child in self._wait():
                     raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
             if self._signals.isdisjoint(STOP_SIGNALS):
-                self._announce("started")
+                self.announce("started")
             while self._signals.isdisjoint(STOP_SIGNALS):
                 if signal.SIGHUP not in self._signals:
                     self._replace_ended()
@@ -86,7 +82,7 @@ class Server:
                 else:
                     self._reload()
             log.info("service stopping", stop_seconds=config.STOP_SECONDS)
-            self._announce("stopping")
+            self.announce("stopping")
         finally:
             code = self._end()
         log.info("service stopped")
@@ -95,55 +91,55 @@ class Server:
     def _reload(self) -> None:
         """Read and check the configuration, and hand it to the workers, or leave it as it is."""
         self._signals.clear()
-        self._announce("reloading")
+        self.announce("reloading")
         try:
-            settings, waiting = with_unchangeable(self._settings, self._read())
-            resolved = self._resolve(settings)
+            settings, waiting = with_unchangeable(self.settings, self.read())
+            resolved = self.resolve(settings)
             app.check(resolved)
         except Exception as error:
             log.error("configuration reload failed", mistakes=app.mistake(error).splitlines())
-            self._announce("failed")
+            self.announce("failed")
             return
-        self._settings = settings
+        self.settings = settings
         logging.configure(settings.log.level, settings.log.format, logging.Output(sys.stderr))
-        for child in self._children:
+        for child in self.children:
             if child.pid and child.number:
                 child.deadline = time.monotonic() + REPORT_SECONDS
                 with suppress(OSError):  # who does not read it does not report, either
                     child.pipe.send(resolved)
-        while any(child.deadline < math.inf for child in self._children) and self._signals.isdisjoint(STOP_SIGNALS):
+        while any(child.deadline < math.inf for child in self.children) and self._signals.isdisjoint(STOP_SIGNALS):
             self._replace_ended()
-        if any(child.mistake for child in self._children):
-            self._announce("failed")
+        if any(child.mistake for child in self.children):
+            self.announce("failed")
         elif self._signals.isdisjoint(STOP_SIGNALS):
             log.info("configuration reloaded", waiting_for_restart=waiting)
-            self._announce("reloaded")
+            self.announce("reloaded")
 
     def _replace_ended(self) -> None:
         """Wait for something to happen; successors take the places of children that have ended."""
         for child in self._wait():
             successor = child.successor()
             log.error(f"{child.kind} exited", worker=child.number, exit=child.exit, retry_in=successor.retry_in)
-            self._children.append(successor)
+            self.children.append(successor)
 
     def _wait(self) -> list[app.Child]:
         """Start children that are due, kill those that are late, wait, and return those that have ended."""
-        for child in self._children:
+        for child in self.children:
             if not child.pid and child.due <= time.monotonic():
                 self._fork(child)
-        until = min(child.deadline if child.pid else child.due for child in self._children)
+        until = min(child.deadline if child.pid else child.due for child in self.children)
         for key, _ in self._selector.select(None if until == math.inf else max(0.0, until - time.monotonic())):
             key.data()
-        for child in self._children:
+        for child in self.children:
             if child.pid and child.deadline <= time.monotonic():
                 log.error("worker killed", worker=child.number, reason="it did not start, reload or stop in time")
                 child.deadline = math.inf
                 os.kill(child.pid, signal.SIGKILL)
-        ended = [child for child in self._children if child.exit]
+        ended = [child for child in self.children if child.exit]
         for child in ended:
             self._selector.unregister(child.pipe)
             child.pipe.close()
-            self._children.remove(child)
+            self.children.remove(child)
             metrics.forget_gauges(child.number)
         return ended
 
@@ -163,13 +159,13 @@ class Server:
             for number in (*STOP_SIGNALS, signal.SIGHUP):
                 signal.signal(number, signal.SIG_IGN)
             # Else pipes would not end with the parent, and connections would wait in queues after its end.
-            for other in self._children:
+            for other in self.children:
                 other.pipe.close()
                 if other is not child:
                     other.pipe_of_child.close()
                 for each in other.sockets - child.sockets:
                     each.close()
-            child.main(child, self._resolve(self._settings))
+            child.main(child, self.resolve(self.settings))
             code = 0
         except Exception as error:
             child.pipe_of_child.send(app.mistake(error))
@@ -179,11 +175,11 @@ class Server:
     def _end(self) -> int:
         """Let the workers finish their requests, then end all; return 1 if a second signal cut that short."""
         self._signals.clear()
-        for child in self._children:
+        for child in self.children:
             for each in child.sockets:
                 each.close()  # so that new connections are refused, unless a service manager has the socket
-        self._children = [child for child in self._children if child.pid]
-        workers = [child for child in self._children if child.number]
+        self.children = [child for child in self.children if child.pid]
+        workers = [child for child in self.children if child.number]
         for child in workers:
             with suppress(OSError):
                 child.pipe.send(None)
@@ -192,8 +188,8 @@ class Server:
             for child in workers:
                 child.deadline = end  # also after a report, which ends another deadline
             self._wait()
-        for child in self._children:
+        for child in self.children:
             os.kill(child.pid, signal.SIGKILL)
-        while self._children:
+        while self.children:
             self._wait()
         return int(not self._signals.isdisjoint(STOP_SIGNALS))

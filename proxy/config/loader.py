@@ -179,17 +179,17 @@ class _Reader(Blocks):
         for place, key in enumerate(keys if isinstance(keys, list) else (), 1):
             # An API key or its name that another one has, and a share of parts that are not limited.
             name, at_key = str(key.get("name") or place), (*at, "apikeys", place - 1)
+            uses: list[tuple[tuple[Trail, object], str]] = [((at, name), f"the name {name}")]
             with suppress(ValueError, TypeError, KeyError):  # what is no API key has been reported
-                self._check_first(((), secret.apikey(key["key"])), "this API key", at_key)
-            self._check_first((at, name), f"the name {name}", at_key)
+                uses.insert(0, (((), secret.apikey(key["key"])), "this API key"))
+            for use, shown in uses:
+                earlier = self._first_uses.setdefault(use, at_key)
+                if earlier is not at_key:
+                    first = f"{dotted(earlier)} ({self.located.place(earlier)})"
+                    self.report(at_key, f"{shown} is already given in {first}")
             if str(key.get("parts")).endswith("%") and not isinstance(raw.get("parts"), int):
                 needed = dotted((*at, "parts"))
                 self.report((*at_key, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
-
-    def _check_first(self, use: tuple[Trail, object], shown: str, at: Trail) -> None:
-        earlier = self._first_uses.setdefault(use, at)
-        if earlier is not at:
-            self.report(at, f"{shown} is already given in {dotted(earlier)} ({self.located.place(earlier)})")
 
     def decode(self, kind: type[Any], text: str) -> Any:
         folder = self.file.parent

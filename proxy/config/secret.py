@@ -61,7 +61,7 @@ class StoreUrl(Secret):
         """Parse the setting `store`, an address on another machine only with TLS or if it may be `without_tls`. Paths
         are from the configuration file; without one, the file is in systemd's state directory or beside that, and has
         its name. Raises ValueError."""
-        shown = without_credentials(text)
+        shown = cls(text).shown
         if shown.startswith("redis://") and not (without_tls or is_loopback(urlsplit(shown).hostname or "localhost")):
             raise ValueError(f"{shown} is reached without TLS; use rediss://, or set store_without_tls: true")
         if text == "memory:" or _REDIS.match(text):
@@ -93,8 +93,13 @@ class StoreUrl(Secret):
 
     @property
     def shown(self) -> str:
-        """The address without credentials."""
-        return without_credentials(self.reveal())
+        """The address without user name, password, query and fragment; only the scheme if they are unclear."""
+        scheme, separator, after_scheme = self.reveal().partition("://")
+        authority, *query = re.split(r"[?#]", after_scheme, maxsplit=1)
+        # A password that contains ? or # without encoding: where it ends is unknown.
+        if query and "@" in query[0]:
+            return scheme
+        return f"{scheme}{separator}{authority.rpartition('@')[2]}" if separator else scheme
 
 
 class ProxyAddress(Secret):
@@ -152,16 +157,6 @@ def apikey(text: str) -> Digest:
     if not text.strip():
         raise ValueError("is empty")
     return digest(text)
-
-
-def without_credentials(address: str) -> str:
-    """Remove user name, password, query and fragment from an address: all but the scheme if they are unclear."""
-    scheme, separator, after_scheme = address.partition("://")
-    authority, *query = re.split(r"[?#]", after_scheme, maxsplit=1)
-    # A password that contains ? or # without encoding: where it ends is unknown.
-    if query and "@" in query[0]:
-        return scheme
-    return f"{scheme}{separator}{authority.rpartition('@')[2]}" if separator else address
 
 
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:

@@ -63,14 +63,6 @@ def mapping_files() -> list[Path]:
     return [file for file in shipped("mappings").rglob("*") if file.is_file()]
 
 
-def versions() -> tuple[str, str]:
-    """Return short digests of the schema and of the mappings, which decide on v3 responses beside the program."""
-    files = mapping_files()
-    schema = [file for file in files if file.name == SCHEMA]
-    mapped = [file for file in files if file.name != SCHEMA]
-    return digest(schema)[:12], digest(mapped)[:12]
-
-
 def digest(files: Iterable[Path]) -> str:
     """Return a digest of the names and contents of files, in hexadecimal. Folders and order do not count."""
     contents = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)

@@ -25,17 +25,16 @@ class SystemClock:
     monotonic = staticmethod(partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)))
 
 
+@dataclass(eq=False)
 class ManualClock:
     """Clock that moves only by `advance`; for tests."""
 
-    def __init__(self, now: float = 1_700_000_000.0) -> None:
-        self._now = now
+    _now: float = 1_700_000_000.0
 
     def now(self) -> float:
         return self._now
 
-    def monotonic(self) -> float:
-        return self._now
+    monotonic = now
 
     def advance(self, seconds: float) -> None:
         self._now += seconds

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import structlog
@@ -43,13 +44,13 @@ async def repeated(
         await asyncio.wait((task,))
 
 
+@dataclass(eq=False)
 class SingleFlight(Generic[K, V]):
     """Executions in flight by key, in tasks of their own: callers with the same key share one, which outlives
     them. Not a cache: an entry goes when its execution ends. `name` is that of the tasks, which logs may show."""
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tasks: dict[K, asyncio.Task[V]] = {}
+    name: str
+    _tasks: dict[K, asyncio.Task[V]] = field(default_factory=dict)
 
     async def run(self, key: K, work: Callable[[], Coroutine[Any, Any, V]], seconds: float | None = None) -> V:
         """Return the result or error of the execution in flight for `key`, or start `work` if there is none. Raises
@@ -60,7 +61,7 @@ class SingleFlight(Generic[K, V]):
     def start(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """Return the task for `key`, started if there is none, for a caller that does not wait."""
         if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(work(), name=self._name)
+            self._tasks[key] = asyncio.create_task(work(), name=self.name)
             self._tasks[key].add_done_callback(lambda task: self._forget(key, task))
         return self._tasks[key]
 
