@@ -5,12 +5,11 @@ A heading begins with the name of the data's source: a list has headings such as
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cached_property
-from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from proxy import config, errors
@@ -80,15 +79,13 @@ class LinePart:
         return offers.best(self.offers, self.share.wanted, self.currency)
 
 
-Value = Callable[[LinePart], CellValue]
-
-
 class ColumnKind(NamedTuple):
-    """A kind of column. `options` may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is needed of a plan."""
+    """A kind of column. `options` may follow its name: `@100`, `:EUR` or `:Digi-Key`; `feature` is needed of a plan.
+    `field`: that of the part, or of the best offer, whose value it has, if it is one."""
 
     label: str
     explanation: str
-    value: Value = lambda _: None
+    field: str = ""
     options: tuple[Option, ...] = ()
     feature: config.Feature | None = None
     number_format: str = "General"
@@ -112,39 +109,10 @@ def breaks_text(breaks: Sequence[tuple[int, Decimal]]) -> str:
     return "; ".join([f"{quantity}: {rounded(price):f}" for quantity, price in breaks])
 
 
-def _spec(part: Part, name: str) -> CellValue:
-    wanted = plain(name)
-    values = (each.value for each in part.specs if wanted in map(plain, (each.shortname, each.name, each.key)))
-    return next(values, None)
-
-
 def second_source(part: Part | None, sources: Sequence[Part]) -> str:
     """Return the manufacturers of a number but the part's own."""
     own = None if part is None else part.manufacturer
     return "; ".join(dict.fromkeys(each.manufacturer for each in sources if each.manufacturer != own)) or NONE
-
-
-def _of_best(value: Callable[[Purchase], CellValue]) -> Value:
-    return lambda line: None if (best := line.best) is None else value(best)
-
-
-def _of_offer(field: str) -> Value:
-    return _of_best(attrgetter(f"offer.{field}"))
-
-
-def _total(line: LinePart) -> CellValue:
-    return None if line.best is None else line.share.of(line.best.total)
-
-
-def _order_quantity(line: LinePart) -> CellValue:
-    return None if line.best is None else line.share.of_pieces(line.best.quantity)
-
-
-def _lead_time(line: LinePart) -> CellValue:
-    """Return the lead time of the best offer; if it states none, the shortest of the others."""
-    if line.best is not None and line.best.offer.lead_days is not None:
-        return line.best.offer.lead_days
-    return min((each.lead_days for each in line.offers if each.lead_days is not None), default=None)
 
 
 COUNT, PRICE, TOTAL = "#,##0", "#,##0.00###", "#,##0.00"
@@ -152,54 +120,73 @@ COUNT, PRICE, TOTAL = "#,##0", "#,##0.00###", "#,##0.00"
 _SPECS: config.Feature = "TECH_SPECS"
 
 KINDS = {
-    "price": ColumnKind(
-        "price", "unit price of the best offer", _of_best(lambda best: rounded(best.unit_price)), PRICED, None, PRICE
-    ),
-    "total": ColumnKind("total", "price of what has to be bought, or a share of it", _total, PRICED, None, TOTAL),
-    "order_quantity": ColumnKind("order quantity", "what has to be bought", _order_quantity, AT_BEST, None, COUNT),
+    "price": ColumnKind("price", "unit price of the best offer", "", PRICED, None, PRICE),
+    "total": ColumnKind("total", "price of what has to be bought, or a share of it", "", PRICED, None, TOTAL),
+    "order_quantity": ColumnKind("order quantity", "what has to be bought", "", AT_BEST, None, COUNT),
     "needed": ColumnKind("needed", "quantity of the line, times --boards", number_format=COUNT),
-    "price_breaks": ColumnKind(
-        "price breaks", "all prices of the best offer", _of_best(lambda best: breaks_text(best.breaks)), PRICED
-    ),
-    "stock": ColumnKind(
-        "stock", "stock of all offers that count", lambda line: offers.stock(line.offers), ("distributor",), None, COUNT
-    ),
-    "distributor": ColumnKind("distributor", "distributor of the best offer", _of_offer("seller"), AT_BEST),
-    "authorized": ColumnKind(
-        "authorized",
-        "whether its distributor is authorized",
-        _of_best(lambda best: "yes" if best.offer.authorized else "no"),
-        AT_BEST,
-    ),
-    "sku": ColumnKind("SKU", "number of the best offer at its distributor", _of_offer("sku"), AT_BEST),
-    "moq": ColumnKind("MOQ", "minimum order quantity of the best offer", _of_offer("moq"), AT_BEST, None, COUNT),
+    "price_breaks": ColumnKind("price breaks", "all prices of the best offer", "", PRICED),
+    "stock": ColumnKind("stock", "stock of all offers that count", "", ("distributor",), None, COUNT),
+    "distributor": ColumnKind("distributor", "distributor of the best offer", "seller", AT_BEST),
+    "authorized": ColumnKind("authorized", "whether its distributor is authorized", "", AT_BEST),
+    "sku": ColumnKind("SKU", "number of the best offer at its distributor", "sku", AT_BEST),
+    "moq": ColumnKind("MOQ", "minimum order quantity of the best offer", "moq", AT_BEST, None, COUNT),
     "order_multiple": ColumnKind(
-        "order multiple", "multiple in which the best offer is sold", _of_offer("order_multiple"), AT_BEST, None, COUNT
+        "order multiple", "multiple in which the best offer is sold", "order_multiple", AT_BEST, None, COUNT
     ),
-    "packaging": ColumnKind("packaging", "packaging of the best offer", _of_offer("packaging"), AT_BEST),
-    "offer_url": ColumnKind("offer URL", "page of the best offer", _of_offer("url"), AT_BEST),
+    "packaging": ColumnKind("packaging", "packaging of the best offer", "packaging", AT_BEST),
+    "offer_url": ColumnKind("offer URL", "page of the best offer", "url", AT_BEST),
     "lead_time": ColumnKind(
-        "lead time days", "days that the best offer takes, or the least of all", _lead_time, AT_BEST, "LEAD_TIME", COUNT
+        "lead time days",
+        "days that the best offer takes, or the least of all",
+        "lead_days",
+        AT_BEST,
+        "LEAD_TIME",
+        COUNT,
     ),
-    "lifecycle": ColumnKind("lifecycle", "lifecycle status", attrgetter("part.lifecycle"), (), _SPECS),
-    "rohs": ColumnKind("RoHS", "RoHS status of the part", lambda line: _spec(line.part, "rohs"), (), _SPECS),
-    "spec": ColumnKind(
-        "spec",
-        "any spec: spec:resistance, spec:Number of Pins",
-        lambda line: _spec(line.part, line.spec or ""),
-        ("spec",),
-        _SPECS,
-    ),
+    "lifecycle": ColumnKind("lifecycle", "lifecycle status", "lifecycle", (), _SPECS),
+    "rohs": ColumnKind("RoHS", "RoHS status of the part", "", (), _SPECS),
+    "spec": ColumnKind("spec", "any spec: spec:resistance, spec:Number of Pins", "", ("spec",), _SPECS),
     "second_source": ColumnKind("second source", f"other makers of the number; {CANDIDATES} parts more at most"),
-    "package": ColumnKind("package", "case or package of the part", attrgetter("part.package"), (), _SPECS),
-    "datasheet": ColumnKind("datasheet", "link to the datasheet", attrgetter("part.datasheet_url"), (), "DATASHEETS"),
-    "url": ColumnKind("product page", "address of the part's page at Octopart", attrgetter("part.url")),
-    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", attrgetter("part.mpn")),
-    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", attrgetter("part.manufacturer")),
-    "description": ColumnKind("description", "short description", attrgetter("part.short_description")),
-    "data_as_of": ColumnKind("data as of", "time at which the data was fetched", lambda line: at(line.fetched)),
+    "package": ColumnKind("package", "case or package of the part", "package", (), _SPECS),
+    "datasheet": ColumnKind("datasheet", "link to the datasheet", "datasheet_url", (), "DATASHEETS"),
+    "url": ColumnKind("product page", "address of the part's page at Octopart", "url"),
+    "mpn": ColumnKind("MPN", "part number as the manufacturer writes it", "mpn"),
+    "manufacturer": ColumnKind("manufacturer", "manufacturer of the part", "manufacturer"),
+    "description": ColumnKind("description", "short description", "short_description"),
+    "data_as_of": ColumnKind("data as of", "time at which the data was fetched"),
     "status": ColumnKind("status", "how the line went; always there, last if not named"),
 }
+
+
+def value(kind: str, line: LinePart) -> CellValue:
+    """Return the value that a column of a kind has for a line; None where there is none, or no offer to buy."""
+    if kind in ("rohs", "spec"):
+        wanted = plain(line.spec or kind)
+        specs = (each for each in line.part.specs if wanted in map(plain, (each.shortname, each.name, each.key)))
+        return next((each.value for each in specs), None)
+    if kind == "stock":
+        return offers.stock(line.offers)
+    if not KINDS[kind].options:
+        return at(line.fetched) if kind == "data_as_of" else getattr(line.part, KINDS[kind].field)
+    best = line.best
+    if kind == "lead_time" and (best is None or best.offer.lead_days is None):
+        return min((each.lead_days for each in line.offers if each.lead_days is not None), default=None)
+    return None if best is None else _bought(kind, best, line.share)
+
+
+def _bought(kind: str, best: Purchase, share: Share) -> CellValue:
+    match kind:
+        case "price":
+            return rounded(best.unit_price)
+        case "total":
+            return share.of(best.total)
+        case "order_quantity":
+            return share.of_pieces(best.quantity)
+        case "price_breaks":
+            return breaks_text(best.breaks)
+        case "authorized":
+            return "yes" if best.offer.authorized else "no"
+    return getattr(best.offer, KINDS[kind].field)  # type: ignore[no-any-return]
 
 
 class ColumnSpec(NamedTuple):

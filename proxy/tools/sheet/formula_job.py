@@ -50,7 +50,8 @@ class PartRequest(NamedTuple):
 
 
 class FormulaJob:
-    """The calls of one workbook. `problems`: cells that are left as they are, and why."""
+    """The calls of one workbook. `problems`: cells that are left as they are, and why; `distributors`: those that the
+    calls name."""
 
     unit = "cell"
 
@@ -78,6 +79,8 @@ class FormulaJob:
                 currency = request.currency if call.function.endswith("_PRICE") else "USD"
                 query = PartQuery(request.mpn, request.manufacturer, currency=currency)
                 self._requests[query].append((call, request))
+        requests = [request for calls in self._requests.values() for _, request in calls]
+        self.distributors = {name for request in requests for name in request.distributors}
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 
@@ -104,11 +107,6 @@ class FormulaJob:
     def worst_case(self) -> int:
         """Parts at most of what is not fetched yet."""
         return len(self._requests)
-
-    @property
-    def distributors(self) -> set[str]:
-        """Distributors that the calls name."""
-        return {name for calls in self._requests.values() for _, request in calls for name in request.distributors}
 
     def needed(self) -> list[PartQuery]:
         return [*self._requests]

@@ -109,14 +109,14 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     numbers = [NumberColumn(each.column, brand=_brand(place, own, brands)) for place, each in enumerate(own)]
     numbers += [NumberColumn(column, is_sku=True) for column in skus]
 
-    def preference(heading: _Heading) -> tuple[bool, int, int]:
-        of_all = heading.role == "quantity" and is_of_all(_NAMES["quantity"][heading.rank])
-        return per_board and of_all, heading.rank, heading.number
-
     places: dict[str, int] = {}
-    for each in sorted(found, key=preference):
-        if each.role in _ONE_COLUMN:
-            places.setdefault(each.role, each.column)
+    ranked = []
+    for each in found:
+        of_all = per_board and each.role == "quantity" and is_of_all(_NAMES["quantity"][each.rank])
+        ranked.append((of_all, each.rank, each.number, each.column, each.role))
+    for *_, column, role in sorted(ranked):
+        if role in _ONE_COLUMN:
+            places.setdefault(role, column)
     if "quantity" in named:
         places["quantity"] = named["quantity"][0]
     value = places.pop("value", None)

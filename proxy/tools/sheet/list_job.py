@@ -6,7 +6,6 @@ A column is recognized by its heading, so that a second run updates it. Results 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal, DecimalException
-from functools import cache
 from itertools import product
 from typing import NamedTuple
 
@@ -169,20 +168,11 @@ class ListJob:
             return {self._places[STATUS]: NOT_FETCHED}
         parts = {currency: self._part(line.row, currency) for currency in self._currencies}
         first = parts[self._currencies[0]]
-        rules = self._wanted.rules
         if first and line.skus and not any(offers.has_sku(offer, line.skus) for offer in first[0].offers):
             self.notes.append(f"row {line.row}: no offer has the number {', '.join(line.skus)}: the best one is taken")
 
-        @cache  # most columns are about the same best offer
-        def line_part(share: Share | None, currency: str, seller: str | None, spec: str | None) -> LinePart | None:
-            found = parts[currency]
-            if found is None or share is None:
-                return None
-            of_seller = OfferRules(() if seller is None else (seller,))
-            sold = offers.allowed(offers.allowed(found[0].offers, of_seller), rules, line.skus)
-            return LinePart(found[0], sold, share, currency, found[1], spec)
-
         cells: dict[int, CellValue] = {}
+        known: dict[tuple[object, ...], LinePart] = {}
         for spec, place in self._places.items():
             if spec == NEEDED:
                 cells[place] = line.quantity
@@ -190,8 +180,8 @@ class ListJob:
                 sources = self._result(self._sources(line))
                 cells[place] = columns.second_source(first and first[0], sources.parts) if sources else None
             elif spec != STATUS:
-                part = line_part(*self._terms(line, spec))
-                cells[place] = None if part is None else KINDS[spec.kind].value(part)
+                part = self._line_part(line, spec, parts, known)
+                cells[place] = None if part is None else columns.value(spec.kind, part)
                 if spec == self._summed:
                     seller = part.best.offer.seller if part and part.best else None
                     total = cells[place]
@@ -202,14 +192,30 @@ class ListJob:
         cells[self._places[STATUS]] = text
         return cells
 
-    def _terms(self, line: Line, spec: ColumnSpec) -> tuple[Share | None, str, str | None, str | None]:
-        """Return at which quantity and in which currency a column is about a line, of which distributor or spec."""
+    def _line_part(
+        self,
+        line: Line,
+        spec: ColumnSpec,
+        parts: Mapping[str, tuple[Part, float] | None],
+        known: dict[tuple[object, ...], LinePart],
+    ) -> LinePart | None:
+        """Return the part of a line as a column uses it: at which quantity, in which currency, of which distributor.
+        `parts` are by currency; `known` gets those of other columns, because most are about the same best offer."""
         own = spec.currency or columns.CURRENCY
+        currency = own if own in self._currencies else self._currencies[0]
         share: Share | None = Share(0, 1, 1)
         if spec.takes("quantity"):
             fixed = spec.quantity or (None if spec.takes("currency") else self._best_at)
             share = Share(0, fixed, fixed) if fixed else self._shares.get(line.row)
-        return share, own if own in self._currencies else self._currencies[0], spec.distributor, spec.spec
+        found = parts[currency]
+        if found is None or share is None:
+            return None
+        terms = share, currency, spec.distributor, spec.spec
+        if terms not in known:
+            of_seller = OfferRules(() if spec.distributor is None else (spec.distributor,))
+            sold = offers.allowed(offers.allowed(found[0].offers, of_seller), self._wanted.rules, line.skus)
+            known[terms] = LinePart(found[0], sold, share, currency, found[1], spec.spec)
+        return known[terms]
 
     def _count(self, outcome: str, text: str) -> None:
         self.outcomes[outcome] += 1

@@ -79,7 +79,7 @@ class PartSource:
             stored = await self._by_market(some, self.gateway.pipeline.quote)
             missing += [query for query in some if anew or stored[query] is None]
         groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
-        requests = sum(1 for group in groups for _ in of_core.grouped([*map(query_of, group)], PARTS_MAX))
+        requests = sum(1 for group in groups for _ in of_core.grouped([*group.values()], PARTS_MAX))
         status = self.gateway.quota_status(self.client)
         left = None if status.limit is None else max(0, status.limit - status.used)
         one = len({query._replace(limit=1) for query in missing})
@@ -167,7 +167,7 @@ class PartSource:
         """Return what a look-up of queries returns, with those of each currency as a client who buys in it."""
         groups, client, country = _by_currency(queries), self.client, self._country
         clients = (client.in_market(country, currency) for currency in groups)
-        asked = ([*map(query_of, group)] for group in groups.values())
+        asked = ([*group.values()] for group in groups.values())
         found = await asyncio.gather(*map(look_up, clients, asked))
         return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
 
@@ -244,10 +244,13 @@ def _rounds(queries: Sequence[PartQuery]) -> list[list[PartQuery]]:
     return rounds
 
 
-def _by_currency(queries: Iterable[PartQuery]) -> dict[str, list[PartQuery]]:
-    groups: dict[str, list[PartQuery]] = {}
+def _by_currency(queries: Iterable[PartQuery]) -> dict[str, dict[PartQuery, Query]]:
+    """Return by currency the query of the service for each of these."""
+    groups: dict[str, dict[PartQuery, Query]] = {}
     for query in queries:
-        groups.setdefault(query.currency, []).append(query)
+        maker = query.manufacturer or None
+        sent = of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=maker)
+        groups.setdefault(query.currency, {})[query] = sent
     return groups
 
 
@@ -256,7 +259,3 @@ def _is_unsent(error: errors.BridgeError) -> bool:
     if isinstance(error, errors.ServerError):
         return not (error.may_be_billed or isinstance(error, errors.QueryRefused))
     return isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
-
-
-def query_of(query: PartQuery) -> Query:
-    return of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=query.manufacturer or None)
