@@ -6,7 +6,7 @@ no repr and no name shows one, and none is written.
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
@@ -158,8 +158,11 @@ class Clients:
     key to send for all clients without an entry; these keep their generated names.
     """
 
-    def __init__(self, known: Iterable[ClientKeys] = ()) -> None:
-        """Raise ConfigError where two entries have the same source."""
+    def __init__(
+        self, known: Iterable[ClientKeys] = (), for_all: Mapping[SideName, secret.Secret | None] | None = None
+    ) -> None:
+        """Raise ConfigError where two entries have the same source. `for_all` are keys to send for every client."""
+        self._for_all = for_all or {}
         self._known: dict[str, ClientKeys] = {}
         self._by_source: dict[secret.Digest | None, ClientKeys] = {}
         self._keys: dict[str, str] = {}  # by client name, as seen in the source
@@ -195,12 +198,15 @@ class Clients:
         return tuple(self._unnamed.values())
 
     def key(self, name: str, side: SideName) -> str | None:
-        """Return the key to send for a client: the one configured for that side, else the one in the source."""
+        """Return the key to send for a client: that for all, else the one configured for that side, else the one in the
+        source."""
         entry = self._known.get(name) or (self._by_source.get(OTHERS) if name in self._keys else None)
-        chosen = None if entry is None else {"baseline": entry.baseline, "candidate": entry.candidate}[side]
+        own = None if entry is None else {"baseline": entry.baseline, "candidate": entry.candidate}[side]
+        chosen = self._for_all.get(side) or own
         return chosen.reveal() if chosen else self._keys.get(name)
 
     def secrets(self) -> tuple[str, ...]:
         """All keys that can be sent, for redaction; the longest first, so that none is hidden only in part."""
-        given = {key.reveal() for entry in self._known.values() for key in (entry.baseline, entry.candidate) if key}
+        configured = (key for entry in self._known.values() for key in (entry.baseline, entry.candidate))
+        given = {key.reveal() for key in (*self._for_all.values(), *configured) if key}
         return tuple(sorted(given | set(self._names), key=lambda key: (-len(key), key)))

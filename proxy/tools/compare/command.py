@@ -73,10 +73,6 @@ def _check(chosen: ComparisonOptions) -> None:
             sides.base_url(url or "http://none")
         except ValueError as error:
             raise typer.BadParameter(str(error), param_hint=f"--{option}") from None
-    _check_files(chosen)
-
-
-def _check_files(chosen: ComparisonOptions) -> None:
     read = (chosen.requests, chosen.rules, chosen.config, chosen.baseline_file)
     used = {file.resolve() for file in read if file}
     for option, file in (("html", chosen.html), ("json", chosen.json), ("record", chosen.record)):

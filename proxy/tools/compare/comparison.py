@@ -99,7 +99,12 @@ class RequestPlan(NamedTuple):
 async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
     """Compare, or only record where there is no candidate. Returns None if the user declined."""
     own, now = load_settings(chosen.rules, os.environ), clock.SystemClock().now
-    started, clients = now(), Clients(own.keys)
+    started = now()
+    for_all: dict[SideName, config.Secret | None] = {
+        "baseline": running.read_key(chosen.baseline_key, "--baseline-key"),
+        "candidate": running.read_key(chosen.candidate_key, "--candidate-key"),
+    }
+    clients = Clients(own.keys, for_all)
     service = loader.load(chosen.candidate_config, os.environ) if chosen.candidate_config else None
     # Checked before anything is started: a sandbox takes seconds.
     if chosen.baseline == SANDBOX and service and service.upstream != "sandbox":
@@ -110,19 +115,9 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
             stack.callback(recorded.close)
         plan, notes = _plan(chosen, clients, recorded)
         source = (chosen.requests or chosen.baseline_file or Path()).name
-        for_all: dict[SideName, config.Secret | None] = {
-            "baseline": running.read_key(chosen.baseline_key, "--baseline-key"),
-            "candidate": running.read_key(chosen.candidate_key, "--candidate-key"),
-        }
-
-        def key(client: str, side: SideName) -> str | None:
-            given = for_all[side]
-            return given.reveal() if given else clients.key(client, side)
-
         baseline, candidate = recorded or chosen.baseline or "", service or chosen.candidate
-        opened = await stack.enter_async_context(sides.open_sides(baseline, candidate, key, own.baseline_rate))
-        given = (each.reveal() for each in for_all.values() if each)
-        secrets = (*clients.secrets(), *given, *opened.keys, *(recorded.keys if recorded else ()))
+        opened = await stack.enter_async_context(sides.open_sides(baseline, candidate, clients.key, own.baseline_rate))
+        secrets = (*clients.secrets(), *opened.keys, *(recorded.keys if recorded else ()))
         # Of API keys the configuration may have digests only.
         entries = service.applications.values() if service else ()
         digests = {key.key for entry in entries for key in entry.apikeys}

@@ -147,7 +147,7 @@ class ComparisonRun:
         problem = json_values.parse(baseline).problem if self.judge and baseline.status < 400 else None
         if problem:  # the baseline is the reference and must be readable; an unreadable candidate is a difference
             raise Failed(f"the baseline sent {problem}", None)
-        candidate = again = None
+        candidate = None
         if self.sides.candidate is not None:
             # Without a baseline response the candidate's parts would be spent for nothing.
             worst = reading.worst_case_parts(request)
@@ -156,13 +156,12 @@ class ComparisonRun:
                 return
             sent = await self._fetch_candidate(self.sides.candidate.fetch(request), worst)
             candidate = self._checked("candidate", request, sent)
-        if self.judge and candidate and self.judge.may_have_moved(request, baseline, candidate) and not recorded:
-            again = self._redacted(request, await self.sides.baseline.fetch(request))
-            again = None if sides.failure(again, request.client) else again
-        if self.recorder and not recorded:
-            self.recorder.keep(request, again or baseline)
         if self.judge and candidate:
-            self.tally.add(await self._judged(self.judge, request, (baseline, candidate), again))
+            self.tally.add(
+                await self._judged(self.judge, request, baseline, candidate, is_recorded=recorded is not None)
+            )
+        elif self.recorder and not recorded:
+            self.recorder.keep(request, baseline)
 
     async def _fetch_candidate(self, fetched: Awaitable[SideResponse], reserved: int) -> SideResponse:
         """Return the candidate's response. Of one that states no cost, and of one that is cancelled in flight, the
@@ -193,26 +192,32 @@ class ComparisonRun:
         return msgspec.structs.replace(response, body=hidden.body(response.body))
 
     async def _judged(
-        self,
-        judge: Judge,
-        request: V3Request,
-        responses: tuple[SideResponse, SideResponse],
-        again: SideResponse | None,
+        self, judge: Judge, request: V3Request, baseline: SideResponse, candidate: SideResponse, *, is_recorded: bool
     ) -> Comparison:
-        compare = partial(judge.compare, request, responses, baseline_again=again, looked_up=self._looked_up)
+        """Compare two responses: again with a second one of the baseline where a price or stock differs, and after
+        looking up unknown uids and links. What the baseline has sent last is recorded, also if this fails."""
+        again = None
+        compare = partial(judge.compare, request, (baseline, candidate), looked_up=self._looked_up)
         try:
             found = compare()
+            if found.may_have_moved and not is_recorded:
+                again = self._redacted(request, await self.sides.baseline.fetch(request))
+                again = None if sides.failure(again, request.client) else again
             has_links = known.CLICK_LINK in found.ignored
             if found.unknown_uids or has_links:
                 async with self._lookups:
                     await self._look_up(found, request.client)
                     if has_links:
-                        await self._look_up_links(responses[1], request.client)
-                found = compare()
+                        await self._look_up_links(candidate, request.client)
+            if again or found.unknown_uids or has_links:
+                found = compare(baseline_again=again)
         except Exception as error:  # one unexpected response must not end a run of thousands
             log.error("comparison failed", request_id=request.id, exc_info=error)
             reason = f"the two responses cannot be compared ({type(error).__name__})"
             raise Failed(reason, None) from error
+        finally:
+            if self.recorder and not is_recorded:
+                self.recorder.keep(request, again or baseline)
         return msgspec.structs.replace(found, request=redact_request(request, self.redaction))
 
     async def _look_up(self, comparison: Comparison, client: str) -> None:

@@ -75,7 +75,7 @@ class Comparison(msgspec.Struct, frozen=True):
 
     `findings` count. `moved` (a price or stock that changed within the run) and `unknown_uids` (objects whose v3 uid is
     not on record) are reported and do not count. `ignored` is the number of ignored differences by rule name.
-    `succeeded`: both services responded with 200."""
+    `succeeded`: both services responded with 200; `may_have_moved`: a price or stock differs."""
 
     request: V3Request
     findings: tuple[Finding, ...] = ()
@@ -83,6 +83,7 @@ class Comparison(msgspec.Struct, frozen=True):
     unknown_uids: tuple[Finding, ...] = ()
     ignored: dict[str, int] = {}
     succeeded: bool = False
+    may_have_moved: bool = False
 
 
 class IgnoreRule(Block, frozen=True):

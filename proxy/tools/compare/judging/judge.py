@@ -48,12 +48,6 @@ class Judge:
         self._uids = unknown_uids.recorded() | uids
         self._has_table = bool(uids)
 
-    def may_have_moved(self, request: V3Request, baseline: SideResponse, candidate: SideResponse) -> bool:
-        """Return true if a price or stock differs: the caller repeats the request, to detect one that changed
-        meanwhile."""
-        sides = json_values.parse(baseline), json_values.parse(candidate)
-        return any(paths.is_changing(each.path) for each in self._unknown(request, *sides, NOTHING)[0])
-
     def compare(
         self,
         request: V3Request,
@@ -62,14 +56,15 @@ class Judge:
         baseline_again: SideResponse | None = None,
         looked_up: LookedUp = NOTHING,
     ) -> Comparison:
-        """Judge one request; the baseline's response to a repetition may be given."""
+        """Judge one request; the baseline's response to a repetition may be given. Where `may_have_moved` is true, the
+        caller repeats it, to detect a price or stock that changed meanwhile."""
         baseline, candidate = map(json_values.parse, responses)
         left, ignored = self._unknown(request, baseline, candidate, looked_up)
-        moved: set[tuple[str, str, str]] = set()
+        # Prices and stock may change within a run.
+        changing, moved = {_key(each) for each in left if paths.is_changing(each.path)}, set[tuple[str, str, str]]()
         again = json_values.parse(baseline_again) if baseline_again else None
         if again and again.problem is None and again.status == baseline.status:
             # What the repeated baseline does not differ in has changed, and the candidate shows it as it is now.
-            changing = {_key(each) for each in left if paths.is_changing(each.path)}
             moved = changing - {_key(each) for each in self._found(request, again, candidate, looked_up.names)}
         used = UnsupportedUses(
             request,
@@ -97,6 +92,7 @@ class Judge:
             tuple(found["uid not known"]),
             dict(ignored),
             baseline.status == candidate.status == 200,
+            bool(changing),
         )
 
     def _unknown(

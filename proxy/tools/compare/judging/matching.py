@@ -156,17 +156,15 @@ def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[A
         orders = [was for was, _ in matched], [was for was, _ in sorted(matched, key=lambda pair: pair[1])]
     changed = [pair for pair in pairs if not json_values.same(baseline[pair[0]], candidate[pair[1]])]
     turns: Counter[str | None] = Counter()
-
-    def label(place: int, element: Any) -> Label:
-        if identity.by_position:
-            return str(place), 1
-        found = identity.label(element)
-        turns[found] += 1
-        return found, turns[found]
-
-    labels = list(itertools.starmap(label, enumerate(baseline)))
-    extra = {place: label(place, candidate[place]) for place in rest.candidate_left}
-    return ListMatching(changed, rest.baseline_left, rest.candidate_left, orders, labels, extra)
+    labels: list[Label] = []
+    for place, element in itertools.chain(
+        enumerate(baseline), ((place, candidate[place]) for place in rest.candidate_left)
+    ):
+        shown = str(place) if identity.by_position else identity.label(element)
+        turns[shown] += 1
+        labels.append((shown, 1 if identity.by_position else turns[shown]))
+    extra = dict(zip(rest.candidate_left, labels[len(baseline) :], strict=True))
+    return ListMatching(changed, rest.baseline_left, rest.candidate_left, orders, labels[: len(baseline)], extra)
 
 
 class _Unmatched:
