@@ -7,6 +7,7 @@ import re
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 
@@ -49,7 +50,7 @@ class Blocks:
     def __init__(self, file: Path, environ: Mapping[str, str]) -> None:
         self.located = located_yaml.load(file, errors.ConfigError, all_mistakes=True)
         self.file, self.environ = file, environ
-        self._mistakes: list[tuple[located_yaml.Position | None, str]] = [*self.located.duplicates]
+        self._mistakes: list[tuple[int, str]] = [*self.located.duplicates]  # with their places in the file
         self._wrong: set[Trail] = set()
 
     def decode(self, kind: type[Any], text: str) -> Any:
@@ -65,7 +66,7 @@ class Blocks:
     def checked(self, settings: S | None) -> S:
         """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
         if self._mistakes or settings is None:
-            ordered = sorted(self._mistakes, key=lambda mistake: mistake[0] or (0, 0))
+            ordered = sorted(self._mistakes, key=itemgetter(0))
             raise errors.ConfigError("\n".join(text for _, text in ordered))
         return settings
 
@@ -75,9 +76,9 @@ class Blocks:
             return
         self._wrong.add(at)
         named = at if named is None else named
-        text = f"{self.located.place(at)}: {dotted(named)}{': ' if named else ''}{message}"
+        text, mark = f"{self.located.place(at)}: {dotted(named)}{': ' if named else ''}{message}", self.located.mark(at)
         # A key may hold a line break, too.
-        self._mistakes.append((self.located.position(at), kit.printable(text).replace("\n", "\\n")))
+        self._mistakes.append((mark.index if mark else 0, kit.printable(text).replace("\n", "\\n")))
 
     def report_missing(self, kind: type[config.Settings], at: Trail) -> None:
         self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")

@@ -13,9 +13,7 @@ from urllib.parse import urlsplit
 from proxy import errors
 
 FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
-TOKEN_MIN = 16  # characters of the token of operators: nothing but its length stops guessing
 
-_PROXY = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
 _REDIS = re.compile(r"(rediss?|unix)://.")
 _SHA256 = re.compile(r"sha256:([0-9a-fA-F]{64})")
 
@@ -25,9 +23,14 @@ class ClientId(str):
 
 
 class Secret:
-    """Text that is hidden from repr, logs and tracebacks; only `reveal` returns it."""
+    """Text that is hidden from repr, logs and tracebacks; only `reveal` returns it. Raises ValueError for a text that
+    has not the `form` of its class, with what is `wrong`."""
+
+    form, wrong = re.compile(r"(?s).*"), ""
 
     def __init__(self, text: str) -> None:
+        if not self.form.fullmatch(text):
+            raise ValueError(self.wrong)
         self._text = text
 
     def __repr__(self) -> str:
@@ -45,12 +48,9 @@ class Secret:
 
 
 class OperatorsToken(Secret):
-    """Token of the operators' port."""
+    """Token of the operators' port: nothing but its length stops guessing."""
 
-    def __init__(self, text: str) -> None:
-        if len(text) < TOKEN_MIN:
-            raise ValueError(f"is shorter than {TOKEN_MIN} characters; make one with: openssl rand -base64 24")
-        super().__init__(text)
+    form, wrong = re.compile(r"(?s).{16,}"), "is shorter than 16 characters; make one with: openssl rand -base64 24"
 
 
 class StoreUrl(Secret):
@@ -105,10 +105,8 @@ class StoreUrl(Secret):
 class ProxyAddress(Secret):
     """Address of the proxy for outgoing requests. Hidden, because it may contain name and password."""
 
-    def __init__(self, text: str) -> None:
-        if not _PROXY.fullmatch(text):
-            raise ValueError("is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT")
-        super().__init__(text)
+    form = re.compile(r"http://([^\s/@?#:]+(:[^\s/@?#]*)?@)?(\[[0-9a-fA-F:.]+\]|[^\s/@?#:\[\]]+)(:\d{1,5})?/?")
+    wrong = "is not http://HOST:PORT or http://NAME:PASSWORD@HOST:PORT"
 
 
 class Network(str):

@@ -13,7 +13,6 @@ from typing import Any, cast
 import yaml
 
 Trail = tuple[str | int, ...]
-Position = tuple[int, int]  # line and column in a file, from 1
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
@@ -23,18 +22,18 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.duplicates: list[tuple[Position, str]] = []
+        self.duplicates: list[tuple[yaml.Mark, str]] = []
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        first: dict[str, int] = {}
+        first: dict[str, yaml.ScalarNode] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 problem = "a key must be a word, not a list or a block"
                 raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
-            place, line = (key.start_mark.line + 1, key.start_mark.column + 1), first.get(key.value)
-            if line is not None:
-                self.duplicates.append((place, f"the key {key.value} was already given in line {line}"))
-            first.setdefault(key.value, place[0])
+            earlier = first.setdefault(key.value, key)
+            if earlier is not key:
+                line = earlier.start_mark.line + 1
+                self.duplicates.append((key.start_mark, f"the key {key.value} was already given in line {line}"))
         return cast(dict[Any, Any], super().construct_mapping(node, deep))
 
 
@@ -55,14 +54,14 @@ class LocatedYaml:
     data: Any
     name: str
     root: yaml.Node | None
-    duplicates: Sequence[tuple[Position, str]] = ()  # positions of duplicate keys, and messages about them
+    duplicates: Sequence[tuple[int, str]] = ()  # where duplicate keys are (in characters), and messages about them
 
     def place(self, path: Trail) -> str:
         """Return `config.yaml:12:5` of the value at `path`, or of the nearest parent that is in the file."""
-        return _at(self.name, self.position(path))
+        return _at(self.name, self.mark(path))
 
-    def position(self, path: Trail) -> Position | None:
-        """Return the position of the value at `path`, or of the nearest parent; None in an empty file."""
+    def mark(self, path: Trail) -> yaml.Mark | None:
+        """Return the mark of the value at `path`, or of the nearest parent; None in an empty file."""
         node, mark = self.root, None if self.root is None else self.root.start_mark
         for step in path:
             if isinstance(node, yaml.MappingNode):  # a child has the position of its key
@@ -75,7 +74,7 @@ class LocatedYaml:
                 break
             label, node = found[-1]
             mark = label.start_mark
-        return _position(mark)
+        return mark
 
 
 def load(file: Path, mistake: type[Exception] = ValueError, *, all_mistakes: bool = False) -> LocatedYaml:
@@ -101,22 +100,18 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
         problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
         if error.context_mark is not None and error.context:
             problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
-        raise mistake(f"{_at(name, _position(mark))}: {problem}") from None
+        raise mistake(f"{_at(name, mark)}: {problem}") from None
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "ignore")
-        position = before.count("\n") + 1, len(before) - before.rfind("\n")
-        raise mistake(f"{_at(name, position)}: holds a character that YAML does not allow") from None
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise mistake(f"{name}:{line}:{column}: holds a character that YAML does not allow") from None
     except RecursionError:
         raise mistake(f"{name}: is nested too deeply") from None
-    duplicates = [(position, f"{_at(name, position)}: {message}") for position, message in loader.duplicates]
+    duplicates = [(mark.index, f"{_at(name, mark)}: {message}") for mark, message in loader.duplicates]
     if duplicates and not all_mistakes:
         raise mistake(duplicates[0][1])
     return LocatedYaml(data, name, root, duplicates)
 
 
-def _position(mark: yaml.Mark | None) -> Position | None:
-    return None if mark is None else (mark.line + 1, mark.column + 1)
-
-
-def _at(name: str, position: Position | None) -> str:
-    return name if position is None else f"{name}:{position[0]}:{position[1]}"
+def _at(name: str, mark: yaml.Mark | None) -> str:
+    return name if mark is None else f"{name}:{mark.line + 1}:{mark.column + 1}"
