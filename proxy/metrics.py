@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, values
 from prometheus_client.core import Metric as MetricFamily
@@ -30,33 +30,25 @@ LAG_SECONDS = 0.1  # slept to measure the lag of the event loop
 class Numbers(dict[tuple[str, ...], float]):
     """A counter or gauge as plain numbers by its labels."""
 
-    def __init__(self, shown: Counter | Gauge) -> None:
-        super().__init__()
-        self._shown = shown
-
     def inc(self, *labels: str, by: float = 1.0) -> None:
         self[labels] = self.get(labels, 0.0) + by
 
     def set(self, value: float, *labels: str) -> None:
         self[labels] = value
 
-    def flush(self) -> None:
-        """Hand the numbers to the library."""
+    def flush(self, shown: Counter | Gauge) -> None:
+        """Hand the numbers to the library's metric."""
         for labels, number in self.items():
-            shown = self._shown.labels(*labels) if labels else self._shown
-            if isinstance(shown, Gauge):
-                shown.set(number)
+            labeled = shown.labels(*labels) if labels else shown
+            if isinstance(labeled, Gauge):
+                labeled.set(number)
             else:
-                shown.inc(number)
+                labeled.inc(number)
                 self[labels] = 0.0
 
 
 class Durations(dict[str, list[float]]):
     """A histogram as plain numbers by its label: how many durations there are up to each of SECONDS, and their sum."""
-
-    def __init__(self, shown: Histogram) -> None:
-        super().__init__()
-        self._shown: Any = shown
 
     def observe(self, label: str, seconds: float) -> None:
         numbers = self.get(label)
@@ -65,14 +57,17 @@ class Durations(dict[str, list[float]]):
         numbers[bisect_left(SECONDS, seconds)] += 1
         numbers[-1] += seconds
 
-    def flush(self) -> None:
-        """Hand the numbers to the library, which has no public way: `pyproject.toml` bounds its version."""
+    def flush(self, shown: Any) -> None:
+        """Hand the numbers to the library's metric. There is no public way: `pyproject.toml` bounds the version."""
         for label, numbers in self.items():
-            shown = self._shown.labels(label)
-            for part, number in zip((*shown._buckets, shown._sum), numbers, strict=True):
+            labeled = shown.labels(label)
+            for part, number in zip((*labeled._buckets, labeled._sum), numbers, strict=True):
                 if number:
                     part.inc(number)
             self[label] = [0.0] * len(numbers)
+
+
+N = TypeVar("N", Numbers, Durations)
 
 
 class Metrics(Collector):
@@ -83,11 +78,12 @@ class Metrics(Collector):
         self.registry, self._own = CollectorRegistry(), CollectorRegistry()
         self.registry.register(self)
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple
-        self._shown: list[Numbers | Durations] = []
+        self._shown: list[tuple[Numbers | Durations, Any]] = []
         self._lines_dropped = 0
-        counter = partial(self._add, Counter)
+        counter = partial(self._add, Numbers, Counter)
+        durations = partial(self._add, Durations, partial(Histogram, buckets=SECONDS))
         self.requests = counter("requests", "HTTP requests by route and status", "route", "status")
-        self.request_seconds = self._add_seconds("request_duration_seconds", "Duration of HTTP requests", "route")
+        self.request_seconds = durations("request_duration_seconds", "Duration of HTTP requests", "route")
         self.request_seconds["unknown"] = [0.0] * (len(SECONDS) + 2)  # makes the file of durations while there is room
         self.parts = counter("parts_returned", "Parts returned by the upstream, and billed", "application")
         unmatched = "Parts returned that are in no response: of other numbers, or behind the page"
@@ -99,13 +95,13 @@ class Metrics(Collector):
         self.reloads = counter("configuration_reloads", "Reloads by outcome: reloaded or failed", "outcome")
         self.upstream_requests = counter("upstream_requests", "GraphQL requests by outcome", "operation", "outcome")
         duration = "Duration of GraphQL requests"
-        self.upstream_seconds = self._add_seconds("upstream_request_duration_seconds", duration, "operation")
+        self.upstream_seconds = durations("upstream_request_duration_seconds", duration, "operation")
         self.upstream_errors = counter("upstream_errors", "GraphQL errors in responses with usable data", "operation")
         self.retries = counter("upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         self.circuit_breaker_openings = counter("circuit_breaker_openings", "Openings of a circuit breaker", "service")
         self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
-        total = partial(self._add, partial(Gauge, multiprocess_mode="livesum"))
-        highest = partial(self._add, partial(Gauge, multiprocess_mode="livemax"))
+        total = partial(self._add, Numbers, partial(Gauge, multiprocess_mode="livesum"))
+        highest = partial(self._add, Numbers, partial(Gauge, multiprocess_mode="livemax"))
         self.upstream_in_flight = total("upstream_requests_in_flight", "GraphQL requests without a response yet")
         self.upstream_waiting = total("upstream_batches_waiting", "Batches that wait for an upstream connection")
         states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
@@ -117,15 +113,10 @@ class Metrics(Collector):
         loaded = "Time at which the running configuration was loaded, in seconds since 1970"
         self.last_reload_success = highest("configuration_last_success_timestamp_seconds", loaded)
 
-    def _add(self, kind: Callable[..., Counter | Gauge], name: str, meaning: str, *labels: str) -> Numbers:
-        numbers = Numbers(kind(f"v3bridge_{name}", meaning, labels, registry=self._own))
-        self._shown.append(numbers)
+    def _add(self, kind: type[N], shown_as: Callable[..., Any], name: str, meaning: str, *labels: str) -> N:
+        numbers = kind()
+        self._shown.append((numbers, shown_as(f"v3bridge_{name}", meaning, labels, registry=self._own)))
         return numbers
-
-    def _add_seconds(self, name: str, meaning: str, label: str) -> Durations:
-        durations = Durations(Histogram(f"v3bridge_{name}", meaning, (label,), registry=self._own, buckets=SECONDS))
-        self._shown.append(durations)
-        return durations
 
     async def measure(self) -> None:
         """Set the gauges that nothing else sets, and that of the lag by which the event loop is late; flush all."""
@@ -138,9 +129,9 @@ class Metrics(Collector):
         """Hand all numbers to the library, which shows them in every process. What finds no room waits."""
         self.log_lines_dropped.inc(by=Output.dropped - self._lines_dropped)
         self._lines_dropped = Output.dropped
-        for each in self._shown:
+        for numbers, shown in self._shown:
             with contextlib.suppress(OSError):
-                each.flush()
+                numbers.flush(shown)
         # On a full disk, to write into the holes of a file would end the process (SIGBUS).
         for file in Path(os.environ[FOLDER]).glob("*.db") if FOLDER in os.environ else ():
             with contextlib.suppress(OSError), file.open("r+b") as opened:

@@ -64,16 +64,13 @@ _NONE: IsKey = frozenset[str]().__contains__  # where there are no API keys
 
 
 class Redaction:
-    """Redaction of `secrets`, of texts that `is_key`, and of what is named as a key. Its repr shows none of them."""
+    """Redaction of `secrets`, of texts that `is_key`, and of what is named as a key."""
 
     def __init__(self, secrets: Iterable[str] = (), is_key: IsKey | None = None) -> None:
         plain = {_layers(secret)[-1] for secret in secrets}
         # A form sends a space as `+`.
         self._secrets = frozenset(plain | {each.replace(" ", "+") for each in plain}) - {""}
         self.is_key = is_key or _NONE
-
-    def __repr__(self) -> str:
-        return f"Redaction({len(self._secrets)} hidden)"
 
     def text(self, text: str) -> str:
         text = _unicode(text)
