@@ -28,7 +28,7 @@ from proxy.store.store import Store
 R = TypeVar("R")
 
 Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or an order, two times and how many
-VERSION = b"4"
+VERSION = b"5"
 PREFIX = "{v3bridge}:"
 ORDERS = {ReservationsRow: "ends", ResultRow: "ages", PartRow: "ages", Seen: "lasts"}  # of rows by their times
 SEEN = {kind: f"seen {kind}" for kind in (CLIENT, UNKNOWN_KEY, FAILURE)}  # tables

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
+import lz4.block
 import msgspec
 
 from proxy import errors
@@ -86,13 +87,23 @@ def _stored(rows: Transaction, begin: Begin) -> Result | None:
         fresh_from = begin.fresh_from + rows.ahead
         if not found.items and found.details is None:
             fresh_from = max(fresh_from, rows.now - protocol.EMPTY_SECONDS)
-        parts = [part for hit in found.items if (part := rows.get(PartRow, begin.scope, hit.uid)) is not None]
+        parts = [part for hit in found.items if (part := _part(rows, begin.scope, hit.uid)) is not None]
         is_whole = len(parts) == len(found.items) and not any(begin.features & ~part.features for part in parts)
         times = [found.fetched, *(part.fetched for part in parts)]
         if is_whole and fresh_from <= min(times) and max(times) <= rows.now:
             bodies, ids = tuple(part.body for part in parts), tuple(part.id for part in parts)
             return found._replace(bodies=bodies, part_ids=ids, fetched=min(times) - rows.ahead)
     return None
+
+
+def _part(rows: Transaction, scope: str, uid: str) -> PartRow | None:
+    """Return a stored part with its body as the upstream sent it. One that the disk has damaged is dropped."""
+    part = rows.get(PartRow, scope, uid)
+    try:
+        return part and part._replace(body=lz4.block.decompress(part.body))
+    except lz4.block.LZ4BlockError:
+        rows.drop(PartRow, scope, uid)
+        return None
 
 
 def _candidates(rows: Transaction, begin: Begin) -> Iterator[Result]:
@@ -157,7 +168,7 @@ def _store(rows: Transaction, finish: Finish, result: Result) -> None:
     fetched = min(result.fetched + rows.ahead, now) if result.fetched else now
     ids = result.part_ids or (None,) * len(result.items)
     for hit, id, body in zip(result.items, ids, result.bodies, strict=True):
-        part = PartRow(scope, hit.uid, fetched, id, finish.features, body)
+        part = PartRow(scope, hit.uid, fetched, id, finish.features, lz4.block.compress(body))
         if not _stays(rows.get(PartRow, scope, hit.uid), part, now):
             rows.put(part)
     text = msgspec.msgpack.encode(result._replace(bodies=(), part_ids=(), fetched=fetched))

@@ -37,7 +37,7 @@ class PartRow(NamedTuple):
     fetched: float
     id: str | None
     features: int
-    body: bytes
+    body: bytes  # an lz4 block
 
 
 class Value(NamedTuple):

@@ -23,7 +23,7 @@ from proxy.store.store import Store
 
 R = TypeVar("R")
 
-VERSION = 4
+VERSION = 5
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file

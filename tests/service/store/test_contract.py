@@ -1,6 +1,7 @@
 """Contract of the store: the same tests for every implementation. Reservations, usage and results."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 
 import pytest
@@ -433,7 +434,7 @@ async def test_beginning_of_a_list_is_served_and_its_rest_reserved(client: Clien
 
 @pytest.mark.parametrize("has_part", [True, False])
 async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualClock, has_part: bool) -> None:
-    body = b"x" * (CACHE_BYTES // 20)
+    body = random.randbytes(CACHE_BYTES // 20)
     for number in range(60):
         time.advance(1)
         one = result(str(number), f"u{number}", body=body) if has_part else result(str(number), details=body)
@@ -445,7 +446,7 @@ async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualC
 
 async def test_result_that_is_too_large_is_booked_beside_one_that_is_stored(client: Client) -> None:
     await client.begin("x", "large")
-    await client.finish("x", result("large", "u", body=b"x" * CACHE_BYTES * 2), result("small", "v"), used=2)
+    await client.finish("x", result("large", "u", body=random.randbytes(CACHE_BYTES * 2)), result("small", "v"), used=2)
     assert await client.counts() == (2, 0, 0)
     assert [bool(await client.stored(key)) for key in ("large", "small")] == [False, True]
 

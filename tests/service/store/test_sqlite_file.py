@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
+import random
 import resource
 import sqlite3
 import sys
@@ -216,7 +217,7 @@ def room(file: Path, pages: int) -> Iterator[None]:
 async def test_usage_is_booked_where_the_results_do_not_fit_the_disk(client: Client, file: Path) -> None:
     await client.begin("x", "a")
     with room(file, 20):
-        await client.finish("x", result("a", "u", body=b"x" * 200_000))
+        await client.finish("x", result("a", "u", body=random.randbytes(200_000)))
         assert await client.counts() == (1, 0, 0)
         assert await client.stored("a") is None
 
@@ -236,7 +237,7 @@ async def test_full_disk_changes_nothing_and_is_passing(client: Client, file: Pa
 async def test_write_ahead_log_is_moved_to_the_file_and_does_not_grow(client: Client, file: Path) -> None:
     log = file.with_name(f"{file.name}-wal")
     for number in range(600):  # 120 MB
-        await client.fetch(result(str(number), "u", body=b"x" * 200_000))
+        await client.fetch(result(str(number), "u", body=random.randbytes(200_000)))
     assert sqlite.CHECKPOINT_BYTES < log.stat().st_size < 10 * sqlite.CHECKPOINT_BYTES
     assert await client.counts() == (600, 0, 0)
 
@@ -306,7 +307,7 @@ async def test_closed_store_is_unavailable(client: Client) -> None:
 
 async def test_a_checkpoint_that_cannot_open_the_file_fails_no_end(client: Client, file: Path) -> None:
     for number in range(sqlite.CHECKPOINT_BYTES // CACHE_BYTES):
-        await client.fetch(result(str(number), "u", body=b"x" * (CACHE_BYTES - 1_000)))
+        await client.fetch(result(str(number), "u", body=random.randbytes(CACHE_BYTES - 1_000)))
     await client.begin("x", "a")
     file.rename(file.with_name("moved"))
     await client.store.aclose()
@@ -325,3 +326,13 @@ async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, open_cl
     for work in (client.store.parts(), client.begin("x", "b"), client.store.usage()):
         with pytest.raises(errors.StoreUnavailable, match=r"is damaged .*restore the file from a backup"):
             await work
+
+
+async def test_damaged_part_is_fetched_anew(client: Client, file: Path, time: ManualClock) -> None:
+    await client.fetch(result("a", "u"))
+    with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("UPDATE part SET body = ?", (b"damaged",))
+    assert await client.stored("a") is None
+    time.advance(1)
+    await client.fetch(result("a", "u"))
+    assert await client.stored("a")
