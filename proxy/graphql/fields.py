@@ -53,7 +53,7 @@ class Field(NamedTuple):
 
     `source` is the field of a stored part that it is made of, None where arguments make another value of it: with
     `sellers`, of the sellers whose flags these are. `type_name` is the value of a `__typename`. `is_part`: its values
-    are parts.
+    are parts. `depth` is how far parts are selected within parts: 0 if none are selected, 1 if none within others.
     """
 
     key: str
@@ -62,6 +62,7 @@ class Field(NamedTuple):
     source: str | None
     below: Fields | None = None
     is_part: bool = False
+    depth: int = 0
     type_name: str | None = None
     sellers: Mapping[str, bool] | None = None
 
@@ -111,7 +112,9 @@ class Compiler:
         self.used.update(*(_variables(each.value) for each in node.arguments or ()))
         text = f"{name}({', '.join(map(graphql.print_ast, node.arguments))})" if node.arguments else name
         source, sellers = self._source(kind, node)
-        return Field(key, name, text, source, below, inner.name == PART, sellers=sellers)
+        is_part = inner.name == PART
+        depth = is_part + max((each.depth for each in below or ()), default=0)
+        return Field(key, name, text, source, below, is_part, depth, sellers=sellers)
 
     def _source(
         self, kind: graphql.GraphQLObjectType, node: ast.FieldNode
@@ -177,11 +180,6 @@ def paths(fields: Fields | None, prefix: str = "") -> Iterator[str]:
             yield from paths(field.below, "" if field.is_part else f"{path}.")
 
 
-def depth(fields: Fields | None) -> int:
-    """Return how far parts are selected within parts."""
-    return max((field.is_part + depth(field.below) for field in fields or ()), default=0)
-
-
 def parts_of(value: Any, field: Field) -> Iterator[Any]:
     """Yield the parts in the value of a field as a response has it, null for one that is not there; none in parts."""
     if isinstance(value, list):
@@ -197,9 +195,8 @@ def parts_of(value: Any, field: Field) -> Iterator[Any]:
 class Requested(NamedTuple):
     """Root field for parts or their lists, with its arguments.
 
-    `features` are those that stored parts need, None if they do not cover what is selected. `depth` is how far parts
-    are selected within parts: 0 if none are selected, 1 if none within others. `signature` declares the `variables`
-    that it uses. `other_names`: the client knows other names of types than the upstream.
+    `features` are those that stored parts need, None if they do not cover what is selected. `signature` declares the
+    `variables` that it uses. `other_names`: the client knows other names of types than the upstream.
     """
 
     key: str
@@ -207,7 +204,6 @@ class Requested(NamedTuple):
     arguments: Mapping[str, Any]
     is_nullable: bool
     features: frozenset[str] | None
-    depth: int
     signature: str
     variables: Mapping[str, Any]
     other_names: bool
@@ -215,7 +211,7 @@ class Requested(NamedTuple):
     @property
     def parts_max(self) -> int:
         """The most parts that it can cost."""
-        if not self.depth:
+        if not self.field.depth:
             return 0
         if self.field.name == MULTI_MATCH:
             return sum(max(query["limit"], 0) for query in self.arguments["queries"])
@@ -232,7 +228,7 @@ class Requested(NamedTuple):
     def queries(self) -> list[Query]:
         """Return the queries of the field; none where stored parts do not cover it, or queries its arguments."""
         name, arguments = self.field.name, self.arguments
-        if self.features is None or not self.depth or self.is_private:
+        if self.features is None or not self.field.depth or self.is_private:
             return []
         if name == MULTI_MATCH:
             return self._matches()

@@ -118,7 +118,6 @@ class GraphQLService:
             get_argument_values(definition, nodes[0], coerced),
             not isinstance(definition.type, graphql.GraphQLNonNull),
             needed if read <= self._known else None,
-            fields.depth((field,)),
             f"({', '.join(map(graphql.print_ast, used.values()))})" if used else "",
             {name: request.variables[name] for name in used if name in request.variables},
             bool(request.document.client_names),
@@ -157,7 +156,7 @@ class GraphQLService:
     async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
         query, passed_on = requested.as_it_stands()
-        if requested.depth > 1 and any(account.limit is not None for account in client.charged):
+        if requested.field.depth > 1 and any(account.limit is not None for account in client.charged):
             raise errors.BadRequest(f"{requested.field.name}: parts within parts are not served under a limit of parts")
         if requested.parts_max or passed_on.is_private:
             (answer,) = await self._gateway.pipeline.resolve(client, [query], deadline)
