@@ -16,7 +16,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TextIO, cast
@@ -24,7 +23,7 @@ from typing import Any, ClassVar, TextIO, cast
 import structlog
 from structlog.typing import EventDict, Processor
 
-from proxy import errors, redaction
+from proxy import errors, kit, redaction
 
 # Of the request that is being handled, also in the tasks that it starts: its id, and what hides API keys in its lines.
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
@@ -39,6 +38,7 @@ CLOSE_SECONDS = 2.0  # that the end of the process waits for the stream, and eac
 _PROSE = re.compile(r"(?:(?:[A-Za-z][a-z]{0,15}(?:-[a-z]{1,15})?|[A-Z]{2,6}|[-–])[,.:]?(?:\s+|\Z))*")
 # Also the links of an exception chain: the innermost say where, the outer ones are the framework.
 _FRAMES = 8
+_second = lru_cache(maxsize=2)(kit.rfc3339)  # of a time: many lines have the same
 # Fields of the line of a request, in the order of their values.
 _NAMES = ("address", "application", "cache", "error", "key", "method", "ms", "parts", "request", "route", "status")
 
@@ -188,9 +188,4 @@ BRIDGE = Bridge()
 
 
 def _iso(moment: float) -> str:
-    return f"{_second(int(moment))}.{int(moment % 1 * 1e6):06}Z"
-
-
-@lru_cache(maxsize=2)
-def _second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{_second(int(moment))[:-1]}.{int(moment % 1 * 1e6):06}Z"
