@@ -228,8 +228,8 @@ def _read(endpoint: Endpoint | None) -> dict[str, str]:
 
 def _sourceless(mappings: loader.Mappings, name: str, projection: model.Projection, at: model.Path) -> Iterator[str]:
     """Yield the fields of a response that are empty for want of a source, with the reasons."""
-    for field in mappings.rules[name].fields:
-        rule, path = mappings.rules[name].rule(field), (*at, field)
+    for field, rule in mappings.rules[name].fields.items():
+        path = (*at, field)
         if not rules.shows(projection, rule, path):
             continue
         if reason := mappings.missing_source(name, (field,), projection.features):

@@ -13,7 +13,6 @@ import keyword
 import linecache
 import re
 import weakref
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import lru_cache
 from operator import itemgetter
@@ -60,7 +59,49 @@ def compile_object(
 ) -> CompiledObject:
     """Compile object `name` for a projection, of which only the fields of this object itself are looked at; `needs` are
     paths to select whatever it hides. Raises ConfigError where a rule does not fit the schema, with file and line."""
-    return _Writer(mappings, projection).compile(name, needs)
+    # A variable of the name of a transform or a keyword would shadow it, or not compile.
+    reserved = frozenset({PARENT, CONTEXT, *mappings.transforms, *keyword.kwlist, "sorted", "rank"})
+    writer, of_name = _Writer(mappings, projection, reserved, set(reserved)), mappings.rules[name]
+    record = unique(snake_case(name), writer.variables)
+    start = Scope(Cursor(record, Node(of_name.reads)), None)
+    shown = [field for field, rule in of_name.fields.items() if rules.shows(projection, rule, (field,))]
+    # Single fields of the object have no class.
+    has_class = not projection.show
+    text = writer.function(name, (record, CONTEXT), writer.fields(name, start, shown), has_class=has_class)
+    writer.functions[text] = f"map_{snake_case(name)}"
+    try:  # after the fields, so that needed paths only add to the selection
+        for need in needs:
+            paths.read(mappings.schema, need, start)
+    except LookupError as error:
+        message = f"schema.graphql: {error.args[0]}; what reads the answers needs it"
+        raise errors.ConfigError(message) from error
+    source = "\n\n".join(f"def {name}{text}" for text, name in reversed(writer.functions.items()))
+    node, function = start.here.node, _executed(name, source, writer)
+    record_type, is_read = node.record(), "context.sellers" in source
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(record_type).decode
+    selection, selected = node.text() or NOTHING, frozenset(node.paths())
+    return CompiledObject(selection, selected, record_type, function, source, decode, is_read)
+
+
+def _executed(name: str, source: str, writer: "_Writer") -> Callable[..., Any]:
+    """Compile the source and return its entry point. It is registered in linecache, so that tracebacks, profilers and
+    debuggers show its lines, until the function is collected."""
+    file = f"<mapping {next(_FILES)} of {name}>"
+    # Without builtins the function can reach nothing but transforms, constants and these two names.
+    names = {
+        **writer.mappings.transforms,
+        **dict(zip(writer.structs.values(), writer.structs, strict=True)),
+        "sorted": sorted,
+        "rank": itemgetter(0),
+        "__builtins__": {},
+    }
+    exec(compile(source, file, "exec"), names)  # noqa: S102 - our own text
+    function: Callable[..., Any] = names[f"map_{snake_case(name)}"]
+    # None is the time of a file: linecache then checks none, and keeps the entry.
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    # Not at exit: the interpreter is being torn down then, and frees the entry anyway.
+    weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
+    return function
 
 
 def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | None = None) -> str:
@@ -76,66 +117,32 @@ def source_of(mappings: loader.Mappings, features: Iterable[str], name: str | No
     return "\n\n".join(dict.fromkeys(sources))
 
 
+@dataclasses.dataclass(slots=True)
 class _Writer:
-    """Writes the functions that map one object, which call each other, and grows its selection set on the way."""
+    """Writes the functions that map one object, which call each other, and grows its selection set on the way.
 
-    def __init__(self, mappings: loader.Mappings, projection: model.Projection) -> None:
-        self._mappings = mappings
-        self._projection = projection
-        self._variables: set[str] = set()  # of the function that is being written
-        self._functions: dict[str, str] = {}  # by text, so that equal functions are one; callers behind callees
-        self._structs: dict[type, str] = {}
-        self._named: dict[str, int] = defaultdict(int)
+    `reserved` are the names that no variable has; `variables` these and those of the function that is being written.
+    `functions` are by text, so that equal functions are one, callers behind callees; `names` are theirs and those of
+    `structs`.
+    """
 
-    def compile(self, name: str, needs: tuple[str, ...]) -> CompiledObject:
-        self._variables = {CONTEXT}
-        record, of_name = self._variable(name), self._mappings.rules[name]
-        start = Scope(Cursor(record, Node(of_name.reads)), None)
-        shown = [field for field in of_name.fields if rules.shows(self._projection, of_name.rule(field), (field,))]
-        # Single fields of the object have no class.
-        has_class = not self._projection.show
-        text = self._function(name, (record, CONTEXT), self._fields(name, start, shown), has_class=has_class)
-        self._functions[text] = f"map_{snake_case(name)}"
-        try:  # after the fields, so that needed paths only add to the selection
-            for need in needs:
-                paths.read(self._mappings.schema, need, start)
-        except LookupError as error:
-            message = f"schema.graphql: {error.args[0]}; what reads the answers needs it"
-            raise errors.ConfigError(message) from error
-        source = "\n\n".join(f"def {name}{text}" for text, name in reversed(self._functions.items()))
-        node, function = start.here.node, self._executed(name, source)
-        record_type, is_read = node.record(), "context.sellers" in source
-        decode: Callable[[bytes], Any] = msgspec.json.Decoder(record_type).decode
-        selection, selected = node.text() or NOTHING, frozenset(node.paths())
-        return CompiledObject(selection, selected, record_type, function, source, decode, is_read)
+    mappings: loader.Mappings
+    projection: model.Projection
+    reserved: frozenset[str]
+    variables: set[str]
+    functions: dict[str, str] = dataclasses.field(default_factory=dict)
+    structs: dict[type, str] = dataclasses.field(default_factory=dict)
+    names: set[str] = dataclasses.field(default_factory=set)
 
-    def _executed(self, name: str, source: str) -> Callable[..., Any]:
-        """Compile the source and return its entry point. It is registered in linecache, so that tracebacks, profilers
-        and debuggers show its lines, until the function is collected."""
-        file = f"<mapping {next(_FILES)} of {name}>"
-        # Without builtins the function can reach nothing but transforms, constants and these two names.
-        names = {
-            **self._mappings.transforms,
-            **dict(zip(self._structs.values(), self._structs, strict=True)),
-            "sorted": sorted,
-            "rank": itemgetter(0),
-            "__builtins__": {},
-        }
-        exec(compile(source, file, "exec"), names)  # noqa: S102 - our own text
-        function: Callable[..., Any] = names[f"map_{snake_case(name)}"]
-        # None is the time of a file: linecache then checks none, and keeps the entry.
-        linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-        # Not at exit: the interpreter is being torn down then, and frees the entry anyway.
-        weakref.finalize(function, linecache.cache.pop, file, None).atexit = False
-        return function
-
-    def _function(self, name: str, parameters: Iterable[str], fields: dict[str, str], *, has_class: bool = True) -> str:
+    def function(self, name: str, parameters: Iterable[str], fields: dict[str, str], *, has_class: bool = True) -> str:
         """Return the text of a function behind its name; it returns one object with these expressions of its fields."""
-        class_ = self._mappings.rules[name].class_
+        class_ = self.mappings.rules[name].class_
         class_name = (name if class_ is None else class_ or None) if has_class else None
-        struct = _struct(name, class_name, tuple(fields))
-        if struct not in self._structs:
-            self._structs[struct] = self._unique(name)
+        # Encoded with its `__class__` first. Objects have no cycles to be collected.
+        tag_field = None if class_name is None else "__class__"
+        struct = _struct(name, tuple((each, Any) for each in fields), tag=class_name, tag_field=tag_field, gc=False)
+        if struct not in self.structs:
+            self.structs[struct] = unique(name, self.names)
         # By position, which takes a tenth of the time of keywords; comments name the fields instead, behind the first
         # line of an expression of several.
         lines = ""
@@ -143,83 +150,82 @@ class _Writer:
             first, newline, further = expression.partition("\n")
             lines += f"\n        {first}  # {field}\n{further}," if newline else f"\n        {first},  # {field}"
         end = "\n    )" if lines else ")"
-        return f"({', '.join(parameters)}):\n    return {self._structs[struct]}({lines}{end}\n"
+        return f"({', '.join(parameters)}):\n    return {self.structs[struct]}({lines}{end}\n"
 
-    def _unique(self, name: str) -> str:
-        self._named[name] += 1
-        return name if self._named[name] == 1 else f"{name}_{self._named[name]}"
-
-    def _object(self, name: str, scope: Scope) -> str:
-        """Return the call of the function that maps one object, without the parameters that no field uses."""
-        caller = self._variables
-        self._variables = {PARENT, CONTEXT}
-        record = self._variable(name)
-        arguments = {record: scope.here.expression, CONTEXT: CONTEXT}
-        above = None
-        if scope.above is not None:
-            arguments[PARENT], above = scope.above.expression, Cursor(PARENT, scope.above.node)
-        of_name, include = self._mappings.rules[name], self._projection.include
-        shown = [field for field in of_name.fields if not of_name.rule(field).include or field in include]
-        fields = self._fields(name, Scope(Cursor(record, scope.here.node), above), shown)
-        self._variables = caller
-        used = {used for expression in fields.values() for used in _NAMES.findall(expression)}
-        passed = {parameter: value for parameter, value in arguments.items() if parameter in used}
-        text = self._function(name, passed, fields)
-        if text not in self._functions:
-            self._functions[text] = self._unique(f"map_{snake_case(name)}")
-        return f"{self._functions[text]}({', '.join(passed.values())})"
-
-    def _fields(self, name: str, scope: Scope, shown: Iterable[str]) -> dict[str, str]:
+    def fields(self, name: str, scope: Scope, shown: Iterable[str]) -> dict[str, str]:
         """Return the expressions of fields. Raises ConfigError, naming the rule's file and line."""
         expressions: dict[str, str] = {}
         for field in shown:
             try:
-                expressions[field] = self._field(self._mappings.rules[name].rule(field), scope)
+                expressions[field] = self._field(self.mappings.rules[name].fields[field], scope)
             except (paths.PathError, LookupError) as error:
-                place = self._mappings.places[name, field]
+                place = self.mappings.places[name, field]
                 raise errors.ConfigError(f"{place}: {name}.{field}: {error.args[0]}") from error
         return expressions
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:
+        """Return the expression of a field; v3's empty value is contract v3-rest.md §3, third column."""
+        blank = repr(rule.empty)
+        if rule.empty is None and (rule.each or rule.keyed):
+            blank = "[]" if rule.each else "{}"
         if rule.paths is None:
-            return repr(rule.blank if rule.none is not None else rule.always)
+            return blank if rule.none is not None else repr(rule.always)
         # Not selected: a field that the plan does not include makes the upstream answer with errors (graphql.md §3.2).
-        if rule.feature and rule.feature not in self._projection.features:
-            return repr(rule.blank)
+        if rule.feature and rule.feature not in self.projection.features:
+            return blank
         if rule.target is None:
-            return self._value(rule, scope, repr(rule.blank))
+            return self._value(rule, scope, blank)
         if not isinstance(rule.paths, str):
             raise LookupError("an object is mapped from one path")
-        if not (rule.each or rule.keyed):
-            return self._nested(rule, rule.paths, scope)
-        outside = set(self._variables)
-        listed = self._list(rule, rule.paths, scope)
-        self._variables = outside  # those of a comprehension end with it
-        return listed
+        if rule.each or rule.keyed:
+            outside = set(self.variables)
+            listed = self._list(rule, rule.target, rule.paths, scope)
+            self.variables = outside  # those of a comprehension end with it
+            return listed
+        read = paths.read(self.mappings.schema, rule.paths, scope)
+        above = scope.above if rule.paths == "." else scope.here
+        inner = self._object(rule.target, Scope(Cursor(read.expression, read.node), above))
+        if rule.only:
+            inner = f"({inner} if {self._value(rule.only, scope)} else {blank})"
+        return read.guarded(inner, blank)
 
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None") -> str:
         if isinstance(rule.paths, str):
-            read = paths.read(self._mappings.schema, rule.paths, scope)
+            read = paths.read(self.mappings.schema, rule.paths, scope)
             return read.guarded(self._through(rule.through, read.expression), blank)
-        reads = [paths.read(self._mappings.schema, text, scope) for text in rule.paths or ()]
+        reads = [paths.read(self.mappings.schema, text, scope) for text in rule.paths or ()]
         return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
 
-    def _nested(self, rule: FieldRule, path: str, scope: Scope) -> str:
-        read = paths.read(self._mappings.schema, path, scope)
-        target = self._target(rule.is_, read.node)
-        above = scope.above if rule.paths == "." else scope.here
-        inner = self._object(target, Scope(Cursor(read.expression, read.node), above))
-        if rule.only:
-            inner = f"({inner} if {self._value(rule.only, scope)} else {rule.blank!r})"
-        return read.guarded(inner, repr(rule.blank))
+    def _object(self, name: str, scope: Scope) -> str:
+        """Return the call of the function that maps one object, without the parameters that no field uses."""
+        of_name, node = self.mappings.rules.get(name), scope.here.node
+        if of_name is None:
+            raise LookupError(f"no mapping file describes an object {name!r}")
+        if of_name.reads != node.type_name:
+            raise LookupError(f"{name} reads {of_name.reads}, but the path leads to {node.type_name}")
+        caller, self.variables = self.variables, set(self.reserved)
+        record = unique(snake_case(name), self.variables)
+        arguments = {record: scope.here.expression, CONTEXT: CONTEXT}
+        above = None
+        if scope.above is not None:
+            arguments[PARENT], above = scope.above.expression, Cursor(PARENT, scope.above.node)
+        include = self.projection.include
+        shown = [field for field, rule in of_name.fields.items() if not rule.include or field in include]
+        fields = self.fields(name, Scope(Cursor(record, node), above), shown)
+        self.variables = caller
+        used = {used for expression in fields.values() for used in _NAMES.findall(expression)}
+        passed = {parameter: value for parameter, value in arguments.items() if parameter in used}
+        text = self.function(name, passed, fields)
+        if text not in self.functions:
+            self.functions[text] = unique(f"map_{snake_case(name)}", self.names)
+        return f"{self.functions[text]}({', '.join(passed.values())})"
 
-    def _list(self, rule: FieldRule, path: str, scope: Scope) -> str:
+    def _list(self, rule: FieldRule, target: str, path: str, scope: Scope) -> str:
         """Return the expression of a list or dict of objects: a comprehension over every list on the path."""
         loops, item = self._loops(rule, path, scope)
-        target = self._target(rule.target, item.here.node)
+        entry = self._object(target, item)
         if rule.only:
             loops.append(f"if {self._value(rule.only, item)}")
-        entry = self._object(target, item)
         clauses = CLAUSE + CLAUSE.join(loops) + END
         if rule.key:
             return f"{{{CLAUSE}{self._value(rule.key, item)}: {entry}{clauses}}}"
@@ -231,7 +237,7 @@ class _Writer:
             pairs = f"[{CLAUSE}({ranked}, {entry}){clauses}]"
             listed = f"[element for _, element in sorted({pairs}, key=rank)]"
         if rule.or_else:  # the list of one other object, or of none where it is null
-            read = paths.read(self._mappings.schema, rule.or_else, scope)
+            read = paths.read(self.mappings.schema, rule.or_else, scope)
             inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here))
             listed = f"({listed} or {read.guarded(f'[{inner}]', '[]')})"
         return listed
@@ -241,8 +247,8 @@ class _Writer:
         route = paths.parse(path)
         loops: list[str] = []
         here, above = scope.origin(route), scope.above
-        for steps, is_list in paths.up_to_lists(self._mappings.schema, route.steps, here.node):
-            read = paths.follow(self._mappings.schema, here, steps)
+        for steps, is_list in paths.up_to_lists(self.mappings.schema, route.steps, here.node):
+            read = paths.follow(self.mappings.schema, here, steps)
             values = read.expression if is_list else f"({read.expression},)"
             if rule.through:
                 values = self._through(rule.through, read.expression)
@@ -250,36 +256,26 @@ class _Writer:
             # Such as `price` of `prices`.
             many = snake_case(steps[-1].name if steps else read.node.type_name)
             one = f"{many[:-3]}y" if many.endswith("ies") else many.removesuffix("s")
-            variable = self._variable(one if steps else many)
+            variable = unique(one if steps else many, self.variables)
             loops.append(f"for {variable} in {read.guarded(values, '()')}")
             here, above = Cursor(variable, read.node), here
         return loops, Scope(here, above)
 
-    def _target(self, name: str | None, node: Node) -> str:
-        target = self._mappings.rules.get(name or "")
-        if name is None or target is None:
-            raise LookupError(f"no mapping file describes an object {name!r}")
-        if target.reads != node.type_name:
-            raise LookupError(f"{name} reads {target.reads}, but the path leads to {node.type_name}")
-        return name
-
     def _through(self, transform: str | None, arguments: str) -> str:
         if transform is None:
             return arguments
-        if transform not in self._mappings.transforms:
-            available = ", ".join(sorted(self._mappings.transforms))
+        if transform not in self.mappings.transforms:
+            available = ", ".join(sorted(self.mappings.transforms))
             raise LookupError(f"no transform is called {transform!r}; there are {available}")
         return f"{transform}({arguments})"
 
-    def _variable(self, name: str) -> str:
-        """Return a name that neither the function being written nor its globals have."""
-        plain = snake_case(name)
-        numbered = (f"{plain}_{number}" for number in itertools.count(2))
-        taken = {*self._variables, *self._mappings.transforms, *keyword.kwlist, "sorted", "rank"}
-        # A transform or keyword of the same name would be shadowed in the function, or not compile.
-        variable = next(each for each in itertools.chain((plain,), numbered) if each not in taken)
-        self._variables.add(variable)
-        return variable
+
+def unique(name: str, taken: set[str]) -> str:
+    """Return a name, numbered if it is taken, and take it."""
+    numbered = (f"{name}_{number}" for number in itertools.count(2))
+    free = next(each for each in itertools.chain((name,), numbered) if each not in taken)
+    taken.add(free)
+    return free
 
 
 def snake_case(name: str) -> str:
@@ -289,8 +285,4 @@ def snake_case(name: str) -> str:
     return f"_{plain}" if plain[:1].isdigit() else plain
 
 
-@lru_cache(STRUCTS_MAX)
-def _struct(name: str, class_name: str | None, fields: tuple[str, ...]) -> type[msgspec.Struct]:
-    """Return the type of a v3 object, encoded with its `__class__` first. Objects have no cycles to be collected."""
-    tag_field = None if class_name is None else "__class__"
-    return msgspec.defstruct(name, [(field, Any) for field in fields], tag=class_name, tag_field=tag_field, gc=False)
+_struct = lru_cache(STRUCTS_MAX)(msgspec.defstruct)

@@ -1,7 +1,7 @@
 """Loader of a mappings folder: schema, rules, tables. Every mistake is an error with file and line."""
 
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from proxy import errors
 from proxy.kit import SCHEMA, located_yaml
 from proxy.kit.located_yaml import Trail
 from proxy.mapping import specs, transforms
-from proxy.mapping.paths import Schema
+from proxy.mapping.paths import Schema, read_schema
 from proxy.mapping.rules import FieldRule, ObjectRules, SearchField, Tables
 from proxy.mapping.transforms import KINDS, KnownUid, Uids
 from proxy.model import Path as FieldPath
@@ -37,21 +37,11 @@ class Mappings:
     places: dict[tuple[str, str], str]
     views: dict[str, "Mappings"]
 
-    def _knows(self, name: str, path: FieldPath) -> bool:
-        rules = self.rules[name]
-        if path[0] not in rules.fields:
-            return False
-        rule, below = rules.rule(path[0]), path[1:]
-        # A key is data, such as that of a spec: any is accepted, and finds nothing where no part has it.
-        below = below[1:] if rule.keyed else below
-        return not below or (rule.target is not None and self._knows(rule.target, below))
-
     def missing_source(self, name: str, path: FieldPath, features: Set[str]) -> str | None:
         """Return why a field, such as `offers.on_order_eta`, has no source with these features; None if it has one."""
-        rules = self.rules[name]
-        if path[0] not in rules.fields:
+        rule = self.rules[name].fields.get(path[0])
+        if rule is None:
             return "v3 has no such field"
-        rule = rules.rule(path[0])
         if rule.none is not None or (rule.feature and rule.feature not in features):
             return rule.none or f"the plan lacks {rule.feature}"
         below = path[2:] if rule.keyed else path[1:]
@@ -60,11 +50,17 @@ class Mappings:
     def spelled(self, name: str, path: FieldPath) -> list[FieldPath]:
         """Return the paths in a response that a requested path such as `offers.seller.name` refers to, none if it leads
         to no field: below a keyed object any key is accepted, and a spec can have other keys there."""
-        if not self._knows(name, path):
-            return []
-        rule = self.rules[name].rule(path[0])
-        if rule.keyed and rule.key and rule.key.through == SPEC_KEY and len(path) > 1:
-            return [(path[0], key, *path[2:]) for key in self.tables.specs.spellings.get(path[1], (path[1],))]
+        target: str | None = name
+        below = path
+        while below:
+            rule = self.rules[target].fields.get(below[0]) if target else None
+            if rule is None:
+                return []
+            # A key is data, such as that of a spec: any is accepted, and finds nothing where no part has it.
+            target, below = rule.target, below[2 if rule.keyed else 1 :]
+        key = self.rules[name].fields[path[0]].key
+        if key and key.through == SPEC_KEY and len(path) > 1:
+            return [(path[0], each, *path[2:]) for each in self.tables.specs.spellings.get(path[1], (path[1],))]
         return [path]
 
 
@@ -77,10 +73,15 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     except ValueError as error:
         raise errors.ConfigError(f"spec_names.yaml: {error}") from error
     searched, keys = _table(folder / "search.yaml", SearchField), _table(folder / "spec_keys.yaml", str | None)
-    v3_specs = (f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))
-    v3_fields = frozenset((*_fields(rules, "Part"), *v3_specs))
-    loaded = Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=v3_fields)
-    schema = Schema(_read(folder / SCHEMA, site))
+    v3_fields = {f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value")}
+    objects = [("", "Part")]
+    for above, name in objects:  # which grows by those below, but not below keyed objects: their keys are data
+        for field, rule in rules[name].fields.items() if name in rules else ():
+            v3_fields.add(f"{above}{field}")
+            if rule.target and not rule.keyed:
+                objects.append((f"{above}{field}.", rule.target))
+    loaded = Tables(load_uids(folder, own_uids), names, searched, keys, v3_fields=frozenset(v3_fields))
+    schema = read_schema((folder / SCHEMA).read_text(encoding="utf-8").replace("{site}", site))
     functions = transforms.TRANSFORMS | transforms.of_tables(loaded.uids, names)
     mappings = Mappings(schema, rules, loaded, functions, places, {})
     _check(mappings, ROOTS)
@@ -105,31 +106,20 @@ def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[
     for file in sorted(folder.glob("*.yaml")):
         if file.name in TABLES:
             continue
-        located = located_yaml.loads(_read(file, site), file.name, errors.ConfigError)
+        # Replaced in the text: lines stay the same, so that errors name the right ones.
+        text = file.read_text(encoding="utf-8").replace("{site}", site)
+        located = located_yaml.loads(text, file.name, errors.ConfigError)
         for name, raw in located.data.items():
             if name in rules:
                 raise errors.ConfigError(f"{located.place((name,))}: object {name} is described twice")
             # Its fields first and one by one, so that an error names the line of its field.
-            for field, rule in (raw.get("fields") or {}).items() if isinstance(raw, dict) else ():
+            fields = (raw.get("fields") or {}) if isinstance(raw, dict) else {}
+            for field, rule in fields.items():
                 _convert(rule, FieldRule | str, located, (name, "fields", field))
+                fields[field] = {"from": rule} if isinstance(rule, str) else rule  # a bare path is short for `from`
             rules[name] = _convert(raw, ObjectRules, located, (name,))
             places |= {(name, field): located.place((name, "fields", field)) for field in rules[name].fields}
     return rules, places
-
-
-def _read(file: Path, site: str) -> str:
-    # Replaced in the text, schema included: lines stay the same, so that errors name the right ones.
-    return file.read_text(encoding="utf-8").replace("{site}", site)
-
-
-def _fields(rules: Mapping[str, ObjectRules], name: str) -> Iterator[str]:
-    """Yield the dotted paths of an object's fields and those below, except below keyed objects: their keys are data."""
-    object_rules = rules.get(name)
-    for field in object_rules.fields if object_rules else ():
-        rule = object_rules.rule(field) if object_rules else None
-        yield field
-        if rule and rule.target and not rule.keyed:
-            yield from (f"{field}.{below}" for below in _fields(rules, rule.target))
 
 
 def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, Uids]:
@@ -153,9 +143,15 @@ def _uids(file: Path) -> dict[str, list[KnownUid]]:
             raise errors.ConfigError(f"{located.place((kind,))}: no kind {kind!r}; there are {', '.join(KINDS)}")
         first: dict[str, int] = {}
         for at, entry in enumerate(entries):
-            if mistake := entry.mistake():
-                field, message = mistake
-                raise errors.ConfigError(f"{located.place((kind, at, field))}: {message}")
+            mistake: tuple[str, str] | None = None
+            if not re.fullmatch(r"[0-9a-f]{16}", entry.uid):
+                mistake = "uid", f"uid {entry.uid[:40]!r} is not 16 hex digits in small letters"
+            elif not entry.name.strip():
+                mistake = "name", "name is empty; give the name that v3 sent"
+            elif entry.id is not None and not re.fullmatch(r"[0-9]{1,12}", entry.id):
+                mistake = "id", f"id {entry.id[:40]!r} is not the service's numeric id, in quotes"
+            if mistake:
+                raise errors.ConfigError(f"{located.place((kind, at, mistake[0]))}: {mistake[1]}")
             earlier = first.setdefault(entry.uid, at)
             if earlier != at and kind != "Source":
                 line = located.place((kind, earlier))
@@ -185,11 +181,12 @@ def _convert(raw: Any, kind: Any, located: located_yaml.LocatedYaml, at: Trail) 
 def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
     """Raise ConfigError for a rule without exactly one source, an unknown type, or an object that nothing uses."""
     used = {*roots, "Manufacturer"}
+    firsts = {name: place for (name, _), place in reversed(mappings.places.items())}  # of the first field
     for name, rules in mappings.rules.items():
-        if not all(mappings.schema.has(kind) for kind in (rules.reads, rules.under or rules.reads)):
-            raise errors.ConfigError(f"{_place(mappings, name)}: {name} reads a type the schema does not have")
-        for field in rules.fields:
-            rule, place = rules.rule(field), mappings.places[name, field]
+        if not {rules.reads, rules.under or rules.reads} <= mappings.schema.keys():
+            raise errors.ConfigError(f"{firsts[name]}: {name} reads a type the schema does not have")
+        for field, rule in rules.fields.items():
+            place = mappings.places[name, field]
             used |= {rule.target} if rule.target else set()
             # Fields become names in the source of the mapping function; a leading __ is for `__class__`.
             if not field.isidentifier() or field.startswith("__"):
@@ -203,8 +200,4 @@ def _check(mappings: Mappings, roots: tuple[str, ...]) -> None:
                 raise errors.ConfigError(f"{place}: {name}.{field}{mistake}")
     for name in mappings.rules:
         if name not in used:
-            raise errors.ConfigError(f"{_place(mappings, name)}: nothing uses the object {name}")
-
-
-def _place(mappings: Mappings, name: str) -> str:
-    return mappings.places[name, next(iter(mappings.rules[name].fields))]
+            raise errors.ConfigError(f"{firsts[name]}: nothing uses the object {name}")

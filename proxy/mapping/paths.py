@@ -8,7 +8,7 @@ mappings read, from mappings/schema.graphql: a path that is not in it fails at s
 """
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -67,26 +67,24 @@ def parse(text: str) -> Route:
         depth += (char in "({") - (char in ")}")
         if char == "." and depth == 0:
             cuts.append(position)
-    segments = [below[a + 1 : b] for a, b in pairwise([*cuts, len(below)])]
-    steps = tuple(_step(_field(segment, text)) for segment in segments)
+    steps: list[Step] = []
+    for segment in (below[a + 1 : b] for a, b in pairwise([*cuts, len(below)])):
+        try:
+            # Parsed as a document of one field, so that arguments and braces need no grammar of their own.
+            document = graphql.parse("{" + segment + "}", no_location=True)
+        except graphql.GraphQLError as error:
+            raise PathError(f"{text!r} is not a path: {error.message}") from error
+        match document.definitions[0]:
+            case graphql.OperationDefinitionNode(
+                selection_set=graphql.SelectionSetNode(selections=(graphql.FieldNode() as only,))
+            ):
+                steps.append(_step(only))
+            case _:
+                raise PathError(f"{text!r} is not a path: {segment!r} is more than one field")
     # Braces end a path: what is selected in them is read by a transform, not by further steps.
     if any(step.below for step in steps[:-1]):
         raise PathError(f"{text!r} is not a path: only its last step can have braces")
-    return Route(origin, steps)
-
-
-def _field(segment: str, text: str) -> graphql.FieldNode:
-    try:
-        # Parsed as a document of one field, so that arguments and braces need no grammar of their own.
-        document = graphql.parse("{" + segment + "}", no_location=True)
-    except graphql.GraphQLError as error:
-        raise PathError(f"{text!r} is not a path: {error.message}") from error
-    match document.definitions[0]:
-        case graphql.OperationDefinitionNode(selection_set=graphql.SelectionSetNode(selections=(field,))) if isinstance(
-            field, graphql.FieldNode
-        ):
-            return field
-    raise PathError(f"{text!r} is not a path: {segment!r} is more than one field")
+    return Route(origin, tuple(steps))
 
 
 def _step(node: graphql.FieldNode) -> Step:
@@ -105,33 +103,28 @@ class FieldType(NamedTuple):
     items_nullable: bool
 
 
-class Schema:
-    """Object types and their fields. Built once from SDL text."""
-
-    def __init__(self, sdl: str) -> None:
-        self._schema = _built(sdl)
-
-    def has(self, type_name: str) -> bool:
-        """Return whether a mapping can read this type: an object type of the schema, or a scalar."""
-        return type_name in SCALARS or isinstance(self._schema.type_map.get(type_name), graphql.GraphQLObjectType)
-
-    def field(self, type_name: str, field_name: str) -> FieldType | None:
-        """Return the type of a field, None if the schema has no such field."""
-        owner = self._schema.type_map.get(type_name)
-        if not isinstance(owner, graphql.GraphQLObjectType) or field_name not in owner.fields:
-            return None
-        bare: Any = owner.fields[field_name].type
-        nullable = not isinstance(bare, graphql.GraphQLNonNull)
-        bare = bare if nullable else bare.of_type
-        is_list = isinstance(bare, graphql.GraphQLList)
-        bare = bare.of_type if is_list else bare
-        items_nullable = is_list and not isinstance(bare, graphql.GraphQLNonNull)
-        bare = bare.of_type if isinstance(bare, graphql.GraphQLNonNull) else bare
-        return FieldType(bare.name, nullable, is_list, items_nullable)
+Schema = Mapping[str, Mapping[str, FieldType]]  # the fields of all types that a mapping can read; scalars have none
 
 
 # Building is slow, and tests and commands load the same file again.
-_built = lru_cache(maxsize=1)(graphql.build_schema)
+@lru_cache(maxsize=1)
+def read_schema(sdl: str) -> Schema:
+    """Return the object types of a schema with their fields, and scalars."""
+    schema: dict[str, dict[str, FieldType]] = {name: {} for name in SCALARS}
+    for owner in graphql.build_schema(sdl).type_map.values():
+        if not isinstance(owner, graphql.GraphQLObjectType):
+            continue
+        fields = schema[owner.name] = {}
+        for name, each in owner.fields.items():
+            bare: Any = each.type
+            nullable = not isinstance(bare, graphql.GraphQLNonNull)
+            bare = bare if nullable else bare.of_type
+            is_list = isinstance(bare, graphql.GraphQLList)
+            bare = bare.of_type if is_list else bare
+            items_nullable = is_list and not isinstance(bare, graphql.GraphQLNonNull)
+            bare = bare.of_type if isinstance(bare, graphql.GraphQLNonNull) else bare
+            fields[name] = FieldType(bare.name, nullable, is_list, items_nullable)
+    return schema
 
 
 @dataclass(slots=True)
@@ -155,7 +148,7 @@ class Node:
         """Add a field with its selection in braces, or find it if it was added before. Raises LookupError."""
         selected, text = self.fields.get(step.name), f"{step.name}{step.arguments}"
         if selected is None:
-            kind = schema.field(self.type_name, step.name)
+            kind = schema.get(self.type_name, {}).get(step.name)
             if kind is None:
                 raise LookupError(f"the service's type {self.type_name} has no field {step.name!r}")
             selected = self.fields[step.name] = Selected(step, kind, Node(kind.name), text)
@@ -190,13 +183,11 @@ class Node:
             fields.append((name, kind | None, None) if each.type.nullable else (name, kind))
         # A service sends the fields of a selection set in its order; msgspec decodes them faster in a struct's order,
         # which keyword-only fields keep: others are moved behind those without a default.
-        return _record(self.type_name, tuple(fields))
+        # It has no reference cycles, so the garbage collector need not track its objects.
+        return _record(self.type_name, tuple(fields), kw_only=True, gc=False)
 
 
-@lru_cache(RECORDS_MAX)
-def _record(type_name: str, fields: tuple[tuple[Any, ...], ...]) -> type:
-    # A decoded response has no reference cycles, so the garbage collector need not track its objects.
-    return msgspec.defstruct(type_name, fields, kw_only=True, gc=False)
+_record = lru_cache(RECORDS_MAX)(msgspec.defstruct)
 
 
 class Cursor(NamedTuple):

@@ -6,7 +6,7 @@ its keys, or `*` for every key.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from itertools import chain, product
 from typing import Any
 
@@ -64,13 +64,6 @@ class FieldRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Name of the object that maps the value, None for a scalar."""
         return self.is_ or self.each or self.keyed
 
-    @property
-    def blank(self) -> Any:
-        """v3's empty value of this field (contract v3-rest.md §3, third column)."""
-        if self.empty is None and self.each:
-            return []
-        return {} if self.empty is None and self.keyed else self.empty
-
 
 class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Rules of one v3 object, mapped from the upstream type `reads` and listed under the type `under`.
@@ -80,7 +73,7 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     reads: str
-    fields: dict[str, FieldRule | str]
+    fields: dict[str, FieldRule]
     source: str
     under: str | None = None
     class_: str | None = msgspec.field(name="class", default=None)
@@ -89,12 +82,7 @@ class ObjectRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def hidden(self) -> frozenset[str]:
         """The fields that are hidden unless include[] names them."""
-        return frozenset(field for field, rule in self.fields.items() if not isinstance(rule, str) and rule.include)
-
-    def rule(self, field: str) -> FieldRule:
-        """Return the rule of a field; a bare path is short for `from`."""
-        rule = self.fields[field]
-        return FieldRule(paths=rule) if isinstance(rule, str) else rule
+        return frozenset(field for field, rule in self.fields.items() if rule.include)
 
 
 class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -115,11 +103,7 @@ class SearchField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class UnlistedError(LookupError):
-    """A name must be looked up in the upstream list `name`, which these tables do not contain."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
+    """A name must be looked up in an upstream list that these tables do not contain: its only argument."""
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -176,20 +160,24 @@ def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
     return not (rule.include and at[-1] not in projection.include) and _is_shown(projection, at)
 
 
-def projected(value: Any, projection: Projection) -> Any:
-    """Return what show[], hide[] and slice[] leave of a v3 object that is made of builtin values."""
-    is_shown = cache(partial(_is_shown, projection))
+def projected(value: Any, projection: Projection, known: dict[Path, bool], at: Path = ()) -> Any:
+    """Return what show[], hide[] and slice[] leave of a v3 object that is made of builtin values. `known` says of each
+    path met before whether it is shown."""
+    if isinstance(value, dict):
+        shown: dict[str, Any] = {}
+        for name, each in value.items():
+            path = (*at, name)
+            if path not in known:
+                known[path] = _is_shown(projection, path)
+            if known[path]:
+                shown[name] = projected(each, projection, known, path) if isinstance(each, dict | list) else each
+        return shown
+    if not isinstance(value, list):
+        return value
     slices = dict(projection.slices)
-
-    def below(value: Any, at: Path) -> Any:
-        if isinstance(value, dict):
-            return {name: below(each, (*at, name)) for name, each in value.items() if is_shown((*at, name))}
-        if not isinstance(value, list):
-            return value
-        path = max((each for each in _spellings(at) if each in slices), default=None) if slices else None
-        return [below(each, at) for each in (value if path is None else value[slice(*slices[path])])]
-
-    return below(value, ())
+    sliced = max((each for each in _spellings(at) if each in slices), default=None) if slices else None
+    elements = value if sliced is None else value[slice(*slices[sliced])]
+    return [projected(each, projection, known, at) for each in elements]
 
 
 def _is_shown(projection: Projection, at: Path) -> bool:

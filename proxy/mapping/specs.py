@@ -39,10 +39,6 @@ class SpecSource(NamedTuple):
     high: str | None = None
     beside: str | None = None
 
-    @property
-    def shortnames(self) -> tuple[str, ...]:
-        return tuple(name for name in (self.value, self.low, self.high) if name)
-
 
 class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
@@ -81,13 +77,11 @@ class SpecNames:
             return next((key for quantity, key in entry.beside.items() if quantity in present), entry.key)
         return entry.key
 
-    def name(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
-        """Return v3's display name; `specs` and `category` as in `key`."""
-        return self.name_under(self.key(shortname, name, specs, category), shortname, name)
-
-    def name_under(self, key: str, shortname: str, name: str) -> str:
-        """Return v3's display name of an attribute under one of its keys, or its own."""
-        entry = self.names.get(shortname)
+    def name(
+        self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None, key: str | None = None
+    ) -> str:
+        """Return v3's display name of an attribute under one of its keys, by default that of `specs` and `category`."""
+        key, entry = key or self.key(shortname, name, specs, category), self.names.get(shortname)
         if entry and key in entry.beside.values():
             return key.replace("_", " ").title()
         return entry.name if entry and entry.name and key == entry.key else name
@@ -113,11 +107,6 @@ class SpecNames:
         source = self.sources.get(key)
         return self._ranges.get(source.value or "", source).key if source else key
 
-    def entry(self, key: str) -> SpecName | None:
-        """Return what the table says of the value of a key."""
-        source = self.sources.get(key)
-        return self.names.get(source.value or "") if source else None
-
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         entry = self.names.get(shortname)
         if value_type != "number" or (entry and entry.plus_minus):
@@ -138,19 +127,19 @@ class SpecNames:
         if value_type != "number":
             # How the upstream joins several values of one attribute.
             return value.split(", ") if entry and entry.many else [value]
-        return [self._si(shortname, value, si_value)]
+        return [self.number(shortname, si_value or value, value)]
 
     def end(self, side: Literal["low", "high"], shortname: str, specs: Sequence[Any]) -> str | None:
         """Return an end of the range that an attribute belongs to, formatted as in `values`; None without one."""
         source = self._ranges.get(shortname)
         spec = _with(source.low if side == "low" else source.high, specs) if source else None
-        return (self._si(spec.attribute.shortname, spec.value, spec.siValue) or None) if spec else None
+        return (self.number(spec.attribute.shortname, spec.siValue or spec.value, spec.value) or None) if spec else None
 
     def display(self, shortname: str, shown: str, value: str, si_value: str, specs: Sequence[Any]) -> str:
         """Return the display value: `±5%`; of a range without a value `-40 °C to 85 °C`, of one end `85 °C (max)`."""
         entry = self.names.get(shortname)
         if entry and entry.plus_minus:
-            text = self._si(shortname, value, si_value)
+            text = self.number(shortname, si_value or value, value)
             # Not a number: upstream's text says more.
             return shown if text == value else text
         if entry is None or entry.end is None:
@@ -161,18 +150,16 @@ class SpecNames:
             return f"{low.displayValue} to {high.displayValue}"
         return f"{shown} ({entry.end})"
 
-    def number(self, shortname: str, number: float) -> str:
-        """Format a number as v3 did: 14 for an integer, ±5% for a tolerance, 22000.0 for any other."""
+    def number(self, shortname: str, value: float | str, text: str = "") -> str:
+        """Format a number as v3 did: 14 for an integer, ±5% for a tolerance, 22000.0 for any other; `text` for none."""
+        try:
+            number = float(value)
+        except ValueError:
+            return text
         entry = self.names.get(shortname)
         if entry and entry.plus_minus:
             return f"±{number:g}%"
         return str(int(number)) if entry and entry.whole and number.is_integer() else str(number)
-
-    def _si(self, shortname: str, value: str, si_value: str) -> str:
-        try:
-            return self.number(shortname, float(si_value or value))
-        except ValueError:
-            return value
 
 
 def _with(shortname: str | None, specs: Sequence[Any]) -> Any:

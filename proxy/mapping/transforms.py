@@ -143,16 +143,6 @@ class KnownUid(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def names(self) -> tuple[str, ...]:
         return self.name, *self.also
 
-    def mistake(self) -> tuple[str, str] | None:
-        """Return the invalid field and the error message; None for a valid entry."""
-        if not re.fullmatch(r"[0-9a-f]{16}", self.uid):
-            return "uid", f"uid {self.uid[:40]!r} is not 16 hex digits in small letters"
-        if not self.name.strip():
-            return "name", "name is empty; give the name that v3 sent"
-        if self.id is not None and not re.fullmatch(r"[0-9]{1,12}", self.id):
-            return "id", f"id {self.id[:40]!r} is not the service's numeric id, in quotes"
-        return None
-
 
 class UidTarget(NamedTuple):
     """Object that a uid or a name refers to: by numeric id, or by all names where the id is not known."""
@@ -163,7 +153,8 @@ class UidTarget(NamedTuple):
 
 class Uids:
     """v3 uids of one kind of object, both ways. Responses hold the newest uid of an object; requests may use any of
-    them. `named` are the objects by what v3 or upstream calls them."""
+    them. `named` are the objects by what v3 or upstream calls them, `by_any_name` the newest uids by name in small
+    letters, `own` those of a site's table."""
 
     def __init__(self, kind: str, shipped: Iterable[KnownUid], own: Sequence[KnownUid] = ()) -> None:
         """Build from the entries of the shipped table and a site's `own`, which take precedence whatever their year."""
@@ -188,6 +179,8 @@ class Uids:
                 self.named |= dict.fromkeys(entry.names, self._targets[entry.uid])
                 for key in (id_,) if id_ else names:
                     self._entries[key].append(entry)
+        newest = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self.named.items())
+        self.by_any_name = {name: entry.uid for name, entry in newest if entry}
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
         self.uid, self.name = lru_cache(REMEMBERED)(self._uid), lru_cache(REMEMBERED)(self._name)
 
@@ -212,24 +205,13 @@ class Uids:
         entry = self._newest(numeric_id, name) if self._renamed else None
         return entry.name if entry else name
 
-    def names(self, numeric_id: str, name: str) -> list[str]:
-        return [each for entry in self._recorded(numeric_id, name) for each in entry.names]
-
-    def digest(self, v3_name: str) -> str:
-        """Return 16 hex digits for a source without a recorded uid: upstream has no id of sources, only names."""
-        return f"{self._tag}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
-
-    def by_any_name(self) -> dict[str, str]:
-        """Return the uids on record by name in small letters."""
-        found = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self.named.items())
-        return {name: entry.uid for name, entry in found if entry}
-
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""
-        recorded = [entry.uid for entry in self._recorded(numeric_id, name)]
+        recorded = [entry.uid for entry in self.recorded(numeric_id, name)]
         return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
 
-    def _recorded(self, numeric_id: str, name: str) -> list[KnownUid]:
+    def recorded(self, numeric_id: str, name: str) -> list[KnownUid]:
+        """Return the entries of an object, by id and by name."""
         return self._entries.get(numeric_id, []) + self._entries.get(name.casefold(), [])
 
     def target(self, uid: str) -> UidTarget | None:
@@ -241,7 +223,7 @@ class Uids:
 def source_uids(uids: Mapping[str, Uids]) -> dict[str, str]:
     """Return the recorded uids of sources, by name in small letters. Those that are sellers have the seller's uid,
     unless a site's own table gives them another."""
-    return {**uids["Source"].by_any_name(), **uids["Seller"].by_any_name(), **uids["Source"].own}
+    return {**uids["Source"].by_any_name, **uids["Seller"].by_any_name, **uids["Source"].own}
 
 
 def of_tables(uids: Mapping[str, Uids], specs: SpecNames) -> dict[str, Callable[..., Any]]:
@@ -254,11 +236,13 @@ def of_tables(uids: Mapping[str, Uids], specs: SpecNames) -> dict[str, Callable[
         return v3_name if v3_name != name else sellers.name((entry and entry.id) or "", name)
 
     def source_uid(name: str, ids: Mapping[str, tuple[str, ...]]) -> str:
-        """Return the uid of a source, by its name and the ids of all sellers."""
+        """Return the uid of a source, by its name and the ids of all sellers; else by a digest, because the upstream
+        has no ids of sources."""
         if name in ids and name.casefold() not in sources.own:
             return sellers.uid(ids[name][0], name)
         v3_name = source_name(name)
-        return recorded.get(v3_name.casefold()) or recorded.get(name.casefold()) or sources.digest(v3_name)
+        uid = recorded.get(v3_name.casefold()) or recorded.get(name.casefold())
+        return uid or f"{TAGS['Source']}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
     def category_uids(categories: Iterable[Any]) -> list[str]:
         return [category_uid(category.id, category.name) for category in categories]

@@ -182,7 +182,7 @@ class ProjectionCache:
         self.tables = mappings.tables
         self._included = frozenset[str]().union(*(each.hidden for each in mappings.rules.values()))
         self._views = {PART: mappings, **mappings.views}
-        every = [each.rule(field) for each in mappings.rules.values() for field in each.fields]
+        every = (rule for each in mappings.rules.values() for rule in each.fields.values())
         self.features = frozenset({rule.feature for rule in every if rule.feature})
         # Per object, not as decorators, which would share one cache between mappings.
         self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
@@ -243,7 +243,7 @@ class ProjectionCache:
             return compiled
         map_all = compiled.map
         return dataclasses.replace(
-            compiled, map=lambda *of: rules.projected(msgspec.to_builtins(map_all(*of)), projection)
+            compiled, map=lambda *of: rules.projected(msgspec.to_builtins(map_all(*of)), projection, {})
         )
 
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:

@@ -223,7 +223,7 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
         found[requested_key] = {
             "__class__": "SpecMetadata",
             "key": key,
-            "name": tables.specs.name_under(key, attribute.shortname, attribute.name),
+            "name": tables.specs.name(attribute.shortname, attribute.name, key=key),
             "datatype": tables.specs.datatype(attribute.shortname, described[0].valueType),
             "unit": {"__class__": "UnitOfMeasurement", **units} if has_unit else None,
         }

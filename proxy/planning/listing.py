@@ -56,28 +56,28 @@ class Listing:
         upstream's and those on record.
         """
         self._entries: list[ListEntry] = []
+        self.ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
+        self._shown: dict[str, tuple[str, ...]] = defaultdict(tuple)
         for record in records:
             try:
-                v3, on_record = to_v3(record), table.names(record.id, record.name)
-                names = (v3["name"], record.name, *getattr(record, "aliases", ()), *on_record)
-                folded = tuple(dict.fromkeys(name.casefold() for name in names))
-                self._entries.append(ListEntry(record, v3, folded, table.accepted(record.id, record.name)))
+                v3, accepted = to_v3(record), table.accepted(record.id, record.name)
             except (ValueError, OverflowError):  # an invalid id or time
                 # Skipped and counted: one bad record must not take the whole list from all clients.
                 continue
+            on_record = [name for known in table.recorded(record.id, record.name) for name in known.names]
+            exact = dict.fromkeys((v3["name"], record.name, *on_record))
+            folded = dict.fromkeys(name.casefold() for name in (*exact, *getattr(record, "aliases", ())))
+            self._entries.append(ListEntry(record, v3, tuple(folded), accepted))
+            for name in exact:
+                self.ids[name] += (record.id,)
+                self._shown[name] += (v3["name"],)
         self.skipped = len(records) - len(self._entries)
         if records and not self._entries:
             raise ValueError("no record can be translated")
         self.by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
         # Last, so that a current uid wins over an old one of another object.
         self.by_uid |= {entry.v3["uid"]: entry for entry in self._entries}
-        self.ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
-        shown = {uid: (str(entry.v3["uid"]),) for uid, entry in self.by_uid.items()}
-        self._shown: dict[str, tuple[str, ...]] = defaultdict(tuple, shown)
-        for entry in self._entries:
-            for name in {entry.v3["name"], entry.record.name, *table.names(entry.record.id, entry.record.name)}:
-                self.ids[name] += (entry.record.id,)
-                self._shown[name] += (entry.v3["name"],)
+        self._shown |= {uid: (str(entry.v3["uid"]),) for uid, entry in self.by_uid.items()}
         self._words = _WordIndex([entry.names for entry in self._entries])
         self._own_words = _WordIndex([entry.names[:1] for entry in self._entries])
         self._by_name = sorted(range(len(self)), key=lambda number: self._entries[number].names[0])

@@ -174,8 +174,9 @@ def plan_with_lists(
             specs: Tables = yield documents.ATTRIBUTES
             tables, complete = structs.replace(tables, specs=specs.specs), True
         except UnlistedError as missing:
-            listing = yield missing.name
-            tables = tables.with_list(missing.name, listing.ids)
+            [name] = missing.args
+            listing = yield name
+            tables = tables.with_list(name, listing.ids)
 
 
 def plan(

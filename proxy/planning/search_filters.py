@@ -69,7 +69,8 @@ def canonical(tables: Tables, field: str) -> str:
 
 
 def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
-    return [name for field in fields if (spec := spec_source(tables, field)) for name in spec.shortnames]
+    specs = (spec for field in fields if (spec := spec_source(tables, field)))
+    return [name for spec in specs for name in (spec.value, spec.low, spec.high) if name]
 
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
@@ -158,7 +159,7 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
     if spec is None:
         return [condition]
     if spec.low is None or spec.high is None:
-        field, entry = canonical(tables, condition.field), tables.specs.entry(spec.key)
+        field, entry = canonical(tables, condition.field), tables.specs.names.get(spec.value or "")
         if not (entry and entry.plus_minus):
             return [condition._replace(field=field)]
         # Upstream has tolerances as plain numbers.
@@ -166,7 +167,8 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
         return [Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
     # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
     if spec.value is not None:
-        fields = ", ".join(canonical(tables, f"specs.{name}.value") for name in spec.shortnames)
+        names = shortnames(tables, [condition.field])
+        fields = ", ".join(canonical(tables, f"specs.{name}.value") for name in names)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
     low, high = condition.low, condition.high
     if not condition.is_range:
@@ -277,9 +279,9 @@ def _intersection(tables: Tables, name: str, first: list[str] | None, second: li
         return second
     if set(first) <= set(second):
         return first
-    common, key = [value for value in first if value in second], spec_key(name)
-    entry = tables.specs.entry(key) if key else None
-    if name in SINGLE_VALUED or (common and key and not (entry and entry.many)):
+    common, spec = [value for value in first if value in second], spec_source(tables, name)
+    entry = tables.specs.names.get(spec.value or "") if spec else None
+    if name in SINGLE_VALUED or (common and spec and not (entry and entry.many)):
         return common
     raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give first of them")
 

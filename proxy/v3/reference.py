@@ -75,8 +75,8 @@ def page(mappings: loader.Mappings) -> str:
         specs=SPECS,
         list_fields={name: list(mappings.rules[name].fields) for name in LISTS},
         objects={name: mappings.rules[name] for name in _order(mappings)},
-        plain=lambda rules: [field for field in rules.fields if not _note(rules.rule(field))],
-        noted=lambda rules: [(field, rules.rule(field)) for field in rules.fields if _note(rules.rule(field))],
+        plain=lambda rules: [field for field, rule in rules.fields.items() if not _note(rule)],
+        noted=lambda rules: [(field, rule) for field, rule in rules.fields.items() if _note(rule)],
         note=_note,
         errors=_errors(),
         **_spec_keys(mappings),
@@ -92,8 +92,7 @@ def _order(mappings: loader.Mappings) -> list[str]:
         name = waiting.pop(0)
         if name not in ordered:
             ordered.append(name)
-            rules = mappings.rules[name]
-            waiting[:0] = [target for field in rules.fields if (target := rules.rule(field).target)]
+            waiting[:0] = [rule.target for rule in mappings.rules[name].fields.values() if rule.target]
     return ordered
 
 

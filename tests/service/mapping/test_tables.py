@@ -26,7 +26,7 @@ def test_spec_has_its_v3_key(shortname: str, name: str, key: str, book: rules.Ta
 
 def shortnames(specs: SpecNames, key: str) -> tuple[str, ...]:
     source = specs.sources.get(key)
-    return source.shortnames if source else ()
+    return tuple(name for name in (source.value, source.low, source.high) if name) if source else ()
 
 
 def test_every_key_and_shortname_resolves_to_its_attribute(book: rules.Tables) -> None:

@@ -105,6 +105,6 @@ def spec(shortname: str, value: str, shown: str) -> SimpleNamespace:
 
 def test_every_transform_is_used_by_a_mapping_file(mappings: loader.Mappings) -> None:
     objects = [each for view in (mappings, *mappings.views.values()) for each in view.rules.values()]
-    rules = [rules.rule(field) for rules in objects for field in rules.fields]
+    rules = [rule for rules in objects for rule in rules.fields.values()]
     feeds = [feed for rule in rules for feed in (rule, rule.only, rule.order, rule.key) if feed is not None]
     assert {feed.through for feed in feeds} - {None} == set(mappings.transforms)
