@@ -66,21 +66,16 @@ def confirm_cost(parts: int, budget: int | None, *, yes: bool, free: bool) -> bo
     if yes or free or not parts:
         return True
     most = counted(parts if budget is None else min(parts, budget), "part")
-    # The question goes to standard error, because standard output may be a report.
-    if sys.stdin.isatty() and sys.stderr.isatty():
-        return _answer(f"Up to {most} may be spent. Continue?")
-    if budget is None:
-        why = f"up to {most} may be spent: set a limit with --budget, or confirm with --yes"
-        raise typer.BadParameter(why, param_hint="--budget")
-    return True
-
-
-def _answer(question: str) -> bool:
-    """Ask, and return the answer; an interrupt is a no. The event loop would handle SIGINT only after the answer, so
-    Python's own handler is restored meanwhile."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if budget is None:
+            why = f"up to {most} may be spent: set a limit with --budget, or confirm with --yes"
+            raise typer.BadParameter(why, param_hint="--budget")
+        return True
+    # The event loop would handle SIGINT only after the answer, so Python's own handler is restored meanwhile.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return typer.confirm(question, err=True)
+        # To standard error, because standard output may be a report. An interrupt is a no.
+        return typer.confirm(f"Up to {most} may be spent. Continue?", err=True)
     except typer.Abort:
         return False
     finally:

@@ -44,7 +44,8 @@ _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
 
 # Of a line that is not populated, any cell may say so, in the words that head such a column.
 NOT_POPULATED = frozenset(_KNOWN["dnp"])
-_PLACEHOLDERS = NOT_POPULATED | set(
+# Words that stand for no part or manufacturer. A query for `N/A` may find a part, and cost it.
+PLACEHOLDERS = NOT_POPULATED | set(
     map(
         plain,
         (
@@ -53,11 +54,6 @@ _PLACEHOLDERS = NOT_POPULATED | set(
         ),
     )
 )
-
-
-def is_placeholder(text: str) -> bool:
-    """Return whether a cell stands for no part or manufacturer. A query for `N/A` may find a part, and cost it."""
-    return is_one_of(_PLACEHOLDERS, text)
 
 
 def is_one_of(words: frozenset[str], text: str) -> bool:
@@ -105,11 +101,6 @@ def best_header(rows: Sequence[Sequence[str]], possible: Mapping[int, Mapping[st
                 scores[index] += len(fitting) ** 2
     best = max(scores, key=lambda index: (scores[index], len(possible[index]), index))
     return best, scores[best]
-
-
-def decoded(data: bytes) -> str:
-    """Decode UTF-16 with a byte order mark, UTF-8, or else cp1252, which Excel writes in Western Europe."""
-    return data.decode(encoding(data), "replace")
 
 
 def encoding(data: bytes) -> str:

@@ -127,7 +127,7 @@ def _unescaped(written: str) -> str:
 
 def _json_entry(number: int, line: str) -> Item:
     try:
-        fields = _gathered(_decoded(line))
+        fields = _gathered(json.loads(line))
     except (ValueError, RecursionError):
         return Unreadable(number, NO_JSON)
     texts = (fields.get(name) for name in TARGETS)
@@ -156,16 +156,6 @@ def _json_entry(number: int, line: str) -> Item:
         times if type(times) is int and times > 0 else 1,
         _first(fields, AGENTS),
     )
-
-
-def _decoded(line: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(line, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeEncodeError):  # lone surrogates, or NaN
-        found = json.loads(line)
-    if not isinstance(found, dict):
-        raise ValueError("is no object")
-    return found
 
 
 def _gathered(value: dict[str, Any], prefix: str = "", depth: int = _DEPTH) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def _reader(file: Path, stream: BufferedReader) -> Reader:
     with contextlib.suppress(files.TruncatedFile):  # counted when the file is read
         while len(head) < HEAD and (more := stream.read1(HEAD - len(head))):
             head += more
-    text = bom_columns.decoded(head)
+    text = head.decode(bom_columns.encoding(head), "replace")
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if not lines:
         raise errors.SourceError(f"{file}: there is nothing in it")
@@ -146,7 +146,7 @@ def _read_list(stream: BufferedReader) -> Iterator[Item]:
         yield Unreadable(1, TOO_LARGE)
         return
     broken: list[Unreadable] = []
-    filled = _rows(bom_columns.decoded(data), broken)
+    filled = _rows(data.decode(bom_columns.encoding(data), "replace"), broken)
     first = list(islice(filled, bom_columns.EXAMINED_ROWS))
     cells = [row for _, row in first]
     places = (bom_columns.columns(row) for row in cells[: bom_columns.HEADER_ROWS])
@@ -160,7 +160,7 @@ def _read_list(stream: BufferedReader) -> Iterator[Item]:
         if isinstance(entry, Unreadable):
             yield entry
             continue
-        if len(waiting) == model.MATCH_QUERIES_MAX or len(_target([*waiting, entry])) > TARGET_MAX:
+        if len(waiting) == model.MATCH_QUERIES_MAX or len(_entry([*waiting, entry]).target) > TARGET_MAX:
             yield _entry(waiting)
             waiting = []
         waiting.append(entry)
@@ -199,7 +199,7 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
     for number, row in rows:
         cells = {key: row[at].strip() for key, at in places.items() if at < len(row)}
         numbered = [key for key in bom_columns.NUMBERS if any(map(str.isalnum, cells.get(key, "")))]
-        key = next((key for key in numbered if not bom_columns.is_placeholder(cells[key])), None)
+        key = next((key for key in numbered if not bom_columns.is_one_of(bom_columns.PLACEHOLDERS, cells[key])), None)
         if key is None:
             yield Unreadable(number, NO_NUMBER)
             continue
@@ -207,7 +207,7 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
             yield Unreadable(number, LONG if len(cells[key]) > NUMBER_MAX else BROKEN)
             continue
         query = {key: cells[key]}
-        if (beside := cells.get(BESIDE[key], "")) and not bom_columns.is_placeholder(beside):
+        if (beside := cells.get(BESIDE[key], "")) and not bom_columns.is_one_of(bom_columns.PLACEHOLDERS, beside):
             query[BESIDE[key]] = beside
         if (numbers := tuple(query.values())) in earlier:
             yield Unreadable(number, AGAIN)
@@ -216,12 +216,9 @@ def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Quer
         yield _Query(number, json.dumps({**query, "reference": str(number)}, separators=(",", ":"), ensure_ascii=False))
 
 
-def _target(rows: list[_Query]) -> str:
-    return PATH + quote(f"[{','.join(each.text for each in rows)}]", safe="", errors="replace")
-
-
 def _entry(rows: list[_Query]) -> Entry:
-    return Entry("-".join(map(str, sorted({rows[0].row, rows[-1].row}))), _target(rows))
+    target = PATH + quote(f"[{','.join(each.text for each in rows)}]", safe="", errors="replace")
+    return Entry("-".join(map(str, sorted({rows[0].row, rows[-1].row}))), target)
 
 
 def worst_case_parts(request: V3Request) -> int:

@@ -47,7 +47,7 @@ class RecordedLine(msgspec.Struct, frozen=True, omit_defaults=True):
 class Recording:
     """Recorded responses, to be closed after use. `keys` are the API keys in a user's own file, which must be redacted;
     `unreadable` counts lines that are no responses, the first of them at line `first_unreadable`. `whole` is the length
-    in bytes of the whole lines of a file that is not compressed."""
+    in bytes of the whole lines of a file that is not compressed; `requests` are those of the lines, by digest."""
 
     def __init__(self, path: Path) -> None:
         """Raise ConfigError where the file cannot be read or holds no response."""
@@ -57,7 +57,7 @@ class Recording:
         self.unreadable = self.first_unreadable = self.whole = 0
         self._spool: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `close`
         self._places: dict[str, int] = {}
-        self._requests: dict[str, V3Request] = {}
+        self.requests: dict[str, V3Request] = {}
         try:
             with files.open_file(path) as stream, contextlib.suppress(files.TruncatedFile):
                 for number, text in enumerate(stream, 1):
@@ -68,10 +68,6 @@ class Recording:
         if not self._places:
             self.close()
             raise errors.ConfigError(f"{path} holds no response, such as " + '{"url": …, "status": 200, "body": …}')
-
-    def requests(self) -> list[V3Request]:
-        """Return the requests, each with the client that it was recorded for."""
-        return list(self._requests.values())
 
     def response(self, request: V3Request) -> SideResponse | None:
         """Return the response to a request of its client, else of another client, redacted and without cost."""
@@ -106,7 +102,7 @@ class Recording:
         self.baseline = self.baseline or line.baseline
         request = V3Request(path, query, line.client, line.times)
         self._places[_key(request, line.client)] = self._places[_key(request, "")] = self._spool.tell()
-        self._requests[_key(request, line.client)] = request
+        self.requests[_key(request, line.client)] = request
         self._spool.write(text.strip() + b"\n")
 
 
@@ -138,7 +134,7 @@ class Recorder:
         # Responses may repeat a key that the request has in another parameter.
         body = self._redaction.including(request.target()).body(response.body).decode("utf-8", "replace")
         raw = msgspec.Raw(msgspec.json.encode(body))
-        line = RecordedLine(shown.url("/v3"), raw, response.status, self._baseline, shown.client, shown.times)
+        line = RecordedLine(f"/v3{shown.target()}", raw, response.status, self._baseline, shown.client, shown.times)
         self._file.write(msgspec.json.encode(line) + b"\n")
         self._file.flush()
 

@@ -73,10 +73,6 @@ class V3Request(msgspec.Struct, frozen=True):
         path = quote(self.path, safe="/" + SAFE)
         return f"{path}?{text}" if text else path
 
-    def url(self, base: str, apikey: str | None = None) -> str:
-        """Build the URL at a service whose v3 is at `base`."""
-        return base + self.target(apikey)
-
 
 def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | None]:
     """Parse a request target or URL into path without prefix, parameters without the apikey, and the apikey.
@@ -99,11 +95,6 @@ def parse_target(target: str) -> tuple[str, tuple[tuple[str, str], ...], str | N
     path = path.removeprefix(prefix).rstrip("/")
     if endpoints.of(path) is None:
         raise ValueError("its path is none of v3's")
-    return path, *_without_key(query)
-
-
-def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
-    """Return the parameters without the API key, and the key."""
     pairs: list[tuple[str, str]] = []
     keys, unread = [""], [""]  # `apikey[a]` is ignored by the service, and must not be shown either
     for name, encoded in encoding.split(query):
@@ -114,7 +105,7 @@ def _without_key(query: str) -> tuple[tuple[tuple[str, str], ...], str | None]:
             keys.append(value)
         else:
             unread.append(value)
-    return tuple(pairs), keys[-1] or unread[-1] or None
+    return path, tuple(pairs), keys[-1] or unread[-1] or None
 
 
 def redact_request(request: V3Request, redaction: Redaction) -> V3Request:
@@ -166,7 +157,7 @@ class Clients:
         self._known: dict[str, ClientKeys] = {}
         self._by_source: dict[secret.Digest | None, ClientKeys] = {}
         self._keys: dict[str, str] = {}  # by client name, as seen in the source
-        self._unnamed: dict[str, UnnamedKey] = {}
+        self.unnamed: dict[str, UnnamedKey] = {}  # in order of appearance
         for entry in known:
             if entry.source in self._by_source:
                 other = self._by_source[entry.source].name
@@ -183,19 +174,15 @@ class Clients:
             return self._by_source[None].name if None in self._by_source else NO_KEY
         if apikey not in self._names:
             known = self._by_source.get(secret.digest(apikey))
-            self._names[apikey] = name = known.name if known else f"key {len(self._unnamed) + 1}"
+            self._names[apikey] = name = known.name if known else f"key {len(self.unnamed) + 1}"
             self._keys[name] = apikey
             if known is None:
-                self._unnamed[name] = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
+                self.unnamed[name] = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
         name = self._names[apikey]
-        if name in self._unnamed:
-            seen = self._unnamed[name]
-            self._unnamed[name] = msgspec.structs.replace(seen, last=origin, agent=seen.agent or agent)
+        if name in self.unnamed:
+            seen = self.unnamed[name]
+            self.unnamed[name] = msgspec.structs.replace(seen, last=origin, agent=seen.agent or agent)
         return name
-
-    def unnamed(self) -> tuple[UnnamedKey, ...]:
-        """Keys without an entry, in order of appearance."""
-        return tuple(self._unnamed.values())
 
     def key(self, name: str, side: SideName) -> str | None:
         """Return the key to send for a client: that for all, else the one configured for that side, else the one in the

@@ -152,7 +152,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         candidate=chosen.candidate or str(chosen.candidate_config or ""),
         spent=budget.spent,
         budget=chosen.budget,
-        keys=clients.unnamed(),
+        keys=tuple(clients.unnamed.values()),
         notes=tuple(map(redaction.text, (*notes, *ended.notes()))),
         complete=ended.stopped is None and not ended.left_out,
     )
@@ -166,7 +166,7 @@ def _plan(chosen: ComparisonOptions, clients: Clients, recorded: Recording | Non
         lines = counted(recorded.unreadable, "line is no response", "lines are no responses")
         notes.append(f"{recorded.path.name}: {lines}, the first is {recorded.first_unreadable}")
     if chosen.requests is None:
-        plan = make_plan(recorded.requests() if recorded else [], chosen.sample)
+        plan = make_plan(recorded.requests.values() if recorded else [], chosen.sample)
     else:
         skipped = reading.Skipped()
         plan = make_plan(reading.read_requests(chosen.requests, clients, skipped), chosen.sample)

@@ -117,7 +117,7 @@ class HttpSide:
 
     async def fetch(self, request: V3Request) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
-        return await self._fetch(request.url(self._base, self._key(request.client)))
+        return await self._fetch(self._base + request.target(self._key(request.client)))
 
     async def fetch_links(self, uids: list[str], client: str) -> SideResponse:
         """Ask the GraphQL endpoint beside v3, which v3bridge has, for the links of all offers of parts."""

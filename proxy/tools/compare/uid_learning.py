@@ -44,7 +44,7 @@ def learn(recording: Path, config_file: Path | None) -> None:
     known = mapping.load_uids(shipped("mappings"), Path(own) if own else None)
     recorded = Recording(recording)
     bodies, skipped = list[Any](), recorded.unreadable
-    for request in recorded.requests():
+    for request in recorded.requests.values():
         response = recorded.response(request)
         body = json_values.parse(response) if response and response.status < 400 else None
         if body is None or body.problem:

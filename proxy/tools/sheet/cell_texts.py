@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Literal
 
-from proxy.traffic.bom_columns import NOT_POPULATED, is_placeholder, plain
+from proxy.traffic.bom_columns import NOT_POPULATED, PLACEHOLDERS, is_one_of, plain
 
 DecimalMark = Literal["point", "comma"]
 Cell = str | int | float
@@ -187,7 +187,7 @@ def why_no_number(text: str, *, of_values: bool = False) -> str:
         f"a part number of more than {NUMBER_MAX} characters": len(text) > NUMBER_MAX,
         "a part number with a line break": "\n" in text or "\r" in text,
         SEVERAL: _pieces(_AND, text),
-        f"{text[:SHOWN_MAX]!r} is not a part number": not any(map(str.isalnum, text)) or is_placeholder(text),
+        f"{text[:SHOWN_MAX]!r} is not a part number": not any(map(str.isalnum, text)) or is_one_of(PLACEHOLDERS, text),
     }
     return next((reason for reason, is_so in reasons.items() if is_so), "")
 

@@ -73,7 +73,11 @@ class FormulaJob:
             except ValueError:
                 self._set(call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number")
                 continue
-            if not request.mpn or bom_columns.is_placeholder(request.mpn) or request.currency not in CURRENCIES:
+            if (
+                not request.mpn
+                or bom_columns.is_one_of(bom_columns.PLACEHOLDERS, request.mpn)
+                or request.currency not in CURRENCIES
+            ):
                 self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
             else:
                 currency = request.currency if call.function.endswith("_PRICE") else "USD"

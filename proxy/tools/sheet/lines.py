@@ -11,7 +11,7 @@ from proxy.tools.sheet import cell_texts, headings
 from proxy.tools.sheet.cell_texts import UNREADABLE, Cell, QuantityError
 from proxy.tools.sheet.headings import Columns
 from proxy.traffic import bom_columns
-from proxy.traffic.bom_columns import NOT_POPULATED, is_one_of, plain
+from proxy.traffic.bom_columns import NOT_POPULATED, PLACEHOLDERS, is_one_of, plain
 
 ROWS_MAX = 100_000  # a list is far shorter; without a limit a hostile file would fill the memory
 COLUMNS_MAX = 16_384  # of a sheet (ECMA-376)
@@ -246,7 +246,7 @@ class _Reader:
                     yield Choice("", sku=sku)
                 continue
             brand = _at(row, column.brand).strip()
-            brand = "" if bom_columns.is_placeholder(brand) or brand in UNREADABLE else brand
+            brand = "" if is_one_of(PLACEHOLDERS, brand) or brand in UNREADABLE else brand
             for number in cell_texts.part_numbers(cell):
                 choice = Choice(number, brand)
                 if choice not in seen and not (self._columns.from_values and cell_texts.VALUE.fullmatch(number)):

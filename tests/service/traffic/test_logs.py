@@ -113,7 +113,7 @@ def test_jsonp_parameters_are_removed(read_source: Any) -> None:
 @cases.parametrize("line, agent")
 def test_client_program_is_read_from_the_log(read_source: Any, line: str, agent: str) -> None:
     found = read_source("access.log", line.format("GET /v3/brands/search?q=x&apikey=K HTTP/1.1"))
-    (key,) = found.clients.unnamed()
+    (key,) = found.clients.unnamed.values()
     assert (key.first, key.agent) == ("access.log:1", agent)
 
 
@@ -219,7 +219,7 @@ def test_lone_surrogate_is_accepted(read_source: Any) -> None:
 )
 def test_client_program_is_read_from_json_lines(read_source: Any, more: Any) -> None:
     found = read_source("r.jsonl", json.dumps({"url": TARGET + "&apikey=K", **more}))
-    assert [key.agent for key in found.clients.unnamed()] == ["kicost/1.1"]
+    assert [key.agent for key in found.clients.unnamed.values()] == ["kicost/1.1"]
 
 
 def entries(number: Any) -> Any:

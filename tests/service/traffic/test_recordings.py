@@ -52,7 +52,7 @@ def read(file: Path) -> Any:
 def test_recording_is_read_back_equal(file: Path, record: Any, read: Any) -> None:
     record(search(1), search(2))
     recorded = read()
-    assert recorded.requests() == [search(1), search(2)]
+    assert [*recorded.requests.values()] == [search(1), search(2)]
     assert recorded.response(search(1)) == SideResponse(
         200, '{"price": 1.10, "link": "https://x/?apikey=…"}'.encode(), 0
     )
@@ -77,9 +77,9 @@ def test_equivalent_request_of_any_client_finds_its_response(record: Any, read: 
 def test_cut_recording_is_read_to_the_cut_and_continued(file: Path, record: Any, read: Any, off: int) -> None:
     record(*map(search, range(3)))
     file.write_bytes(file.read_bytes()[:-off])
-    assert len(read().requests()) == (3 if off == 1 else 2)
+    assert len(read().requests) == (3 if off == 1 else 2)
     record(search(2), search(3))
-    assert [request.values("q") for request in read().requests()] == [["0"], ["1"], ["2"], ["3"]]
+    assert [request.values("q") for request in read().requests.values()] == [["0"], ["1"], ["2"], ["3"]]
     assert read().unreadable == 0
 
 

@@ -195,4 +195,4 @@ def test_unnamed_key_has_fingerprint_positions_and_program() -> None:
     ):
         clients.register(key, place, agent or "")
     shown = hashlib.sha256(b"5ecret-2").hexdigest()[:4]
-    assert clients.unnamed() == (UnnamedKey("key 1", shown, "log:1", "log:9", "kicost/1.1"),)
+    assert [*clients.unnamed.values()] == [UnnamedKey("key 1", shown, "log:1", "log:9", "kicost/1.1")]

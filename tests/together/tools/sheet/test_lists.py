@@ -55,7 +55,8 @@ def test_list_has_its_right_result(
 def test_exported_list_is_filled_without_an_option(fill: Run, tmp_path: Path, file: Path) -> None:
     shutil.copy(file, tmp_path)
     result = fill(file.name, "--columns", "mpn,manufacturer,total,price", "--offers", "none")
-    text = bom_columns.decoded((tmp_path / f"{file.stem}.filled{file.suffix}").read_bytes())
+    data = (tmp_path / f"{file.stem}.filled{file.suffix}").read_bytes()
+    text = data.decode(bom_columns.encoding(data))
     rows = csv.DictReader(text.splitlines(), delimiter=bom_columns.delimiter(text))
     found = {
         row["Nexar MPN"]: (
