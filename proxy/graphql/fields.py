@@ -193,7 +193,7 @@ def parts_of(value: Any, field: Field) -> Iterator[Any]:
 
 
 class Requested(NamedTuple):
-    """Root field for parts or their lists, with its arguments.
+    """Root field for parts or their lists, with its arguments. `is_private`: nothing of it may be stored.
 
     `features` are those that stored parts need, None if they do not cover what is selected. `signature` declares the
     `variables` that it uses. `other_names`: the client knows other names of types than the upstream.
@@ -202,6 +202,7 @@ class Requested(NamedTuple):
     key: str
     field: Field
     arguments: Mapping[str, Any]
+    is_private: bool
     is_nullable: bool
     features: frozenset[str] | None
     signature: str
@@ -219,11 +220,6 @@ class Requested(NamedTuple):
             return len(self.arguments["ids"])
         limit = self.arguments.get("limit")
         return SEARCH_LIMIT if limit is None else max(limit, 0)
-
-    @property
-    def is_private(self) -> bool:
-        """Whether nothing of it may be stored."""
-        return any(self.arguments.get(name) for name in PRIVATE)
 
     def queries(self) -> list[Query]:
         """Return the queries of the field; none where stored parts do not cover it, or queries its arguments."""

@@ -39,16 +39,11 @@ class Value(NamedTuple):
 
 
 class GraphQLResponse(NamedTuple):
-    """Body of a response, and the error of a root field that has no value."""
+    """HTTP status and body of a response, and the error of a root field that has no value."""
 
+    status: int
     body: bytes
-    failure: errors.BridgeError | None = None
-
-    @property
-    def status(self) -> int:
-        """The HTTP status: as the upstream, 200 where the document or its parts are refused."""
-        is_refused = isinstance(self.failure, errors.QueryRefused | errors.QuotaExhausted)
-        return 200 if self.failure is None or is_refused else self.failure.status
+    failure: errors.BridgeError | None
 
 
 class GraphQLService:
@@ -112,10 +107,12 @@ class GraphQLService:
         needed = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
         declared = ((each.variable.name.value, each) for each in request.operation.variable_definitions or ())
         used = {name: each for name, each in declared if name in compiler.used}
+        arguments = get_argument_values(definition, nodes[0], coerced)
         return Requested(
             key,
             field,
-            get_argument_values(definition, nodes[0], coerced),
+            arguments,
+            any(arguments.get(name) for name in fields.PRIVATE),
             not isinstance(definition.type, graphql.GraphQLNonNull),
             needed if read <= self._known else None,
             f"({', '.join(map(graphql.print_ast, used.values()))})" if used else "",
@@ -123,35 +120,33 @@ class GraphQLService:
             bool(request.document.client_names),
         )
 
-    async def _value(self, client: Client, field: Requested | Value, metadata: ResponseMetadata) -> Value:
-        if isinstance(field, Value):
-            return field
-        try:
-            return await self._supplied(client, field, metadata)
-        except errors.BridgeError as error:
-            return Value(NULL, [error_of(error, [field.key])], error)
-
-    async def _supplied(self, client: Client, requested: Requested, metadata: ResponseMetadata) -> Value:
+    async def _value(self, client: Client, requested: Requested | Value, metadata: ResponseMetadata) -> Value:
+        """Return the value of a root field: of parts and results where these have all that is selected, else that of a
+        response to the field itself, which says why it does not."""
+        if isinstance(requested, Value):
+            return requested
         key, features, deadline = requested.key, requested.features, metadata.deadline
         tier = self._gateway.features.tier(client.application).selected.features
-        if features is not None and features <= tier and (asked := requested.queries()):
-            at_market = client.in_market(requested.arguments["country"], requested.arguments["currency"])
-            answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
-            metadata.add(answers, self._gateway.clock)
-            # Where parts and results do not have all that is selected, the response to the field itself says why.
-            if all(_has_all(answer, features) for answer in answers):
-                return _found(requested, asked, answers)
-        answer = await self._passed_on(client, requested, deadline)
-        if requested.parts_max:
-            metadata.add([answer], self._gateway.clock)
-        if isinstance(answer.error, errors.QueryRefused):
-            return Value(NULL, [_placed(key, each) for each in answer.error.reported])
-        if answer.error is not None:
-            raise answer.error.shared()
-        value = (answer.result and answer.result.details) or NULL
-        if requested.other_names:
-            value = _shown(msgspec.json.decode(value), requested, as_sent=True)
-        return Value(value, [_placed(key, each) for each in answer.reported])
+        try:
+            if features is not None and features <= tier and (asked := requested.queries()):
+                at_market = client.in_market(requested.arguments["country"], requested.arguments["currency"])
+                answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
+                metadata.add(answers, self._gateway.clock)
+                if all(_has_all(answer, features) for answer in answers):
+                    return _found(requested, asked, answers)
+            answer = await self._passed_on(client, requested, deadline)
+            if requested.parts_max:
+                metadata.add([answer], self._gateway.clock)
+            if isinstance(answer.error, errors.QueryRefused):
+                return Value(NULL, [_placed(key, each) for each in answer.error.reported])
+            if answer.error is not None:
+                raise answer.error.shared()
+            value = (answer.result and answer.result.details) or NULL
+            if requested.other_names:
+                value = _shown(msgspec.json.decode(value), requested, as_sent=True)
+            return Value(value, [_placed(key, each) for each in answer.reported])
+        except errors.BridgeError as error:
+            return Value(NULL, [error_of(error, [key])], error)
 
     async def _passed_on(self, client: Client, requested: Requested, deadline: float) -> Answer:
         """Return the answer to a root field as it stands. Raises BridgeErrors."""
@@ -183,7 +178,10 @@ def _response(
     if not body["errors"]:
         del body["errors"]
     failure = next((value.failure for value in found if value.failure), None)
-    return GraphQLResponse(msgspec.json.encode(body), failure)
+    # As the upstream: 200 also where the document or its parts are refused.
+    is_refused = isinstance(failure, errors.QueryRefused | errors.QuotaExhausted)
+    status = 200 if failure is None or is_refused else failure.status
+    return GraphQLResponse(status, msgspec.json.encode(body), failure)
 
 
 def _has_all(answer: Answer, features: frozenset[str]) -> bool:
