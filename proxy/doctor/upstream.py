@@ -158,10 +158,10 @@ async def plan(subject: Subject, name: str) -> str:
 async def schema(subject: Subject, name: str) -> str:
     """Have the upstream validate the documents by which parts are fetched, for parts that nobody has."""
     projections = documents.ProjectionCache(subject.gateway.mappings)
-    whole = queries.Documents(projections.whole(projections.features).selection)
+    whole = documents.of_parts(projections.whole(projections.features).selection)
     sought = [queries.matching(0, 1, mpn=NOBODYS), queries.part("0" * 16)]
     sought += [queries.search(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
-    operations = [whole.operation([query.fetch()], **MARKET) for query in sought]
+    operations = [queries.operation(whole, [query.fetch()], **MARKET) for query in sought]
     found = [await _sent(subject, name, operation) for operation in operations]
     if refused := dict.fromkeys(each.message for each in found if isinstance(each, errors.QueryRefused)):
         advice = "correct upstream.site, if the field has its name; else update v3bridge, or report this text"

@@ -13,7 +13,7 @@ from proxy import config, errors, model
 from proxy.gateway import Applications, Client, GatewayRequest, Rendered, ResponseMetadata
 from proxy.kit import clock, shipped
 from proxy.mapping import loader, rules
-from proxy.planning import lucene, match, queries, search
+from proxy.planning import documents, lucene, match, queries, search
 from proxy.planning.documents import ATTRIBUTES, LISTS, ProjectionCache
 from proxy.planning.listing import ListSearchResult
 from proxy.planning.queries import Page, Query
@@ -108,7 +108,7 @@ class Explainer:
             return msgspec.structs.replace(explained, status=error.status, error=error.message), []
         application = client.application
         whole = self.projections.whole(self.projections.features & application.features)
-        operations = [*_operations(asked.queries, queries.Documents(whole.selection), application.context)]
+        operations = [*_operations(asked.queries, documents.of_parts(whole.selection), application.context)]
         # Most numbers have one maker; a search fills its page.
         ranges = {(each.key, each.end): (each.end - each.start, bool(each.numbers)) for each in asked.queries}
         likely = sum(min(1, number) if is_number else number for number, is_number in ranges.values())
@@ -194,11 +194,11 @@ class _AnyName(dict[str, tuple[str, ...]]):
         return (f"<id of {name}>",)
 
 
-def _operations(asked: list[Query], documents: queries.Documents, market: model.MappingContext) -> Iterator[Operation]:
+def _operations(asked: list[Query], whole: documents.Documents, market: model.MappingContext) -> Iterator[Operation]:
     """Yield the operations of queries as if nothing were stored; equal ones are sent once."""
     own = [query.as_list_of_its_own() if query.start else query for query in asked]
     for group in queries.grouped({(each.key, each.end): each for each in own}.values(), model.PARTS_MAX):
-        sent = documents.operation([query.fetch() for query in group], market.country, market.currency)
+        sent = queries.operation(whole, [query.fetch() for query in group], market.country, market.currency)
         payload = msgspec.json.decode(sent.payload)
         yield Operation(sent.name, payload["query"], payload["variables"], sent.parts_max)
 

@@ -18,8 +18,7 @@ import structlog
 from proxy import config, errors, model
 from proxy.gateway.applications import Application
 from proxy.kit.clock import Clock
-from proxy.planning.documents import ProjectionCache
-from proxy.planning.queries import Documents
+from proxy.planning.documents import Documents, ProjectionCache, of_parts
 from proxy.store.store import Store
 
 TIER = "tier "  # how the keys of what is kept begin; the application follows
@@ -139,5 +138,5 @@ class Features:
             await self._store.put_value(tier.key, text, 2 * KEPT_SECONDS)
 
     def _selected(self, features: frozenset[str]) -> Selected:
-        documents = Documents(self._projections.whole(features).selection)
+        documents = of_parts(self._projections.whole(features).selection)
         return Selected(sum(self._bits[name] for name in features), features, documents)

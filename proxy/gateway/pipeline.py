@@ -111,7 +111,8 @@ class Pipeline:
             if requests > 1:
                 self._metrics.batched_requests.inc(by=requests)
             market = application.context.country, application.context.currency
-            operation = passed_on.operation if passed_on else flights[0].selected.documents.operation(wanted, *market)
+            whole = flights[0].selected.documents
+            operation = passed_on.operation if passed_on else planned.operation(whole, wanted, *market)
             fetched: Sequence[Fetched] | Received | errors.BridgeError
             seconds = min(flight.until for flight in flights) - self._clock.monotonic()
             try:

@@ -119,7 +119,7 @@ class V3Objects:
             free = (self._execute(request, operation) for operation in counting.values())
             answers, *found = await asyncio.gather(self._resolve(request, asked), *free)
             counted = {position: each.supSearch for position, each in zip(counting, found, strict=True)}
-            needs = self.projections.number_needs() if plan.reads_numbers else ()
+            needs = self.projections.number_needs if plan.reads_numbers else ()
             reader = _Reader(*await self._compiled(request, needs))
             pages = [await reader.page(query, answer) for query, answer in zip(asked, answers, strict=True)]
         except errors.QueryRefused as refusal:  # its cause is in the request, such as the name of a spec

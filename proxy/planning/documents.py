@@ -7,9 +7,8 @@ because it depends on which fields of a document are nullable.
 """
 
 import dataclasses
-import operator
 import types
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from proxy import model
 from proxy.mapping import compiler, loader, rules
 from proxy.mapping.rules import Tables
 from proxy.mapping.specs import SpecNames
+from proxy.mapping.transforms import Uids
 from proxy.model import MappingContext, Projection
 from proxy.planning import facets
 from proxy.planning.listing import Listing
@@ -35,6 +35,9 @@ LISTS = {"Brand": "supManufacturers", "Seller": "supSellers", "Category": "supCa
 ATTRIBUTES = "Attribute"
 MARKET = "$country: String!, $currency: String!"
 MARKET_ARGUMENTS = "country: $country, currency: $currency"
+MATCH = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"  # which apply to all queries
+MATCH_ARGUMENTS = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
+# Variables without a value leave arguments out.
 SEARCH = (
     f"$q: String, {MARKET}, $start: Int, $limit: Int, $filters: Map, "
     "$sort: String, $sortDir: SupSortDirection, $inStockOnly: Boolean"
@@ -84,6 +87,9 @@ class Document:
         return model.EncodedOperation(self.name, payload, self._decode, parts_max)
 
 
+Documents = Mapping[str, Document]  # by root field
+
+
 # gc=False: decoded records have no reference cycles, and the collector need not visit them.
 class MatchCount(msgspec.Struct, gc=False):
     """SupPartMatch without parts."""
@@ -115,12 +121,32 @@ class FoundParts(msgspec.Struct, gc=False):
     results: list[FoundPart] | None = None
 
 
-def multi_match(selection: str = "") -> Document:
-    """Return the document of supMultiMatch, with parts or only their number. Options apply to all of its queries."""
-    below, record = (f"hits error parts {{ {selection} }}", MatchedParts) if selection else ("hits error", MatchCount)
-    signature = f"$queries: [SupPartMatchQuery!]!, {MARKET}, $options: SupPartMatchOptions"
-    arguments = f"queries: $queries, {MARKET_ARGUMENTS}, options: $options"
-    return _document("supMultiMatch", signature, arguments, below, types.GenericAlias(list, (record,)))
+def of_parts(selection: str) -> Documents:
+    """Return the documents that fetch parts with one selection, by their root fields."""
+    page = f"hits results {{ akaMpn description part {{ {selection} }} }}"
+    parts = f"hits error parts {{ {selection} }}"
+    return {
+        "supMultiMatch": _document("supMultiMatch", MATCH, MATCH_ARGUMENTS, parts, list[MatchedParts]),
+        "supParts": _document(  # by id, null for an unknown one
+            "supParts",
+            f"$ids: [String!]!, {MARKET}",
+            f"ids: $ids, {MARKET_ARGUMENTS}",
+            selection,
+            list[msgspec.Raw],
+            is_lost=lambda data: all(bytes(part) == NULL for part in data.supParts),
+        ),
+        "supSearch": _document(
+            "supSearch", SEARCH, SEARCH_ARGUMENTS, page, FoundParts, is_lost=lambda data: data.supSearch.results is None
+        ),
+        "supSearchMpn": _document(
+            "supSearchMpn",
+            SEARCH,
+            SEARCH_ARGUMENTS,
+            page,
+            FoundParts,
+            is_lost=lambda data: data.supSearchMpn.results is None,
+        ),
+    }
 
 
 @lru_cache(COUNTS_MAX)
@@ -134,25 +160,6 @@ def count(counted: frozenset[str]) -> Document:
     return _document("supSearch", ", ".join([SEARCH, *declared]), SEARCH_ARGUMENTS, below, result_set)
 
 
-def search(name: str, selection: str) -> Document:
-    """Return the document of supSearch or supSearchMpn for a page; variables without a value leave arguments out."""
-    below = f"hits results {{ akaMpn description part {{ {selection} }} }}"
-    found = operator.attrgetter(f"{name}.results")
-    return _document(name, SEARCH, SEARCH_ARGUMENTS, below, FoundParts, is_lost=lambda data: found(data) is None)
-
-
-def parts(selection: str) -> Document:
-    """Return the document of supParts: parts by id, null for an unknown id."""
-    return _document(
-        "supParts",
-        f"$ids: [String!]!, {MARKET}",
-        f"ids: $ids, {MARKET_ARGUMENTS}",
-        selection,
-        list[msgspec.Raw],
-        is_lost=lambda data: all(bytes(part) == NULL for part in data.supParts),
-    )
-
-
 def _document(
     name: str, signature: str, arguments: str, below: str, record: Any, *, is_lost: Callable[[Any], bool] | None = None
 ) -> Document:
@@ -162,11 +169,25 @@ def _document(
     return Document(name, text, msgspec.defstruct("Data", [(name, record)], gc=False), is_lost)
 
 
+MATCH_COUNT = _document("supMultiMatch", MATCH, MATCH_ARGUMENTS, "hits error", list[MatchCount])
+
+
 class ListDefinition(NamedTuple):
-    """Document that fetches one list, and the function that builds it from the data; specs become tables."""
+    """Document that fetches one list: that of all objects with these uids, mapped with all fields, or of all specs."""
 
     document: Document
-    build: Callable[[Any], Listing | Tables]
+    tables: Tables
+    uids: Uids | None = None
+    map: Callable[[Any, MappingContext], Any] | None = None
+
+    def build(self, data: Any) -> Listing | Tables:
+        """Return the list, which is the same for all clients: its fields depend on no country and no currency. Raises
+        ValueError if no object can be translated."""
+        records, map_record = getattr(data, self.document.name), self.map
+        if map_record is None or self.uids is None:
+            return msgspec.structs.replace(self.tables, specs=SpecNames(self.tables.specs.names, records))
+        nowhere = MappingContext("", "")
+        return Listing(records, lambda record: msgspec.to_builtins(map_record(record, nowhere)), self.uids)
 
 
 class ProjectionCache:
@@ -184,6 +205,9 @@ class ProjectionCache:
         self._views = {PART: mappings, **mappings.views}
         every = (rule for each in mappings.rules.values() for rule in each.fields.values())
         self.features = frozenset({rule.feature for rule in every if rule.feature})
+        # What parts found by number are filtered and sorted by, and the field of their snippets.
+        read = {field.path for field in mappings.tables.search.values() if field.path}
+        self.number_needs = tuple(sorted({"mpn", "shortDescription", *read}))
         # Per object, not as decorators, which would share one cache between mappings.
         self._compiled = lru_cache(PROJECTIONS_MAX)(compiler.compile_object)
         self.part = lru_cache(SHOWN_MAX)(self.shown)
@@ -216,14 +240,15 @@ class ProjectionCache:
         )
 
     def list_definitions(self) -> dict[str, ListDefinition]:
-        lists = {name: self._list_definition(name, root) for name, root in LISTS.items()}
-        names = self.tables.specs.names
-
-        def build(data: Any) -> Tables:
-            return msgspec.structs.replace(self.tables, specs=SpecNames(names, data.supAttributes))
-
-        document = _document("supAttributes", "", "", "name shortname", list[facets.SpecAttribute])
-        return lists | {ATTRIBUTES: ListDefinition(document, build)}
+        specs = _document("supAttributes", "", "", "name shortname", list[facets.SpecAttribute])
+        definitions = {ATTRIBUTES: ListDefinition(specs, self.tables)}
+        for name, root in LISTS.items():
+            needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
+            everything = Projection(include=self.mappings.rules[name].hidden)
+            whole = compiler.compile_object(self.mappings, name, everything, needs)
+            document = _document(root, "", "", whole.selection, types.GenericAlias(list, (whole.record,)))
+            definitions[name] = ListDefinition(document, self.tables, self.tables.uids[name], whole.map)
+        return definitions
 
     def shown(
         self, projection: Projection, needs: tuple[str, ...] = (), name: str | None = None
@@ -249,23 +274,5 @@ class ProjectionCache:
     def whole(self, features: frozenset[str]) -> compiler.CompiledObject:
         fetched = self.mappings.rules[PART].fetched
         gated = [path for feature in sorted(features) for path in fetched.get(feature, ())]
-        needs = (SKUS, *self.number_needs(), *fetched.get("always", ()), *gated)
+        needs = (SKUS, *self.number_needs, *fetched.get("always", ()), *gated)
         return self.shown(Projection(self._included, features=features), needs)
-
-    def number_needs(self) -> tuple[str, ...]:
-        """Return the fields that parts found by number are filtered and sorted by, and that of their snippets."""
-        read = {field.path for field in self.mappings.tables.search.values() if field.path}
-        return tuple(sorted({"mpn", "shortDescription", *read}))
-
-    def _list_definition(self, name: str, root: str) -> ListDefinition:
-        needs = ("id", "name", "aliases") if name != "Category" else ("id", "name")
-        everything = Projection(include=self.mappings.rules[name].hidden)
-        whole = compiler.compile_object(self.mappings, name, everything, needs)
-        # A list is the same for all clients: its fields depend on no country and no currency.
-        nowhere, uids = MappingContext("", ""), self.tables.uids[name]
-
-        def build(data: Any) -> Listing:
-            return Listing(getattr(data, root), lambda record: msgspec.to_builtins(whole.map(record, nowhere)), uids)
-
-        document = _document(root, "", "", whole.selection, types.GenericAlias(list, (whole.record,)))
-        return ListDefinition(document, build)

@@ -39,8 +39,6 @@ MPNS_MAX = 20  # of one search, as queries of one match: each is looked for amon
 SingleQuery = Literal["supSearchMpn", "supMultiMatch"]
 MatchTest = Callable[[Any, str | None], bool]
 
-_COUNT = documents.multi_match()
-
 
 class FilteredMatches(NamedTuple):
     """Matches of one query. `certain`: `hits` is exact, or nothing counts the matches; else it is an upper bound."""
@@ -78,7 +76,8 @@ class MatchPlan(NamedTuple):
     def count_operation(self, market: MappingContext) -> EncodedOperation:
         """Return the operation that counts the parts that match, without parts."""
         counted = {"mpn": queries.fold(self.query.mpn or ""), "start": self.query.start, "limit": 0}
-        return _COUNT.operation({"queries": [counted], "country": market.country, "currency": market.currency}, 0)
+        variables = {"queries": [counted], "country": market.country, "currency": market.currency}
+        return documents.MATCH_COUNT.operation(variables, 0)
 
 
 def plans(request: PartsMatchRequest, single_query: SingleQuery) -> list[MatchPlan]:

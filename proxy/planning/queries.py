@@ -16,7 +16,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.planning import documents
-from proxy.planning.documents import Document, PartialData
+from proxy.planning.documents import Documents, PartialData
 from proxy.store.protocol import Hit, Result, Want
 
 SearchRoot = Literal["supSearch", "supSearchMpn"]
@@ -221,30 +221,20 @@ def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
     return groups
 
 
-class Documents:
-    """Documents that fetch whole parts with one selection."""
-
-    def __init__(self, selection: str) -> None:
-        self._documents: dict[str, Document] = {
-            "supMultiMatch": documents.multi_match(selection),
-            "supParts": documents.parts(selection),
-            "supSearch": documents.search("supSearch", selection),
-            "supSearchMpn": documents.search("supSearchMpn", selection),
-        }
-
-    def operation(self, fetches: Sequence[Fetch], country: str, currency: str) -> model.EncodedOperation:
-        """Return the operation for fetches of one root field and its options; a search comes alone."""
-        root, market = fetches[0].query.root, {"country": country, "currency": currency}
-        pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]
-        variables: dict[str, Any]
-        if root == "supMultiMatch":
-            options = [page.pop("options", None) for page in pages]
-            variables = {"queries": pages, **market, **({"options": options[0]} if options[0] else {})}
-        elif root == "supParts":
-            variables = {"ids": [each.query.criteria["id"] for each in fetches], **market}
-        else:
-            variables = {**pages[0], **market}
-        return self._documents[root].operation(variables, sum(each.limit for each in fetches))
+def operation(whole: Documents, fetches: Sequence[Fetch], country: str, currency: str) -> model.EncodedOperation:
+    """Return the operation for fetches of one root field and its options, with the documents of whole parts; a search
+    comes alone."""
+    root, market = fetches[0].query.root, {"country": country, "currency": currency}
+    pages = [{**each.query.criteria, "start": each.start, "limit": each.limit} for each in fetches]
+    variables: dict[str, Any]
+    if root == "supMultiMatch":
+        options = [page.pop("options", None) for page in pages]
+        variables = {"queries": pages, **market, **({"options": options[0]} if options[0] else {})}
+    elif root == "supParts":
+        variables = {"ids": [each.query.criteria["id"] for each in fetches], **market}
+    else:
+        variables = {**pages[0], **market}
+    return whole[root].operation(variables, sum(each.limit for each in fetches))
 
 
 def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:

@@ -26,8 +26,8 @@ from proxy.gateway.flights import Answer
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota import EXHAUSTED
 from proxy.model import GraphQLError
-from proxy.planning.documents import PartialData
-from proxy.planning.queries import Documents, PassedOn, Query, Received, document, matching, part, search
+from proxy.planning.documents import PartialData, of_parts
+from proxy.planning.queries import PassedOn, Query, Received, document, matching, operation, part, search
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 from proxy.store.store import Store
 
@@ -39,7 +39,7 @@ CLIENTS = [client("none"), client("small", 60), client("large", 150)]
 CLIENTS += [client("till", client_id="shop", features=None), client("german", country="DE")]
 APPLICATIONS = [each.application for each in CLIENTS]
 ACCOUNTS = {str(each.credentials.client_id): each.account for each in APPLICATIONS}
-DOCUMENTS = Documents("v3uid id manufacturer { name }")
+DOCUMENTS = of_parts("v3uid id manufacturer { name }")
 # Until a process knows what another one has learned, which takes a step, and has sent what it had begun before.
 LEARNING_SECONDS = 25.0 + SECONDS
 
@@ -64,8 +64,8 @@ def draw_document(draw: random.Random, caller: Client) -> Query:
     """Return the query of an operation that is passed on: a search with a selection of its own."""
     number, context = draw.choice([*LISTS]), caller.application.context
     fetch = search("supSearch", 0, 5, {"q": number}).fetch()
-    operation = DOCUMENTS.operation([fetch], context.country, context.currency)
-    return document(f"of {number}", PassedOn(operation, receive, is_private=number == "N0"))
+    sent = operation(DOCUMENTS, [fetch], context.country, context.currency)
+    return document(f"of {number}", PassedOn(sent, receive, is_private=number == "N0"))
 
 
 def receive(data: Any) -> Received:
