@@ -193,11 +193,24 @@ def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) ->
     fields: dict[str, Any] = {}
     stats: dict[str, Any] = {}
     missing = 0 if getattr(result_set, "hits", None) == 0 else None
-    for rank, (key, each) in enumerate(list(_suggested(tables, result_set).items())[:limit], 1):
-        field = f"specs.{key}.value"
-        fields[field] = facet_entry(_spec_buckets(tables, each)[:SEARCH_LIMIT_DEFAULT], missing, rank)
-        if tables.specs.datatype(each[0].attribute.shortname, each[0].valueType) != "string":
-            stats[field] = stats_result(each, result_set, size, rank)
+    aggregated = getattr(result_set, "specAggs", [])
+    suggested: dict[str, list[Any]] = {}
+    for each in aggregated:
+        shortname, name = each.attribute.shortname, each.attribute.name
+        key = tables.specs.key(shortname, name)
+        # A tolerance is named after a quantity if that is the only one suggested: of several it is unknown which a part
+        # with the tolerance has.
+        beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {key}
+        if len(beside) == 1:
+            [named] = beside
+            source = tables.specs.sources.get(named)
+            key = named if source and source.value == shortname else key
+        suggested.setdefault(f"specs.{key}.value", []).append(each)
+    for rank, (field, own) in enumerate(list(suggested.items())[:limit], 1):
+        counted = specs(tables, field, result_set) or own  # a spec that the tables do not have has its own
+        fields[field] = facet_entry(_spec_buckets(tables, counted)[:SEARCH_LIMIT_DEFAULT], missing, rank)
+        if tables.specs.datatype(counted[0].attribute.shortname, counted[0].valueType) != "string":
+            stats[field] = stats_result(counted, result_set, size, rank)
     return fields, stats
 
 
@@ -254,24 +267,6 @@ def specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     # Reversed: of two with the same name the first stays, which has the counts.
     by_name = {each.attribute.shortname: each for each in reversed(aggregated)}
     return [by_name[shortname] for shortname in shortnames if shortname in by_name]
-
-
-def _suggested(tables: Tables, result_set: Any) -> dict[str, list[Any]]:
-    """Return the aggregations of the specs that upstream suggests, by v3's key. A tolerance is named after a quantity
-    if that is the only one suggested: of several it is unknown which a part with the tolerance has."""
-    aggregated = getattr(result_set, "specAggs", [])
-    suggested: dict[str, list[Any]] = {}
-    for each in aggregated:
-        shortname, name = each.attribute.shortname, each.attribute.name
-        key = tables.specs.key(shortname, name)
-        beside = {tables.specs.key(shortname, name, [other]) for other in aggregated} - {key}
-        if len(beside) == 1:
-            [named] = beside
-            source = tables.specs.sources.get(named)
-            key = named if source and source.value == shortname else key
-        suggested.setdefault(key, []).append(each)
-    # Those of a spec that the tables do not have are its own.
-    return {key: specs(tables, f"specs.{key}.value", result_set) or own for key, own in suggested.items()}
 
 
 def _spec_buckets(tables: Tables, aggregated: list[Any]) -> list[tuple[Any, int]]:

@@ -97,14 +97,13 @@ class Listing:
                 raise errors.BadRequest(f"there is no field {field[:60]!r}; there are {', '.join(known)}")
         ordered = self._matching(request.q)
         sets = self._sets(ordered, [each.condition for each in filters.filter_conditions])
-
-        def values(field: str, exclude_filter: bool) -> list[Any]:
-            numbers = _passing(ordered, sets, field if exclude_filter else None)
-            return [self._entries[number].v3[field] for number in numbers]
-
         passing = _passing(ordered, sets)
-        fields = {each.field: _facet(each, values(each.field, each.exclude_filter)) for each in included}
-        stats = {name: _stats(name, values(name, exclude_filter)) for name, exclude_filter in request.stats}
+        values: dict[tuple[str, bool], list[Any]] = {}
+        for field, excluding in [*((each.field, each.exclude_filter) for each in included), *request.stats]:
+            numbers = _passing(ordered, sets, field) if excluding else passing
+            values[field, excluding] = [self._entries[number].v3[field] for number in numbers]
+        fields = {each.field: _facet(each, values[each.field, each.exclude_filter]) for each in included}
+        stats = {name: _stats(name, values[name, excluding]) for name, excluding in request.stats}
         queries = {
             text: {"count": len(_passing(passing, self._sets(passing, conditions)))}
             for text, conditions in filters.facet_queries.items()
@@ -133,24 +132,33 @@ class Listing:
             # A text of punctuation has no word; without this it would match every object.
             matching = self._words.beginning(text) if WORD.search(text) else frozenset()
         inside = self._own_words.beginning(best)
-
-        def rank(number: int) -> int:
-            name = self._entries[number].names[0]
-            # By the current name; an alias matches, but comes last.
-            return 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
-
-        return sorted(filter(matching.__contains__, self._by_name), key=rank)
+        ranked: list[list[int]] = [[], [], [], []]
+        for number in self._by_name:
+            if number in matching:
+                name = self._entries[number].names[0]
+                # By the current name; an alias matches, but comes last.
+                rank = 0 if name == best else 1 if name.startswith(best) else 2 if number in inside else 3
+                ranked[rank].append(number)
+        return [*chain.from_iterable(ranked)]
 
     def _sets(self, numbers: list[int], conditions: Iterable[Condition]) -> list[tuple[str, Set[int]]]:
         """Return the field of each condition with the objects that meet it; of a list one element must."""
         sets: list[tuple[str, Set[int]]] = []
         for each in conditions:
-            shown: Iterable[tuple[str, ...]] = ((value,) for value in each.values)
+            accepted = each.values
             if each.field in UIDS or each.field == "name":  # old uids and names: the values are the current ones
-                shown = (self._shown.get(value, (value,)) for value in each.values)
-            meets = _meeting(each._replace(values=tuple(chain.from_iterable(shown))))
-            values = ((number, _listed(self._entries[number].v3[each.field])) for number in numbers)
-            sets.append((each.field, {number for number, listed in values if any(map(meets, listed))}))
+                accepted = tuple(chain.from_iterable(self._shown.get(value, (value,)) for value in accepted))
+            values = ((number, value) for number in numbers for value in _listed(self._entries[number].v3[each.field]))
+            if each.is_range:
+                ends = facets.as_number(each.low), facets.as_number(each.high)
+                is_numeric = (each.low, each.high).count(None) == ends.count(None)
+                meeting = {number for number, value in values if _is_between(value, each, ends if is_numeric else None)}
+            else:
+                plain = frozenset(value for value in accepted if lucene.ANY not in value)
+                like = [lucene.matcher(value) for value in dict.fromkeys(accepted) if lucene.ANY in value]
+                texts = ((number, _text(value)) for number, value in values)
+                meeting = {number for number, text in texts if text in plain or any(matches(text) for matches in like)}
+            sets.append((each.field, meeting))
         return sets
 
     def _sorted(self, numbers: list[int], orders: list[tuple[str, str]]) -> list[int]:
@@ -241,26 +249,15 @@ def _listed(value: Any) -> list[Any]:
     return [_text(each) if isinstance(each, dict | list) else each for each in values]
 
 
-def _meeting(condition: Condition) -> Callable[[Any], bool]:
-    """Return the test whether a value meets a condition; in a range numbers are compared as numbers, others as text."""
-    plain = frozenset(value for value in condition.values if lucene.ANY not in value)
-    like = [lucene.matcher(value) for value in dict.fromkeys(condition.values) if lucene.ANY in value]
-    low, high = condition.low, condition.high
-    minimum, maximum = facets.as_number(low), facets.as_number(high)
-    numeric = (low is None or minimum is not None) and (high is None or maximum is not None)
-
-    def is_equal(value: Any) -> bool:
+def _is_between(value: Any, limits: Condition, ends: tuple[float | None, float | None] | None) -> bool:
+    """Return whether a value is in a range: numbers are compared as numbers with its `ends`, others as text, and all if
+    the ends are no numbers."""
+    number = facets.as_number(value) if ends else None
+    if ends is None or number is None:
         text = _text(value)
-        return text in plain or any(matches(text) for matches in like)
-
-    def is_between(value: Any) -> bool:
-        number = facets.as_number(value) if numeric else None
-        if number is None:
-            text = _text(value)
-            return (low or "") <= text and (high is None or text <= high)
-        return (minimum is None or minimum <= number) and (maximum is None or number <= maximum)
-
-    return is_between if condition.is_range else is_equal
+        return (limits.low or "") <= text and (limits.high is None or text <= limits.high)
+    low, high = ends
+    return (low is None or low <= number) and (high is None or number <= high)
 
 
 def _text(value: Any) -> str:

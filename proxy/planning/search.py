@@ -44,7 +44,10 @@ class SearchPlan:
         self._tables = tables
         self._sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = conditions
-        self._limits = search_filters.expanded(tables, conditions)
+        limits = search_filters.expanded(tables, conditions)
+        # Fields that only some of the hits can have: those with the quantity of a tolerance.
+        named = (*(each.field for each in request.facets), *dict(request.stats))
+        self._limited = {field for field in named if search_filters.limited(tables, limits, field) is not limits}
         self._filtered = [each.field for each in conditions if search_filters.spec_source(tables, each.field)]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
         described = search_filters.shortnames(tables, self._filtered) if "TECH_SPECS" in features else []
@@ -95,11 +98,11 @@ class SearchPlan:
             if each.drilldown is not None:
                 drilled, drilled_stats = facets.drilldown_results(self._tables, result_set, each.drilldown.limit, size)
             for facet in each.facets:
-                limited = self._is_limited(facet.field)
+                limited = facet.field in self._limited
                 fields[facet.field] = facets.facet_result(self._tables, facet, result_set, limited)
             for field in each.stats:
                 stats[field] = facets.stats_result(facets.specs(self._tables, field, result_set), result_set, size)
-                if self._is_limited(field):
+                if field in self._limited:
                     stats[field]["missing"] = None
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
         facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
@@ -114,8 +117,8 @@ class SearchPlan:
         cannot be made together with the others, then facet queries."""
         request, own_filters = self._supported.request, search_filters.translate(self._tables, self._conditions)
         counted = [each for each in request.facets if each.include]
-        separate = [each for each in counted if each.exclude_filter or self._is_limited(each.field)]
-        measured = [(name, excluding) for name, excluding in request.stats if excluding or self._is_limited(name)]
+        separate = [each for each in counted if each.exclude_filter or each.field in self._limited]
+        measured = [(name, excluding) for name, excluding in request.stats if excluding or name in self._limited]
         drilldown = request.drilldown if request.drilldown and request.drilldown.include else None
         together = CountGroup(
             own_filters,
@@ -142,10 +145,6 @@ class SearchPlan:
         for text in request.facet_queries:
             conditions = [*self._conditions, *facet_conditions[text]]
             yield CountGroup(search_filters.translate(self._tables, conditions), query=text)
-
-    def _is_limited(self, field: str) -> bool:
-        """Return whether only some of the hits can have a field: those with the quantity of a tolerance."""
-        return search_filters.limited(self._tables, self._limits, field) is not self._limits
 
     def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
         """Return the filters for a separate count: without those of the field, or among the parts that can have it."""

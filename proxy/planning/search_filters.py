@@ -105,7 +105,7 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
             continue
         if field is None or field.filter is None:
             raise unsupported_field(tables, condition.field, "filter")
-        values = _range(condition) if condition.is_range else _values(tables, field, condition)
+        values = _values(tables, field, condition)
         filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
     return SearchFilters(filters, in_stock_only)
 
@@ -193,6 +193,18 @@ def _percentage(text: str) -> str:
 
 
 def _values(tables: Tables, field: SearchField, condition: Condition) -> list[str]:
+    """Return the values of a filter. That of a range is `(low__high)`, with either end optional (contract graphql.md
+    §2.4); an empty range has none."""
+    if condition.is_range:
+        if spec_key(condition.field) is None:
+            raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
+        low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
+        if low is None and high is None:
+            raise errors.BadRequest(
+                f"{condition.field}: a range needs an end; the service cannot ask if a value exists"
+            )
+        is_empty = low is not None and high is not None and low > high
+        return [] if is_empty else [f"({'' if low is None else low}__{'' if high is None else high})"]
     patterns = [value for value in condition.values if lucene.ANY in value]
     # Names are matched here: the upstream has no wildcards.
     if patterns and (field.name is None or not all(value.strip(lucene.ANY) for value in patterns)):
@@ -209,18 +221,6 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
         if value.startswith("(") and value.endswith(")") and "__" in value:  # upstream would parse it as a range
             raise errors.BadRequest(f"{condition.field}: {value[:40]!r} is not a value; a range is written as [1 TO 5]")
     return list(condition.values)
-
-
-def _range(condition: Condition) -> list[str]:
-    """Return `(low__high)`, with either end optional (contract graphql.md §2.4); nothing for an empty range."""
-    if spec_key(condition.field) is None:
-        raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
-    low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
-    if low is None and high is None:
-        raise errors.BadRequest(f"{condition.field}: a range needs an end; the service cannot ask if a value exists")
-    if low is not None and high is not None and low > high:
-        return []
-    return [f"({'' if low is None else low}__{'' if high is None else high})"]
 
 
 def _number(condition: Condition, end: str) -> float:
@@ -257,19 +257,19 @@ def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
             number = partial(_number, first)
             low, high = max(lows, key=number, default=None), min(highs, key=number, default=None)
             ranges[each.field] = Condition(each.field, (), low, high)
-    values = [_within(each, ranges.get(each.field)) for each in conditions if not each.is_range]
-    fields = {each.field for each in values}
-    return [*values, *(each for each in ranges.values() if each.field not in fields)]
-
-
-def _within(values: Condition, limits: Condition | None) -> Condition:
-    if limits is None:
-        return values
-    low, high = (None if end is None else _number(limits, end) for end in (limits.low, limits.high))
-    numbers = ((value, _number(values, value)) for value in values.values)
-    inside = [value for value, number in numbers if (low is None or low <= number) and (high is None or number <= high)]
-    # A condition without values is a range: no number is in this one.
-    return Condition(values.field, tuple(inside)) if inside else Condition(values.field, (), "1", "0")
+    merged = []
+    for each in conditions:
+        limits = ranges.get(each.field)
+        if limits is None:
+            merged.append(each)
+        elif not each.is_range:
+            floor = -math.inf if limits.low is None else _number(limits, limits.low)
+            ceiling = math.inf if limits.high is None else _number(limits, limits.high)
+            inside = tuple(value for value in each.values if floor <= _number(each, value) <= ceiling)
+            # A condition without values is a range: no number is in this one.
+            merged.append(each._replace(values=inside) if inside else Condition(each.field, (), "1", "0"))
+    fields = {each.field for each in merged}
+    return [*merged, *(each for each in ranges.values() if each.field not in fields)]
 
 
 def _intersection(tables: Tables, name: str, first: list[str] | None, second: list[str]) -> list[str]:
