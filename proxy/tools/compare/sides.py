@@ -171,16 +171,14 @@ class HttpSide:
         return made, RETRY_DELAY if retry_after is None else retry_after
 
 
-@asynccontextmanager
-async def open_session() -> AsyncIterator[aiohttp.ClientSession]:
-    """Open a session for one side: no cookies, no proxy or credentials from the environment."""
-    async with aiohttp.ClientSession(
+def open_session() -> aiohttp.ClientSession:
+    """Open a session without cookies, and without proxy or credentials from the environment."""
+    return aiohttp.ClientSession(
         # Cookies would make responses depend on earlier requests.
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=SECONDS, sock_connect=CONNECT_SECONDS),
         headers={"User-Agent": f"v3bridge-compare/{proxy.__version__}", "Accept": "application/json, */*"},
-    ) as opened:
-        yield opened
+    )
 
 
 def base_url(text: str) -> str:
@@ -227,14 +225,9 @@ async def open_sides(
     """Open both sides: a URL, a recording or `sandbox`, and a URL, a configuration to serve here, or None. `key`
     returns the API key of a client for a side."""
     async with AsyncExitStack() as stack:
-
-        async def service(url: str, send: Callable[[str], str | None], rate: float = 0.0) -> HttpSide:
-            return HttpSide(url, send, await stack.enter_async_context(open_session()), rate)
-
-        new, legacy, free, own = None, None, False, dict[str, str]()
-        if isinstance(candidate, str):
-            new = await service(candidate, lambda client: key(client, "candidate"))
-        elif candidate is not None:
+        url = candidate if isinstance(candidate, str) else None
+        legacy, free, own = None, False, dict[str, str]()
+        if isinstance(candidate, config.Config):
             free = candidate.upstream == "sandbox"
             if free:
                 import nexar_sandbox
@@ -245,16 +238,17 @@ async def open_sides(
                 candidate, upstream = await cli.with_sandbox(candidate, stack, settings)
                 legacy = upstream.legacy_url
             url, own = await _serve(candidate, stack)
-            # With one application, its key serves clients that have none; with several, a guess may bill another.
-            alone = next(iter(own.values())) if len(own) == 1 else None
-            new = await service(url, lambda client: key(client, "candidate") or alone)
+        session = await stack.enter_async_context(open_session())
+        # With one application, its key serves clients that have none; with several, a guess may bill another.
+        alone = next(iter(own.values())) if len(own) == 1 else None
+        new = HttpSide(url, lambda client: key(client, "candidate") or alone, session) if url else None
         old: Side
         if isinstance(baseline, Recording):
             old = baseline
         elif legacy is not None and baseline == SANDBOX:
-            old = await service(legacy, lambda _: EXAMPLE_KEY)
+            old = HttpSide(legacy, lambda _: EXAMPLE_KEY, session)
         else:
-            old = await service(baseline, lambda client: key(client, "baseline"), baseline_rate)
+            old = HttpSide(baseline, lambda client: key(client, "baseline"), session, baseline_rate)
         yield Sides(old, new, free, tuple(own.values()))
 
 

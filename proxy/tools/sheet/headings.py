@@ -47,7 +47,7 @@ _ALTERNATIVE = re.compile(
     re.IGNORECASE,
 )
 _ONE_COLUMN = ("quantity", "dnp", "fitted", "designator", "value")
-_OF_ALL = ("total", "order", "build", "gesamt", "bestell")  # boards: such a quantity is not multiplied
+OF_ALL = ("total", "order", "build", "gesamt", "bestell")  # boards: such a quantity is not multiplied
 
 
 class NumberColumn(NamedTuple):
@@ -112,7 +112,7 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     places: dict[str, int] = {}
     ranked = []
     for each in found:
-        of_all = per_board and each.role == "quantity" and is_of_all(_NAMES["quantity"][each.rank])
+        of_all = per_board and each.role == "quantity" and _NAMES["quantity"][each.rank].startswith(OF_ALL)
         ranked.append((of_all, each.rank, each.number, each.column, each.role))
     for *_, column, role in sorted(ranked):
         if role in _ONE_COLUMN:
@@ -126,11 +126,6 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
         brand = brands[0].column if brands else None
         return Columns((NumberColumn(value, brand=brand),), places, from_values=True)
     return None
-
-
-def is_of_all(heading: str) -> bool:
-    """Return whether a quantity is that of all boards, and not of one."""
-    return plain(heading).startswith(_OF_ALL)
 
 
 def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> int | None:

@@ -285,7 +285,7 @@ class _Reader:
         except QuantityError as error:
             shown = "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: cell_texts.SHOWN_MAX]!r} "
             return None, places["quantity"], f"{shown}{error}"
-        of_all = headings.is_of_all(self._headings[places["quantity"]])
+        of_all = plain(self._headings[places["quantity"]]).startswith(headings.OF_ALL)
         contradicts = counted is not None and quantity not in (0, counted) and not of_all
         text = f"{quantity} is stated for {kit.counted(counted or 0, 'designator')}" if contradicts else ""
         return quantity, places["quantity"], text

@@ -45,7 +45,7 @@ class Judge:
         self._rules = standing
         self.causes = causes
         self._trimming = Trimming(redact)
-        self._uids = unknown_uids.recorded() | uids
+        self._uids = unknown_uids.RECORDED | uids
         self._has_table = bool(uids)
 
     def compare(

@@ -9,7 +9,6 @@ duplicated in this package: the mappings under test must not decide what counts.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -37,19 +36,14 @@ OBJECTS = {"brand": "Brand", "manufacturer": "Manufacturer", "seller": "Seller",
 NAMES = ("id", "name", "ancestor_names")
 
 TAGS = {"Seller": "5e11e4", "Brand": "b4a2d0", "Manufacturer": "3a2fac", "Category": "ca7e60", "Source": "50c4ce"}
-RECORDED = Path(__file__).with_name("recorded_uids.txt")
+_LINES = Path(__file__).with_name("recorded_uids.txt").read_text("utf-8").splitlines()
+RECORDED = frozenset(line for line in _LINES if not line.startswith("#"))
 # paths at which an object of a kind is looked up; a manufacturer as the brand of its id; the others have none
 LOOKUPS = {"Seller": "/sellers/", "Brand": "/brands/", "Manufacturer": "/brands/", "Category": "/categories/"}
 _UID = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{16}(?![0-9A-Za-z])")
 NO_NAMES: Mapping[str, str] = MappingProxyType({})
 _CLAUSE = re.compile(r"([\w.]*uids?):(\([^)]*\)|\"[^\"]*\"|\S+)")
 _FILTER = re.compile(r"filter\[fields\]\[([\w.]*uids?)\]")
-
-
-@cache
-def recorded() -> frozenset[str]:
-    """Return the recorded uids."""
-    return frozenset(line for line in RECORDED.read_text("utf-8").splitlines() if not line.startswith("#"))
 
 
 def computed(kind: str | None, uid: Any) -> bool:

@@ -88,7 +88,7 @@ class UnsupportedUses:
         self._by_uid = any(each.way != "filter" for each in by_uid)
         self._by_pattern = any(each.way == "filter" and "*" in each.value for each in by_uid)
         # Counts may be without the filter that finds nothing on both sides.
-        self._by_unknown = bool(by_uid and unknown_uids.requested(request) - unknown_uids.recorded())
+        self._by_unknown = bool(by_uid and unknown_uids.requested(request) - unknown_uids.RECORDED)
 
     def cause(self, difference: Difference, cause: Cause) -> Cause:
         """Return the cause that lies in the request, else the given one."""

@@ -34,7 +34,7 @@ CATEGORIES = ["ca7e600000000005", "ca7e600000000006"]
 def differences(baseline: Any, candidate: Any) -> set[tuple[str, str]]:
     """Kind and path of each, as the judge has them."""
     found = diff.diff(baseline, candidate)
-    return {(each.kind, each.path) for each in unknown_uids.explained(found, frozenset(), unknown_uids.recorded())}
+    return {(each.kind, each.path) for each in unknown_uids.explained(found, frozenset(), unknown_uids.RECORDED)}
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ ALL = {
 
 def test_equal_objects_with_computed_uids_differ_only_in_uids(candidate: Any) -> None:
     assert differences(PART, candidate) == {*ALL, ("order", "offers")}
-    found = unknown_uids.explained(diff.diff(PART, candidate), frozenset(), unknown_uids.recorded())
+    found = unknown_uids.explained(diff.diff(PART, candidate), frozenset(), unknown_uids.RECORDED)
     assert {pair.path for pair in unknown_uids.pairs(found)} == {"/brands/", "/categories/", "/sellers/"}
 
 
@@ -189,4 +189,4 @@ def test_own_uid_table_makes_the_uid_recorded(judge: Any, response: Any) -> None
 
 def test_list_of_recorded_uids_is_complete() -> None:
     """The list is separate from the proxy's table; a new uid is added to both."""
-    assert loader.known_uids(shipped("mappings") / "uids.yaml") == unknown_uids.recorded()
+    assert loader.known_uids(shipped("mappings") / "uids.yaml") == unknown_uids.RECORDED
