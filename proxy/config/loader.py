@@ -152,8 +152,8 @@ class _Reader(Blocks):
         raw = {"store": "sqlite"} | {name: each for name, each in raw.items() if each is not None or name == "upstream"}
         if raw.get("upstream") == "nexar":
             raw["upstream"] = {}
-        named = raw.get("applications")
-        if isinstance(named, dict):
+        named = raw["applications"] if isinstance(raw.get("applications"), dict) else {}
+        if named:
             raw["applications"] = {str(name): _completed(each) for name, each in named.items()}
         settings = self.block(config.Config, raw)
         upstream = raw.get("upstream", "sandbox")
@@ -161,7 +161,7 @@ class _Reader(Blocks):
             # Else tokens or credentials of one service would be sent to another.
             if isinstance(upstream, dict) and given in upstream and other not in upstream:
                 self.report_missing(config.UpstreamSettings, ("upstream", other))
-        for name in named if isinstance(named, dict) else ():
+        for name in named:
             application = raw["applications"][str(name)]
             if isinstance(application, dict):
                 self._check_application(application, ("applications", name), upstream)
