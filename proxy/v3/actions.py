@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,14 +32,15 @@ class AuthenticatedRequest(NamedTuple):
     uid: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class V3Actions:
-    match_response = staticmethod(requests.match_response)
+    """Actions in the names of one mapping: v3's own, or those of another dialect."""
 
-    def __init__(self, objects: V3Objects, mappings: Mappings, clock: Clock) -> None:
-        self._objects = objects
-        self._mappings = mappings
-        self._clock = clock
-        self._actions = {"match": self._match, "search": self._search, "get_multi": self._get, "get": self._get}
+    objects: V3Objects
+    mappings: Mappings
+    clock: Clock
+
+    match_response = staticmethod(requests.match_response)
 
     async def execute(self, received: AuthenticatedRequest, gzip: bool = False) -> encoding.EncodedBody:
         """Execute a request; return the body of its response, compressed for a client that accepts `gzip`. Raises the
@@ -47,7 +49,12 @@ class V3Actions:
         response_format = encoding.ResponseFormat.of(received.parameters)
         sourceless = self._sourceless(received, features) if received.parameters.names(CHOOSING) else {}
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
-        result = await self._actions[received.endpoint.action](received)
+        if received.endpoint.action == "match":
+            result = await self._match(received)
+        elif received.endpoint.action == "search":
+            result = await self._search(received)
+        else:
+            result = await self._get(received)
         if metadata.lacking:
             fetched = self._sourceless(received, features - metadata.lacking)
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
@@ -65,8 +72,9 @@ class V3Actions:
         """/parts/match (contract v3-rest.md §4)."""
         asked = requests.parse_match(received.parameters)
         received.metadata.ignore(tuple(asked.unknown))
-        results = await self._objects.match_parts(self._caller(received), asked.request)
-        return self.match_response(asked, results, self._msec(received))
+        results = await self.objects.match_parts(self._caller(received), asked.request)
+        msec = int((self.clock.monotonic() - received.metadata.since) * 1000)
+        return self.match_response(asked, results, msec)
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""
@@ -77,15 +85,16 @@ class V3Actions:
             name for name in named if name != "filter[queries]" and not requests.FILTER.fullmatch(name)
         )
         caller = self._caller(received)
-        if received.endpoint.object != "Part":
-            items, listed = await self._objects.search_listed(caller, received.endpoint.object, request)
-            return requests.search_response(request, items, listed.hits, listed, self._msec(received))
-        page = await self._objects.search_parts(caller, request)
-        return {
-            **requests.search_response(request, page.items, page.hits, page.details, self._msec(received)),
-            "user_country": caller.context.country,
-            "user_currency": caller.context.currency,
-        }
+        items: Sequence[Any]
+        if received.endpoint.object == "Part":
+            page = await self.objects.search_parts(caller, request)
+            items, hits, counts = page.items, page.hits, page.details
+            market = {"user_country": caller.context.country, "user_currency": caller.context.currency}
+        else:
+            items, counts = await self.objects.search_listed(caller, received.endpoint.object, request)
+            hits, market = counts.hits, {}
+        msec = int((self.clock.monotonic() - received.metadata.since) * 1000)
+        return requests.search_response(request, items, hits, counts, msec) | market
 
     async def _get(self, received: AuthenticatedRequest) -> Any:
         """One object without an envelope, or for get_multi those that are known, by uid (contract v3-rest.md §1)."""
@@ -97,9 +106,9 @@ class V3Actions:
         received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
         objects: dict[str, Any]
         if name == "Part":
-            objects = await self._objects.parts(caller, uids)
+            objects = await self.objects.parts(caller, uids)
         else:
-            objects = await self._objects.listed(caller, name, uids)
+            objects = await self.objects.listed(caller, name, uids)
         if is_one and uid not in objects:
             raise errors.NotFound(f"there is no {name.lower()} with the uid {uid[:40]!r}")
         return objects[uid] if is_one else objects
@@ -110,7 +119,7 @@ class V3Actions:
         projection = model.Projection(features=application.features)
         if received.parameters.names(CHOOSING):
             projection = parse_projection(
-                received.parameters, projection.features, self._mappings, received.endpoint.object
+                received.parameters, projection.features, self.mappings, received.endpoint.object
             )
         return GatewayRequest(received.client, projection, application.context, received.metadata)
 
@@ -124,11 +133,8 @@ class V3Actions:
         return {
             parameter: reason
             for parameter, field in named.items()
-            if (reason := self._mappings.missing_source(received.endpoint.object, tuple(field.split(".")), features))
+            if (reason := self.mappings.missing_source(received.endpoint.object, tuple(field.split(".")), features))
         }
-
-    def _msec(self, received: AuthenticatedRequest) -> int:
-        return int((self._clock.monotonic() - received.metadata.since) * 1000)
 
 
 def parse_projection(
@@ -145,15 +151,11 @@ def parse_projection(
             raise errors.BadRequest(f"{each[:60]} must be a range like [0:5], not {value[:40]!r}")
         start, stop = (int(number) if number else None for number in range_match.groups())
         slices |= dict.fromkeys(mappings.spelled(name, path), (start, stop))
-    show = [text for text in parameters.texts("show") if text]  # show[]= is as good as none
-    return model.Projection(
-        frozenset(parameters.texts("include")) & mappings.rules[name].hidden,
-        (_paths(show, mappings, name) or NOTHING) if show else frozenset(),
-        _paths(parameters.texts("hide"), mappings, name),
-        tuple(slices.items()),
-        features,
+    show, hide = (
+        frozenset(path for text in parameters.texts(each) for path in mappings.spelled(name, tuple(text.split("."))))
+        for each in ("show", "hide")
     )
-
-
-def _paths(texts: Iterable[str], mappings: Mappings, name: str) -> frozenset[model.Path]:
-    return frozenset(spelled for text in texts for spelled in mappings.spelled(name, tuple(text.split("."))))
+    if not show and any(parameters.texts("show")):  # show[]= is as good as none
+        show = NOTHING
+    include = frozenset(parameters.texts("include")) & mappings.rules[name].hidden
+    return model.Projection(include, show, hide, tuple(slices.items()), features)

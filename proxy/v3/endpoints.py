@@ -8,7 +8,6 @@ import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal, NamedTuple
 
 from proxy import model
@@ -27,53 +26,133 @@ class Parameter(NamedTuple):
     meaning: str
 
 
+NAMES = "list of string"
+
+
+APIKEY = Parameter("apikey", "string, required", "identifies the client: a key of an application in the configuration")
+
+GLOBALS = (
+    Parameter("include[]", NAMES, "adds fields that are hidden otherwise; unknown names are ignored"),
+    Parameter("show[]", NAMES, "keeps only these fields; dotted paths such as `offers.sku` reach inside"),
+    Parameter("hide[]", NAMES, "drops these fields; dotted paths too"),
+    Parameter("slice[<field>]", "range", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too"),
+    Parameter("pretty_print", "boolean", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII"),
+    Parameter(
+        "callback",
+        "string",
+        "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
+        f"A name, dotted at will, or `?`, of at most {Bound.CALLBACK.maximum} letters",
+    ),
+    Parameter("suppress_status_codes", "boolean", "errors come with status 200"),
+    Parameter("userkey", "string", "ignored, as every unknown parameter"),
+)
+
+GET = (Parameter("uid", "string, required", "in the path: 16 hex digits"),)
+
+_UIDS = f"the uids, {Bound.UIDS.maximum} different ones at most; what is not known is left out of the reply"
+GET_MULTI = (Parameter("uid[]", f"{NAMES}, required", _UIDS), Parameter("uids[]", NAMES, "read as `uid[]`"))
+
+MATCH = (
+    Parameter("queries", "JSON, required", f"a JSON list of at most {model.MATCH_QUERIES_MAX} queries, see below"),
+    Parameter("exact_only", "boolean", "punctuation and case count"),
+)
+
+_ANY = "`*` stands for anything, beside at least 3 letters or digits in a row"
+
+QUERY = (
+    Parameter("q", "string", "free text; beside `mpn` both must match"),
+    Parameter("mpn", "string", f"the maker's part number; {_ANY}"),
+    Parameter("brand", "string", "only parts of this brand"),
+    Parameter("sku", "string", "a seller's number"),
+    Parameter("seller", "string", "only parts that this seller offers; their offers are all shown"),
+    Parameter("mpn_or_sku", "string", f"either number; {_ANY}"),
+    Parameter(
+        "start",
+        f"0 to {model.MATCH_WINDOW_MAX}, default `0`",
+        f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
+    ),
+    Parameter("limit", f"0 to {model.MATCH_LIMIT_MAX}, default `{model.MATCH_LIMIT_DEFAULT}`", "parts at most"),
+    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type"),
+)
+
+# Shared by facets and stats, whose options mean the same.
+_APART = "counts without the filters on its own field"
+_TOGETHER = f"; {Bound.COUNTS.maximum} facets, facet queries and stats a request at most"
+_LIMIT = f"0 to {model.SEARCH_LIMIT_MAX}, default `{model.SEARCH_LIMIT_DEFAULT}`"
+_START = f"0 to {model.SEARCH_START_MAX}, default `0`"
+
+SEARCH = (
+    Parameter("q", "string", "words; empty finds everything"),
+    Parameter("start", _START, "results to leave out"),
+    Parameter("limit", _LIMIT, "results at most; more is a 400"),
+    Parameter("sortby", "string, default `score desc`", "`<field> asc` or `<field> desc`, several by comma"),
+    Parameter("filter[fields][<field>][]", NAMES, "only what has one of these values"),
+    Parameter(
+        "filter[queries][]",
+        NAMES,
+        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
+        f"{Bound.FILTER_QUERIES.maximum} a request at most, of {Bound.QUERY_LENGTH.maximum} characters",
+    ),
+    Parameter("facet[fields][<field>][include]", "boolean", f"counts the field's values{_TOGETHER}"),
+    Parameter("facet[fields][<field>][exclude_filter]", "boolean", _APART),
+    Parameter("facet[fields][<field>][start]", _START, "values to leave out"),
+    Parameter("facet[fields][<field>][limit]", _LIMIT, "values at most"),
+    Parameter("facet[queries][]", NAMES, "counts the hits of a filter query"),
+    Parameter("stats[<field>][include]", "boolean", "smallest, largest and more of a field's numbers"),
+    Parameter("stats[<field>][exclude_filter]", "boolean", _APART),
+)
+
+DRILLDOWN = (
+    Parameter("spec_drilldown[include]", "boolean", "facets of the specs that narrow the search best, 10 values each"),
+    Parameter("spec_drilldown[exclude_filter]", "boolean", "counts without filters on specs"),
+    Parameter("spec_drilldown[limit]", _LIMIT, "specs at most"),
+)
+
+
 @dataclass(frozen=True)
 class Endpoint:
-    """Endpoint of v3. `object` is the v3 object that it returns, `cost` says in words what it costs in parts."""
+    """Endpoint of v3. `object` is the v3 object that it returns, `cost` says in words what it costs in parts.
+    `parameters` are its own, without the global ones."""
 
     path: str
     object: str
     action: Action
     cost: str
+    parameters: tuple[Parameter, ...] = ()
     alias_of: str | None = None
-
-    @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        return re.compile(self.path.replace("{uid}", "([^/]+)") + "/?")
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """Its own parameters, without the global ones."""
-        if self.action == "search":
-            return (*SEARCH, *DRILLDOWN) if self.object == "Part" else SEARCH
-        return {"match": MATCH, "get_multi": GET_MULTI, "get": GET}[self.action]
 
 
 FREE = "nothing: the Nexar API lists them free of charge"
 FOUND = "one part for each known uid"
+LISTED: tuple[tuple[Action, tuple[Parameter, ...]], ...]
+LISTED = ("search", SEARCH), ("get_multi", GET_MULTI), ("get", GET)
 
 ENDPOINTS = (
-    Endpoint("/parts/match", "Part", "match", "the parts returned, partial matches of a single query among them"),
+    Endpoint(
+        "/parts/match", "Part", "match", "the parts returned, partial matches of a single query among them", MATCH
+    ),
     Endpoint(
         "/parts/search",
         "Part",
         "search",
         "the parts returned, at most `limit`, by `mpn` all candidates; counts nothing",
+        (*SEARCH, *DRILLDOWN),
     ),
-    Endpoint("/parts/get_multi", "Part", "get_multi", FOUND),
-    Endpoint("/parts/{uid}", "Part", "get", FOUND),
+    Endpoint("/parts/get_multi", "Part", "get_multi", FOUND, GET_MULTI),
+    Endpoint("/parts/{uid}", "Part", "get", FOUND, GET),
     *(
-        Endpoint(f"/{path}/{'{uid}' if action == 'get' else action}", name, action, FREE)
+        Endpoint(f"/{path}/{'{uid}' if action == 'get' else action}", name, action, FREE, parameters)
         for path, name in (("brands", "Brand"), ("categories", "Category"), ("sellers", "Seller"))
-        for action in ("search", "get_multi", "get")
+        for action, parameters in LISTED
     ),
-    Endpoint("/seller/{uid}", "Seller", "get", FREE, alias_of="/sellers/{uid}"),  # one client's slip, contract §1
+    Endpoint("/seller/{uid}", "Seller", "get", FREE, GET, alias_of="/sellers/{uid}"),  # one client's slip, contract §1
 )
+PATTERNS = [(re.compile(each.path.replace("{uid}", "([^/]+)") + "/?"), each) for each in ENDPOINTS]
 
 
 def of(path: str) -> Endpoint | None:
     """Return the endpoint of a path without prefix; None where there is none."""
-    return next((each for each in ENDPOINTS if each.pattern.fullmatch(path)), None)
+    return next((each for pattern, each in PATTERNS if pattern.fullmatch(path)), None)
 
 
 NO_SUCH_PATH = "there is no such path"
@@ -119,90 +198,3 @@ def instead_of_uid(path: str, uid: str) -> str | None:
 
 def _closest(word: str, words: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, sorted(words), 1, SIMILARITY_MIN)), None)
-
-
-NAMES = "list of string"
-
-
-def _whole(maximum: int, default: int) -> str:
-    return f"0 to {maximum}, default `{default}`"
-
-
-APIKEY = Parameter("apikey", "string, required", "identifies the client: a key of an application in the configuration")
-
-GLOBALS = (
-    Parameter("include[]", NAMES, "adds fields that are hidden otherwise; unknown names are ignored"),
-    Parameter("show[]", NAMES, "keeps only these fields; dotted paths such as `offers.sku` reach inside"),
-    Parameter("hide[]", NAMES, "drops these fields; dotted paths too"),
-    Parameter("slice[<field>]", "range", "keeps a part of a list, as in Python: `[0:5]` or `0:5`; dotted paths too"),
-    Parameter("pretty_print", "boolean", "keys in alphabetical order, four spaces, `\\uXXXX` beyond ASCII"),
-    Parameter(
-        "callback",
-        "string",
-        "JSONP: the reply becomes a call of this JavaScript function; empty is plain JSON. "
-        f"A name, dotted at will, or `?`, of at most {Bound.CALLBACK.maximum} letters",
-    ),
-    Parameter("suppress_status_codes", "boolean", "errors come with status 200"),
-    Parameter("userkey", "string", "ignored, as every unknown parameter"),
-)
-
-GET = (Parameter("uid", "string, required", "in the path: 16 hex digits"),)
-
-_UIDS = f"the uids, {Bound.UIDS.maximum} different ones at most; what is not known is left out of the reply"
-GET_MULTI = (Parameter("uid[]", f"{NAMES}, required", _UIDS), Parameter("uids[]", NAMES, "read as `uid[]`"))
-
-MATCH = (
-    Parameter("queries", "JSON, required", f"a JSON list of at most {model.MATCH_QUERIES_MAX} queries, see below"),
-    Parameter("exact_only", "boolean", "punctuation and case count"),
-)
-
-_ANY = "`*` stands for anything, beside at least 3 letters or digits in a row"
-
-QUERY = (
-    Parameter("q", "string", "free text; beside `mpn` both must match"),
-    Parameter("mpn", "string", f"the maker's part number; {_ANY}"),
-    Parameter("brand", "string", "only parts of this brand"),
-    Parameter("sku", "string", "a seller's number"),
-    Parameter("seller", "string", "only parts that this seller offers; their offers are all shown"),
-    Parameter("mpn_or_sku", "string", f"either number; {_ANY}"),
-    Parameter(
-        "start",
-        _whole(model.MATCH_WINDOW_MAX, 0),
-        f"parts to leave out; `start` + `limit` is at most {model.MATCH_WINDOW_MAX}",
-    ),
-    Parameter("limit", _whole(model.MATCH_LIMIT_MAX, model.MATCH_LIMIT_DEFAULT), "parts at most"),
-    Parameter("reference", "any", "the client's own, returned as it came, of any JSON type"),
-)
-
-# Shared by facets and stats, whose options mean the same.
-_APART = "counts without the filters on its own field"
-_TOGETHER = f"; {Bound.COUNTS.maximum} facets, facet queries and stats a request at most"
-_LIMIT = _whole(model.SEARCH_LIMIT_MAX, model.SEARCH_LIMIT_DEFAULT)
-_START = _whole(model.SEARCH_START_MAX, 0)
-
-SEARCH = (
-    Parameter("q", "string", "words; empty finds everything"),
-    Parameter("start", _START, "results to leave out"),
-    Parameter("limit", _LIMIT, "results at most; more is a 400"),
-    Parameter("sortby", "string, default `score desc`", "`<field> asc` or `<field> desc`, several by comma"),
-    Parameter("filter[fields][<field>][]", NAMES, "only what has one of these values"),
-    Parameter(
-        "filter[queries][]",
-        NAMES,
-        "`<field>:<value>`, `<field>:[1 TO 5]`, `<field>:(a OR b)`, joined by AND; others are a 400 with the reason; "
-        f"{Bound.FILTER_QUERIES.maximum} a request at most, of {Bound.QUERY_LENGTH.maximum} characters",
-    ),
-    Parameter("facet[fields][<field>][include]", "boolean", f"counts the field's values{_TOGETHER}"),
-    Parameter("facet[fields][<field>][exclude_filter]", "boolean", _APART),
-    Parameter("facet[fields][<field>][start]", _START, "values to leave out"),
-    Parameter("facet[fields][<field>][limit]", _LIMIT, "values at most"),
-    Parameter("facet[queries][]", NAMES, "counts the hits of a filter query"),
-    Parameter("stats[<field>][include]", "boolean", "smallest, largest and more of a field's numbers"),
-    Parameter("stats[<field>][exclude_filter]", "boolean", _APART),
-)
-
-DRILLDOWN = (
-    Parameter("spec_drilldown[include]", "boolean", "facets of the specs that narrow the search best, 10 values each"),
-    Parameter("spec_drilldown[exclude_filter]", "boolean", "counts without filters on specs"),
-    Parameter("spec_drilldown[limit]", _LIMIT, "specs at most"),
-)

@@ -107,7 +107,16 @@ def _note(rule: FieldRule) -> str:
 
 
 def _errors() -> list[tuple[int, str]]:
-    leaves = [*_leaves(errors.ClientError), *_leaves(errors.ServerError)]
+    leaves: list[type[errors.BridgeError]] = []
+    kinds: list[type[errors.BridgeError]] = [errors.ClientError, errors.ServerError]
+    while kinds:
+        kind = kinds.pop(0)
+        # A leaf is what a client can tell: the classes above it only group. An expired key is refused like another.
+        known = (each for each in kind.__subclasses__() if each.__module__ == errors.__name__)
+        below = [each for each in known if each != errors.ExpiredKey]
+        kinds[:0] = below
+        if not below:
+            leaves.append(kind)
     leaves += [errors.UpstreamUnreadable, errors.ServerError]
     leaves.remove(errors.UpstreamLoop)  # of GraphQL paths only
     meanings: dict[int, list[str]] = {}
@@ -115,12 +124,6 @@ def _errors() -> list[tuple[int, str]]:
         meaning = FIRST_SENTENCE.match(CITATION.sub("", kind.__doc__ or ""))
         meanings.setdefault(kind.status, []).append(f"{meaning[0]}." if meaning else "")
     return [(status, " ".join(texts)) for status, texts in sorted(meanings.items())]
-
-
-def _leaves(kind: type[errors.BridgeError]) -> list[type[errors.BridgeError]]:
-    # A leaf is what a client can tell: the classes above it only group. An expired key is refused like an unknown one.
-    below = [each for each in kind.__subclasses__() if each.__module__ == errors.__name__ and each != errors.ExpiredKey]
-    return [leaf for each in below for leaf in _leaves(each)] if below else [kind]
 
 
 def _spec_keys(mappings: loader.Mappings) -> dict[str, Any]:
