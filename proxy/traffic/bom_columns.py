@@ -44,16 +44,9 @@ _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
 
 # Of a line that is not populated, any cell may say so, in the words that head such a column.
 NOT_POPULATED = frozenset(_KNOWN["dnp"])
+_NO_PARTS = "n/a none null nil nan 0 tbd tbc tba unknown undefined not-applicable to-be-determined to-be-defined"
 # Words that stand for no part or manufacturer. A query for `N/A` may find a part, and cost it.
-PLACEHOLDERS = NOT_POPULATED | set(
-    map(
-        plain,
-        (
-            *("n/a", "none", "null", "nil", "nan", "0", "tbd", "tbc", "tba", "unknown", "undefined"),
-            *("not applicable", "to be determined", "to be defined"),
-        ),
-    )
-)
+PLACEHOLDERS = NOT_POPULATED.union(map(plain, _NO_PARTS.split()))
 
 
 def is_one_of(words: frozenset[str], text: str) -> bool:

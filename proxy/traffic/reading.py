@@ -59,7 +59,7 @@ TableRow = tuple[int, list[str]]
 Reader = Callable[[BufferedReader], Iterator[Item]]
 
 
-class SkipCount(msgspec.Struct, frozen=True):
+class SkipCount(msgspec.Struct):
     """Number of entries that are no requests for one reason; `first` locates the first one, such as `access.log:17`."""
 
     times: int
@@ -82,12 +82,12 @@ def read_requests(file: Path, clients: Clients, skipped: Skipped) -> Iterator[V3
                 try:
                     request = _request(item, place, clients)
                 except ValueError as error:
-                    _skip(skipped, str(error), place)
+                    skipped.setdefault(str(error), SkipCount(0, place)).times += 1
                     continue
                 found = True
                 yield request
         except files.TruncatedFile as cut:
-            _skip(skipped, str(cut), f"after {place}")
+            skipped.setdefault(str(cut), SkipCount(0, f"after {place}")).times += 1
     if not found:
         reason, count = next(iter(skipped.items()), ("there is nothing in it", SkipCount(0, file.name)))
         raise errors.SourceError(f"{file}: no request of v3 in it: {count.first}: {reason}")
@@ -104,11 +104,6 @@ def _request(item: Item, origin: str, clients: Clients) -> V3Request:
     client = item.client or clients.register(key or item.key, origin, agent)
     lasting = tuple(pair for pair in query if encoding.bare(pair[0]) not in VOLATILE_PARAMETERS)
     return V3Request(path, lasting, client, item.times, origin, item.at, agent)
-
-
-def _skip(skipped: Skipped, reason: str, place: str) -> None:
-    known = skipped.get(reason) or SkipCount(0, place)
-    skipped[reason] = SkipCount(known.times + 1, known.first)
 
 
 def _reader(file: Path, stream: BufferedReader) -> Reader:

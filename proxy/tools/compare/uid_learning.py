@@ -71,13 +71,14 @@ def learned_uids(bodies: Iterable[Any], known: Mapping[str, Uids]) -> LearnedUid
     for body in bodies:
         for kind, uid, name, number in _objects(body):
             seen[kind, uid, name if kind == "Source" else ""].add((name, number))
-    sources = source_uids(known)
-    conflicts = dict(_conflicts(seen))
+    learned: dict[ObjectKey, KnownUid] = {}
+    for key, values in sorted(seen.items()):
+        names, ids = sorted({name for name, _ in values}), sorted({number for _, number in values if number})
+        learned[key] = KnownUid(key[1], names[0], ids[0] if ids else None, tuple(names[1:]), source="learnt")
+    sources, conflicts = source_uids(known), dict(_conflicts(seen, learned))
     lines: dict[str, list[KnownUid]] = {}
     recorded = 0
-    for key in sorted(seen.keys() - conflicts.keys()):
-        kind, uid, _ = key
-        line = _line(uid, seen[key])
+    for (kind, uid, _), line in ((key, line) for key, line in learned.items() if key not in conflicts):
         sent = sources.get(line.name.casefold()) if kind == "Source" else known[kind].uid(line.id or NOBODY, line.name)
         if sent == uid:
             recorded += 1
@@ -86,24 +87,19 @@ def learned_uids(bodies: Iterable[Any], known: Mapping[str, Uids]) -> LearnedUid
     return LearnedUids(lines, recorded, list(conflicts.values()))
 
 
-def _conflicts(seen: Mapping[ObjectKey, Seen]) -> Iterator[tuple[ObjectKey, str]]:
+def _conflicts(
+    seen: Mapping[ObjectKey, Seen], learned: Mapping[ObjectKey, KnownUid]
+) -> Iterator[tuple[ObjectKey, str]]:
     """Yield uids of several objects, and objects with several uids."""
     holders: dict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
-    for key, values in sorted(seen.items()):
-        ids = sorted({number for _, number in values if number})
+    for key, line in learned.items():
+        ids = sorted({number for _, number in seen[key] if number})
         if len(ids) > 1:
             yield key, f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
-        line = _line(key[1], values)
         holders[key[0], line.id or line.name.casefold()].append(key)
     for (kind, holder), keys in holders.items():
         for key in keys if len(keys) > 1 else ():
             yield key, f"{kind} {holder} has the uids {', '.join(uid for _, uid, _ in keys)}"
-
-
-def _line(uid: str, seen: Seen) -> KnownUid:
-    names = sorted({name for name, _ in seen})
-    ids = sorted(number for _, number in seen if number)
-    return KnownUid(uid, names[0], ids[0] if ids else None, tuple(names[1:]), source="learnt")
 
 
 def _objects(value: Any, within: str = "") -> Iterator[tuple[str, str, str, str | None]]:

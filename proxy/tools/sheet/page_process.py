@@ -78,7 +78,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
             tell=lambda done: _say(progress={"done": done, "of": max(done, queries), "parts": source.parts_spent}),
         )
         target = Path(f"filled{file.suffix}")
-        run.saving(table, job)(target)
+        run.save(table, job, target)
         amounts = [(each, "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()]
         checks = [f"{number:,} × {reason}" for reason, number in job.reasons.most_common()]
         result: dict[str, Any] = {"name": f"{file.stem}.filled{file.suffix}"}

@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
@@ -180,7 +180,7 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
         written["backup"] = files.back_up(path)
         return path
 
-    written["output"] = files.write(path, saving(table, job), choose)
+    written["output"] = files.write(path, partial(save, table, job), choose)
     if isinstance(job, FormulaJob):
         return written
     if options.offers != "none":
@@ -192,12 +192,12 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
     return written
 
 
-def saving(table: Table, job: Job) -> Callable[[Path], object]:
-    """Return the function that writes the filled file to a path."""
+def save(table: Table, job: Job, target: Path) -> None:
+    """Write the filled file to a path."""
     if isinstance(job, FormulaJob):
         assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas
-        return partial(table.save, cells=job.cells())
-    cells = job.fill()
-    if isinstance(table, CsvFile):
-        return partial(table.save_list, changes=cells)
-    return partial(table.save_list, cells=cells, new=job.new_columns, formats=job.formats)
+        table.save(target, job.cells())
+    elif isinstance(table, CsvFile):
+        table.save_list(target, job.fill())
+    else:
+        table.save_list(target, job.fill(), job.new_columns, job.formats)
