@@ -7,7 +7,8 @@ log line of a response say of its answers.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from math import inf
 from typing import Literal, NamedTuple
 
@@ -140,8 +141,8 @@ class Again(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Flight:
-    """A query that `client` has begun in a `request`, and the `outcome` that it ends with. Its place among the flights
-    is `key`; `spent` are parts of operations that have not ended it. It is made in the event loop that it belongs to.
+    """A query that `client` has begun in a `request`, and the `outcome` that it ends with, for which callers are
+    `waiting`. Its place among the flights is `key`; `spent` are parts of operations that have not ended it.
 
     How it is to be fetched: as a whole list, whatever is stored of it (`anew`); with those only that have the same
     `apart` in an operation; for the second time, `without` some features, which are a guess where the errors name none
@@ -156,7 +157,6 @@ class Flight:
     client: Client
     request: object
     anew: bool
-    outcome: asyncio.Future[Answer | Again]
     tier: Tier
     fetch: Fetch
     wanted: Selected
@@ -168,6 +168,8 @@ class Flight:
     begun: float = 0.0
     until: float = 0.0
     begin: Begin | None = None
+    outcome: Answer | Again | None = None
+    waiting: list[asyncio.Future[None]] = field(default_factory=list)
 
     @property
     def parts(self) -> int:
@@ -177,16 +179,19 @@ class Flight:
 
     def end(self, outcome: Answer | Again) -> None:
         """End the flight, unless it has ended."""
-        if not self.outcome.done():
+        if self.outcome is None:
             if self.spent and isinstance(outcome, Answer):
                 outcome = outcome._replace(parts=outcome.parts + self.spent)
-            self.outcome.set_result(outcome)
+            self.outcome = outcome
+            for each in self.waiting:
+                if not each.done():  # its caller has left
+                    each.set_result(None)
 
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:
         """Return the answer to a query that has waited for this flight; None where it is to be looked for again."""
-        if not self.outcome.done() or self.key != key:
+        outcome = self.outcome
+        if outcome is None or self.key != key:
             return None
-        outcome = self.outcome.result()
         if isinstance(outcome, Again):
             return Answer(None, outcome.error) if outcome.client is client else None
         if not _is_answer(outcome, query):
@@ -203,18 +208,17 @@ class Flights(dict[tuple[str, str], Flight]):
         """Return the flight that a query is to wait for: one that has ended only if it answers the query. A number with
         its maker waits for the same number alone, whose result may be its own."""
         general = self.get((key[0], query.general)) if query.general else None
-        if general is not None and not general.outcome.done():
+        if general is not None and general.outcome is None:
             return general
         flight = self.get(key)
-        if flight is None or not flight.outcome.done():
+        if flight is None or flight.outcome is None:
             return flight
-        outcome = flight.outcome.result()
-        return None if isinstance(outcome, Again) or not _is_answer(outcome, query) else flight
+        return flight if isinstance(flight.outcome, Answer) and _is_answer(flight.outcome, query) else None
 
     def end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
         """End flights that have not ended; nobody finds them any more."""
         for flight in flights:
-            if not flight.outcome.done():
+            if flight.outcome is None:
                 self.remove(flight)
                 flight.end(outcome)
 
@@ -224,9 +228,14 @@ class Flights(dict[tuple[str, str], Flight]):
 
 
 async def wait_for(flights: Iterable[Flight], seconds: float | None = None) -> None:
-    """Return when flights have ended, or after so many seconds."""
-    if under_way := {flight.outcome for flight in flights if not flight.outcome.done()}:
-        await asyncio.wait(under_way, timeout=None if seconds is None else max(0.0, seconds))
+    """Return when all flights have ended, or after so many seconds."""
+    loop = asyncio.get_running_loop()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            for flight in flights:
+                if flight.outcome is None:
+                    flight.waiting.append(loop.create_future())
+                    await flight.waiting[-1]
 
 
 def _is_answer(answer: Answer, query: Query) -> bool:

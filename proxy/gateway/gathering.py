@@ -163,8 +163,9 @@ class Gathering:
         """Reserve what has gathered. The first operations of an application have one query each."""
         for _ in range(PAUSES_MAX):
             size = len(self._gathered)
-            # Where no other query is under way, none is about to come.
-            for _ in range(PAUSE_TURNS if len(self._flights) > size else 1):
+            if len(self._flights) <= size:  # no other query is under way, so that none is about to come
+                break
+            for _ in range(PAUSE_TURNS):
                 await asyncio.sleep(0)
             if size == len(self._gathered):
                 break
@@ -187,14 +188,14 @@ class Gathering:
                 flights[0].apart = object()
                 await self._reserve(flights[:1])
                 await wait_for(flights[:1])
-        self.start([flight for flight in flights if not flight.outcome.done()])
+        self.start([flight for flight in flights if flight.outcome is None])
 
     async def _refresh(self, applications: Iterable[Application]) -> None:
         with contextlib.suppress(errors.StoreUnavailable):
             await self._features.refresh(applications)
 
-    async def _reserve(self, flights: Sequence[Flight]) -> None:
-        """Look up what is stored, and reserve what is not: own work first, then what others are fetching."""
+    async def _reserve(self, flights: list[Flight]) -> None:
+        """Look up what is stored, reserve what is not, and send it: own work first, then what others are fetching."""
         now, until = self._clock.now(), self._clock.monotonic() + self._seconds
         for flight in flights:
             flight.begun, flight.until, flight.wanted = now, until, flight.tier.selected
@@ -216,15 +217,21 @@ class Gathering:
             # Reserved perhaps, without a confirmation.
             await self._process.bookings.book([Booking(each) for each, _ in begun])
             raise
+        batches: list[Batch] = []
         for (flight, begin), outcome in zip(begun + blocked, outcomes, strict=True):
             if isinstance(outcome, Reserved) and flight.begin is not None:
-                self._add(flight, outcome)
+                batches += self._add(flight, outcome)
             else:
                 flight.begin = None
                 self._take(flight, begin, outcome)
+        flights.clear()  # each ends with its batch
+        for batch in batches[1:]:
+            self._tasks.spawn(self._send(batch), batch.flights)
+        for batch in batches[:1]:  # needs no other task
+            await self._tasks.guard(self._send(batch), batch.flights)
 
-    def _add(self, flight: Flight, reserved: Reserved) -> None:
-        """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is sent. No
+    def _add(self, flight: Flight, reserved: Reserved) -> list[Batch]:
+        """Add a flight that is reserved to the open batch that has room for it, or to a new one, which is returned. No
         number is in it twice."""
         query, application, tier = flight.query, flight.client.application, flight.tier
         flight.fetch, flight.selected = query.fetch(reserved.stored), tier.fetched(flight.without, self._clock.now())
@@ -232,20 +239,20 @@ class Gathering:
         if query.operation is not None:
             market = application.context.country, application.context.currency
             key = application.account, *market, flight.selected.bits, query.operation, flight.apart
-        batch = self._open.get(key)
+        batch, new = self._open.get(key), list[Batch]()
         if (
             batch is None
             or max(batch.parts + flight.fetch.limit, len(batch.flights) + 1) > tier.parts_max
             or not batch.numbers.isdisjoint(query.numbers)
         ):
-            batch = Batch(key)
+            new = [batch := Batch(key)]
             if key:
                 self._open[key] = batch
             self._process.metrics.upstream_waiting.inc()
-            self._tasks.spawn(self._send(batch), batch.flights)
         batch.flights.append(flight)
         batch.parts += flight.fetch.limit
         batch.numbers |= query.numbers
+        return new
 
     def _take(self, flight: Flight, begin: Begin, outcome: Outcome) -> None:
         """End a flight that is not reserved, or let it wait for another process."""

@@ -10,7 +10,6 @@ they leave, or, where the store cannot take them, while the reservation counts i
 until it is taken nothing is begun that costs parts.
 """
 
-import asyncio
 from collections.abc import Collection, Sequence
 
 from proxy import errors
@@ -64,7 +63,7 @@ class Pipeline:
     ) -> list[Answer]:
         """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds). `anew`:
         fetch it, whatever is stored."""
-        request, loop, tier = object(), asyncio.get_running_loop(), self._features.tier(client.application)
+        request, tier = object(), self._features.tier(client.application)
         keys = self._lookups.keys(client, queries)
         answers: list[Answer | None] = [None] * len(queries)
         # Numbers with their makers last: they wait for the same numbers alone, whose results may be theirs.
@@ -76,8 +75,8 @@ class Pipeline:
                 key, query = keys[place], queries[place]
                 flight = self._flights.find(key, query)
                 if flight is None:
-                    outcome, fetch, selected = loop.create_future(), query.fetch(), tier.selected
-                    flight = Flight(key, query, client, request, anew, outcome, tier, fetch, selected, selected)
+                    fetch, selected = query.fetch(), tier.selected
+                    flight = Flight(key, query, client, request, anew, tier, fetch, selected, selected)
                     self._flights[key] = own[place] = flight
                 flights[place] = flight
             self.gathering.start([*own.values()])

@@ -113,9 +113,8 @@ class Tasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> asyncio.Task[None]:
-        """Do work in a task of its own, so that a client that leaves loses nothing that was paid for. If it fails, the
-        flights are booked, whatever they are reserved for, and end."""
-        task = asyncio.create_task(self._guard(work, flights), name="flights")
+        """Guard work in a task of its own, so that a client that leaves loses nothing that was paid for."""
+        task = asyncio.create_task(self.guard(work, flights), name="flights")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -126,7 +125,8 @@ class Tasks:
             await asyncio.wait(self._tasks)
         await self._bookings.aclose()
 
-    async def _guard(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
+    async def guard(self, work: Coroutine[Any, Any, None], flights: list[Flight]) -> None:
+        """Do work; if it fails, the flights are booked, whatever they are reserved for, and end."""
         try:
             await work
         except (Exception, asyncio.CancelledError) as error:

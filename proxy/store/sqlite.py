@@ -183,7 +183,8 @@ class SqliteStore(Store):
         for kind, changed in rows.changed.items():
             kept = [row for row in changed.values() if row is not None]
             self._many(_PUT[kind], kept)
-            self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
+            if len(kept) < len(changed):
+                self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
             bodies = sum(len(row[-1] or b"") for row in kept) if kind in FETCHED else 0  # and details
             written += ROW_BYTES * len(changed) + bodies
         self._many(_ADD, [(*pair, *added) for pair, added in rows.added.items()])
