@@ -113,7 +113,7 @@ class Compiler:
         text = f"{name}({', '.join(map(graphql.print_ast, node.arguments))})" if node.arguments else name
         source, sellers = self._source(kind, node)
         is_part = inner.name == PART
-        depth = is_part + max((each.depth for each in below or ()), default=0)
+        depth = is_part + (max(each.depth for each in below) if below else 0)
         return Field(key, name, text, source, below, is_part, depth, sellers=sellers)
 
     def _source(
