@@ -187,6 +187,10 @@ class UpstreamLoop(ServerError, status=508):
     """The request comes from a v3bridge, perhaps this one, whose upstream leads here (RFC 5842 §7.2)."""
 
 
+class NotFetched(BridgeError, status=200):
+    """A quote: parts that are not stored were left where they are."""
+
+
 class StartError(BridgeError):
     """The service cannot start with this configuration. The message names file, line and key."""
 

@@ -98,7 +98,7 @@ class Explainer:
         asked, metadata = _AskedObjects(self), ResponseMetadata(0.0)
         endpoint = cast(Endpoint, endpoints.of(request.path))
         try:
-            if method not in endpoints.READ_METHODS:
+            if method not in ("GET", "HEAD"):
                 raise errors.MethodNotAllowed.of(method)
             parameters = Parameters(request.target())
             uid = request.path.rpartition("/")[2]
@@ -106,6 +106,8 @@ class Explainer:
             await V3Actions(cast(Any, asked), self.mappings, clock.ManualClock()).execute(received)
         except errors.ClientError as error:
             return msgspec.structs.replace(explained, status=error.status, error=error.message), []
+        if method == "HEAD":
+            asked.queries.clear()
         application = client.application
         whole = self.projections.whole(self.projections.features & application.features)
         operations = [*_operations(asked.queries, documents.of_parts(whole.selection), application.context)]

@@ -95,6 +95,7 @@ class ResponseMetadata:
 
     since: float  # when the request's time began
     deadline: float = inf  # until when it is waited for
+    is_quote: bool = False  # of HEAD: nothing is fetched that costs parts, and `cost` is the most that it would
     sourceless: tuple[str, ...] = ()  # fields without source that the request names
     unknown: tuple[str, ...] = ()  # ignored parameters that v3 never had
     unsupported: tuple[str, ...] = ()  # all parameters that the response ignores

@@ -56,7 +56,10 @@ class Pipeline:
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""
-        return await self._lookups.stored([(client, query) for query in queries], "hit", protocol.FRESH_SECONDS)
+        own = [query.as_list_of_its_own() if query.start > query.first else query for query in queries]
+        asked = [(client, query) for query in (*queries, *own)]
+        answers = await self._lookups.stored(asked, "hit", protocol.FRESH_SECONDS)
+        return [whole or alone for whole, alone in zip(answers[: len(own)], answers[len(own) :], strict=True)]
 
     async def resolve(
         self, client: Client, queries: Sequence[Query], deadline: float, *, anew: bool = False

@@ -165,7 +165,14 @@ class V3Objects:
             fetched = await self._list(request, name)
 
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
-        """Resolve queries, and note in the metadata where their answers come from."""
+        """Resolve queries, and note in the metadata where their answers come from. Raises NotFetched for a quote."""
+        if request.metadata.is_quote:
+            stored = await self.pipeline.quote(request.client, asked)
+            missing = {(each.key, each.end): each for each, answer in zip(asked, stored, strict=True) if not answer}
+            if missing:
+                request.metadata.cost = sum(each.end - each.start for each in missing.values())
+                request.metadata.source = "miss"
+                raise errors.NotFetched()
         answers = await self.pipeline.resolve(request.client, asked, request.metadata.deadline)
         request.metadata.add(answers, self.metrics.clock, request.projection.features & self.projections.features)
         for answer in answers:

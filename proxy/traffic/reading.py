@@ -32,7 +32,7 @@ from proxy.v3 import encoding, endpoints, requests
 from proxy.v3.encoding import Parameters
 
 HEAD = 1 << 16  # bytes that are read to recognize the kind
-OTHER_METHOD = "its method is not GET or HEAD"
+OTHER_METHOD = "its method is not GET"
 UNKNOWN = (
     "it is neither an access log, JSON lines, HAR or URLs with requests of v3, nor a parts list as CSV with a heading "
     "such as mpn"
@@ -97,7 +97,7 @@ def _request(item: Item, origin: str, clients: Clients) -> V3Request:
     """Parse an entry. Raises ValueError for one that is no v3 request."""
     if isinstance(item, Unreadable):
         raise ValueError(item.reason)
-    if item.method not in endpoints.READ_METHODS:
+    if item.method != "GET":
         raise ValueError(OTHER_METHOD)
     path, query, key = parse_target(item.target)
     agent = item.agent or ""

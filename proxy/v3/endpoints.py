@@ -14,7 +14,6 @@ from proxy import model
 from proxy.v3.encoding import Bound
 
 PREFIXES = ("/v3", "/api/v3")
-READ_METHODS = frozenset({"GET", "HEAD"})
 Action = Literal["match", "search", "get_multi", "get"]
 
 

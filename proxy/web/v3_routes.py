@@ -80,6 +80,7 @@ class V3Routes:
 
     async def _executed(self, endpoint: Endpoint, execute: Execute, request: Request, gzip: bool) -> EncodedResponse:
         request.metadata = metadata = self._gateway.metadata()
+        metadata.is_quote = request.method == hdrs.METH_HEAD
         parameters = Parameters(request.raw_path)
         apikey = parameters.text("apikey") or ""
         if endpoint is v4.MATCH:
@@ -94,6 +95,8 @@ class V3Routes:
             received = received._replace(path=request.path, uid=uid)
         try:
             body = await execute(received, gzip)
+        except errors.NotFetched:
+            body = EncodedBody(b"", {})
         except errors.BridgeError as error:
             if isinstance(error, errors.BadRequest) and error.refused:
                 metadata.unsupported += (f"{error.refused} (refused)",)

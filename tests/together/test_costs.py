@@ -93,10 +93,16 @@ async def test_bills_are_those_of_the_table_and_at_most_the_estimate(start: Star
     async with start(translation={"single_query": single}) as environment:
         for target, parts in known:
             environment.time.advance(DAY)  # nothing is stored any more
-            before = environment.billed_parts
-            reply = await environment.get(f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}")
+            before, url = environment.billed_parts, f"{target}{'&' if '?' in target else '?'}apikey={running_proxy.KEY}"
+            quoted = await environment.get(url, "HEAD")
+            assert environment.billed_parts == before, target
+            reply = await environment.get(url)
             billed = environment.billed_parts - before
             total += billed
+            assert billed <= int(quoted.headers.get("x-parts-cost", 0)), target
+            again = await environment.get(url, "HEAD")
+            if billed:
+                assert (quoted.status, source(quoted)[0], source(again)) == (200, "miss", ("hit", 0)), target
             assert (reply.status in (200, 404), billed) == (True, billed if parts is None else parts), target
             path, query, _ = parse_target(target)
             assert billed <= reading.worst_case_parts(V3Request(path, query)), target

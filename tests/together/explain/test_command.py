@@ -91,6 +91,11 @@ def test_a_url_is_explained() -> None:
     assert "EXAMPLE_KEY" not in done.stdout
 
 
+def test_head_costs_nothing() -> None:
+    done = explain(f"HEAD {TARGET} HTTP/1.1")
+    assert (done.returncode, "At most 0 parts." in done.stdout) == (0, True)
+
+
 def test_what_is_refused_says_what_to_write_instead() -> None:
     done = explain(f"{SEARCH}&limit=999")
     assert (done.returncode, "400: limit must be" in done.stdout, "limit=100" in done.stdout) == (1, True, True)
