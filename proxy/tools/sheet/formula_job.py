@@ -14,7 +14,7 @@ from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_V
 from proxy.tools.sheet.lines import text_of
 from proxy.tools.sheet.offers import Offer, PartQuery, PartResult
 from proxy.tools.sheet.workbook import FUNCTIONS, PREFIX, Call, NewCell
-from proxy.traffic import bom_columns
+from proxy.traffic.bom_columns import PLACEHOLDERS, is_one_of
 
 CellValue = str | int | float
 
@@ -24,6 +24,7 @@ MISSING = "Please provide your Nexar application Client Id and Secret"
 REFUSED = "Unable to login to Nexar application, check Client Id and Secret"
 EXPIRED = "The access token has expired, please refresh login!"
 LOGIN_SECONDS = 86_400.0  # as in the add-in, and of the tokens of the identity service
+OUTCOMES = (FOUND, NO_VALUE, AMBIGUOUS, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED)
 _LISTED = 5  # cells that an error names
 _ALL = "Datasheets: 1; LeadTime: 1"
 _TEXTS = {"LOGIN": READY, "FEATURES": _ALL, "DEV_FEATURES": _ALL, "VERSION": f"v3bridge {__version__}"}
@@ -50,8 +51,8 @@ class PartRequest(NamedTuple):
 
 
 class FormulaJob:
-    """The calls of one workbook. `problems`: cells that are left as they are, and why; `distributors`: those that the
-    calls name."""
+    """The calls of one workbook. `problems`: cells that are left as they are, and why; `outcomes`: how many cells have
+    which; `distributors`: those that the calls name."""
 
     unit = "cell"
 
@@ -61,7 +62,7 @@ class FormulaJob:
         self._login = _login(file, calls, optional=login_optional)
         self._requests: dict[PartQuery, list[tuple[Call, PartRequest]]] = defaultdict(list)
         self._values: list[tuple[Call, CellValue]] = []
-        self._outcomes: Counter[str] = Counter()
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
         self.reasons: Counter[str] = Counter()
         self.lines = sum(call.looks_up for call in calls)  # cells that look up a part
         for call in calls:
@@ -73,18 +74,16 @@ class FormulaJob:
             except ValueError:
                 self._set(call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number")
                 continue
-            if (
-                not request.mpn
-                or bom_columns.is_one_of(bom_columns.PLACEHOLDERS, request.mpn)
-                or request.currency not in CURRENCIES
-            ):
+            is_number = request.mpn and not is_one_of(PLACEHOLDERS, request.mpn)
+            if not is_number or request.currency not in CURRENCIES:
                 self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
             else:
                 currency = request.currency if call.function.endswith("_PRICE") else "USD"
                 query = PartQuery(request.mpn, request.manufacturer, currency=currency)
                 self._requests[query].append((call, request))
-        requests = [request for calls in self._requests.values() for _, request in calls]
+        requests = [request for requests in self._requests.values() for _, request in requests]
         self.distributors = {name for request in requests for name in request.distributors}
+        self.outcomes |= {LEFT_OUT: len(self.problems), NOT_FETCHED: len(requests)}
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 
@@ -103,7 +102,7 @@ class FormulaJob:
 
     def _set(self, call: Call, value: CellValue, outcome: str, reason: str = "") -> None:
         self._values.append((call, value))
-        self._outcomes[outcome] += 1
+        self.outcomes[outcome] += 1
         if reason:
             self.reasons[f"{outcome}: {reason}"] += 1
 
@@ -118,14 +117,8 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result: calls get their values."""
         for call, request in self._requests.pop(result.query, ()):
+            self.outcomes[NOT_FETCHED] -= 1
             self._set(call, *_value(request, result))
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of cells by outcome."""
-        self._outcomes[NOT_FETCHED] = sum(map(len, self._requests.values()))
-        self._outcomes[LEFT_OUT] = len(self.problems)
-        outcomes = (FOUND, NO_VALUE, AMBIGUOUS, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED)
-        return {outcome: self._outcomes[outcome] for outcome in outcomes}
 
     def cells(self) -> list[NewCell]:
         """Return the cells with their values, and their formulas as comments: that of the login without its secret."""

@@ -46,8 +46,9 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class ListJob:
-    """One list. `new_columns` and `formats` are headings and number formats by column. After `fill`, `reasons` say why
-    lines lack what was asked for, and how many, and `changed` what differs from the columns that the list holds."""
+    """One list. `new_columns` and `formats` are headings and number formats by column. After `fill`, `outcomes` say how
+    many lines have which, `reasons` why they lack what was asked for, and `changed` what differs from the columns that
+    the list holds."""
 
     unit = "line"
 
@@ -64,7 +65,7 @@ class ListJob:
         self.currency = (self._summed and self._summed.currency) or columns.CURRENCY  # of the totals
         self.lines = len(found.lines)  # with a part number
         self.problems, self.left_out = found.problems, found.left_out
-        self.outcomes: Counter[str] = Counter()
+        self.outcomes = dict.fromkeys(OUTCOMES, 0)
         self.reasons: Counter[str] = Counter()
         self.changed: list[str] = []
         self.notes: list[str] = []
@@ -120,6 +121,25 @@ class ListJob:
     def fill(self) -> dict[int, dict[int, CellValue]]:
         """Return the values of cells, by row and column."""
         self.needed()  # decides what can be decided
+        self._divide_purchases()
+        cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**self.new_columns}}
+        for line in self.found.lines:
+            outcome, text, cells[line.row] = self._line(line)
+            cells[line.row][self._places[STATUS]] = text
+            self.outcomes[outcome] += 1
+            if outcome != FOUND:
+                self.reasons[text] += 1
+        for each in self.left_out:
+            if each.is_line or each.reason == NOT_FITTED:
+                text = f"{LEFT_OUT}: {each.reason}" if each.is_line else each.reason
+                cells[each.row] = {self._places[STATUS]: text}
+            if each.is_line:
+                self.outcomes[LEFT_OUT] += 1
+                self.reasons[f"{LEFT_OUT}: {each.reason}"] += 1
+        return cells
+
+    def _divide_purchases(self) -> None:
+        """Give each line its share of what is bought once for several."""
         groups: dict[tuple[object, ...], list[Line]] = defaultdict(list)
         for line in self.found.lines:
             decision = self._decisions.get(line.row)
@@ -135,21 +155,6 @@ class ListJob:
             if len(several) > 1:
                 rows = ", ".join(str(line.row) for line in several[:5]) + (" …" if len(several) > 5 else "")
                 self.notes.append(f"{mpn} on rows {rows} is bought once, {wanted:,} in all")
-        cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**self.new_columns}}
-        for line in self.found.lines:
-            cells[line.row] = self._line(line)
-        for each in self.left_out:
-            if each.is_line or each.reason == NOT_FITTED:
-                text = f"{LEFT_OUT}: {each.reason}" if each.is_line else each.reason
-                cells[each.row] = {self._places[STATUS]: text}
-            if each.is_line:
-                self.outcomes[LEFT_OUT] += 1
-                self.reasons[f"{LEFT_OUT}: {each.reason}"] += 1
-        return cells
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of lines by outcome."""
-        return {outcome: self.outcomes[outcome] for outcome in OUTCOMES}
 
     def _part(self, row: int, currency: str) -> tuple[Part, float] | None:
         decision = self._decisions.get(row)
@@ -161,11 +166,11 @@ class ListJob:
         own = (part for part in result.parts if (part.mpn, part.manufacturer) == decision.name)
         return next(((part, result.fetched) for part in own), None)
 
-    def _line(self, line: Line) -> dict[int, CellValue]:
+    def _line(self, line: Line) -> tuple[str, str, dict[int, CellValue]]:
+        """Return the outcome of a line, its status, and the values of its other cells by column."""
         decision = self._decisions.get(line.row)
         if decision is None:
-            self._count(NOT_FETCHED, NOT_FETCHED)
-            return {self._places[STATUS]: NOT_FETCHED}
+            return NOT_FETCHED, NOT_FETCHED, {}
         parts = {currency: self._part(line.row, currency) for currency in self._currencies}
         first = parts[self._currencies[0]]
         if first and line.skus and not any(offers.has_sku(offer, line.skus) for offer in first[0].offers):
@@ -187,10 +192,7 @@ class ListJob:
                     total = cells[place]
                     self._amounts[seller].append(total if isinstance(total, Decimal) else Decimal(0))
         self.changed += changes(line, self.found.cells[line.row], self._earlier, cells)
-        outcome, text = self._status(line, decision, cells)
-        self._count(outcome, text)
-        cells[self._places[STATUS]] = text
-        return cells
+        return *self._status(line, decision, cells), cells
 
     def _line_part(
         self,
@@ -216,11 +218,6 @@ class ListJob:
             sold = offers.allowed(offers.allowed(found[0].offers, of_seller), self._wanted.rules, line.skus)
             known[terms] = LinePart(found[0], sold, share, currency, found[1], spec.spec)
         return known[terms]
-
-    def _count(self, outcome: str, text: str) -> None:
-        self.outcomes[outcome] += 1
-        if outcome != FOUND:
-            self.reasons[text] += 1
 
     def _status(self, line: Line, decision: Decision, cells: Mapping[int, CellValue]) -> tuple[str, str]:
         empty = [spec for spec, place in self._places.items() if spec != STATUS and cells[place] in (None, "")]

@@ -80,7 +80,7 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         summary.show(options, job, figures, written, end.stopped)
         if isinstance(table, WorkbookFile) and table.formulas:
             commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
-        return job.counts()
+        return job.outcomes
 
 
 def open_table(options: FillOptions, data: bytes, folder: Path) -> Table:

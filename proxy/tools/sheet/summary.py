@@ -45,7 +45,7 @@ def left_out(found: PartsList) -> list[str]:
 
 
 def outcome(job: Job) -> str:
-    return ", ".join(f"{number:,} {outcome}" for outcome, number in job.counts().items() if number) or "nothing to fill"
+    return ", ".join(f"{number:,} {outcome}" for outcome, number in job.outcomes.items() if number) or "nothing to fill"
 
 
 def say_some(label: str, messages: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ def show(
     if options.json:
         files = {name: str(path) for name, path in written.items()}
         keys = {name.replace(" ", "_"): number for name, number in figures.items()}
-        commands.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.counts().items()} | files | more)
+        commands.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.outcomes.items()} | files | more)
         return
     reasons = sorted(job.reasons.items(), key=lambda each: -each[1])
     lines: list[commands.Line] = [f"{counted(job.lines, job.unit)}: {outcome(job)}"]
