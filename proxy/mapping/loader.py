@@ -73,7 +73,7 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     except ValueError as error:
         raise errors.ConfigError(f"spec_names.yaml: {error}") from error
     searched, keys = _table(folder / "search.yaml", SearchField), _table(folder / "spec_keys.yaml", str | None)
-    v3_fields = {f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value")}
+    v3_fields = {*searched, *(f"specs.{key}.{end}" for key in keys for end in ("value", "min_value", "max_value"))}
     objects = [("", "Part")]
     for above, name in objects:  # which grows by those below, but not below keyed objects: their keys are data
         for field, rule in rules[name].fields.items() if name in rules else ():

@@ -5,7 +5,7 @@ show[], hide[], slice[]; contract v3-rest.md §2.3, §2.4) is looked up by path.
 its keys, or `*` for every key.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import chain, product
 from typing import Any
@@ -109,7 +109,7 @@ class UnlistedError(LookupError):
 class Tables(msgspec.Struct, frozen=True):
     """All tables of a mappings folder, and the name indexes of the upstream lists that have been fetched. `v3_specs`
     are v3's spec keys, with the similar upstream attribute, if any, that is not mapped to it. `v3_fields` are the
-    fields of v3's parts, as searches name them."""
+    fields that v3's part search had, whether or not upstream supports them."""
 
     uids: dict[str, Uids]
     specs: SpecNames
@@ -121,9 +121,6 @@ class Tables(msgspec.Struct, frozen=True):
     def __len__(self) -> int:  # the directory compares lengths, to detect a list that may be incomplete
         """Return the number of specs that upstream listed."""
         return self.specs.listed
-
-    def with_list(self, name: str, ids: Mapping[str, tuple[str, ...]]) -> "Tables":
-        return msgspec.structs.replace(self, listed={**self.listed, name: ids})
 
     def ids(self, kind: str, name: str) -> tuple[str, ...]:
         """Return the upstream ids of all objects of a kind with exactly this name, or with another name of the table's
@@ -143,10 +140,6 @@ class Tables(msgspec.Struct, frozen=True):
         """Return the upstream ids of all objects of a kind whose names match. Raises UnlistedError."""
         matching = (ids for name, ids in self._list(kind).items() if matches(name))
         return tuple(dict.fromkeys(chain.from_iterable(matching)))
-
-    def is_v3(self, field: str) -> bool:
-        """Return whether v3's part search had this field, whether or not upstream supports it."""
-        return field in self.v3_fields or field in self.search
 
     def _list(self, kind: str) -> Mapping[str, tuple[str, ...]]:
         list_name = LISTS.get(kind, kind)
@@ -175,24 +168,20 @@ def projected(value: Any, projection: Projection, known: dict[Path, bool], at: P
     if not isinstance(value, list):
         return value
     slices = dict(projection.slices)
-    sliced = max((each for each in _spellings(at) if each in slices), default=None) if slices else None
+    spellings = product(*((step, ANY) for step in at)) if slices else ()
+    sliced = max((each for each in spellings if each in slices), default=None)
     elements = value if sliced is None else value[slice(*slices[sliced])]
     return [projected(each, projection, known, at) for each in elements]
 
 
 def _is_shown(projection: Projection, at: Path) -> bool:
-    show, spellings = projection.show, [*_spellings(at)]
+    # Each step as it is, or `*`: few, because no object is deep. The size of the projection does not matter.
+    show, spellings = projection.show, [*product(*((step, ANY) for step in at))]
     if not projection.hide.isdisjoint(spellings):
         return False
     # The field itself, an object around a shown field, or a field below a shown object.
     is_above = not show or not _beginnings(show).isdisjoint(spellings)
     return is_above or any(each[:end] in show for each in spellings for end in range(len(at)))
-
-
-def _spellings(at: Path) -> Iterator[Path]:
-    """Yield the spellings of a path in a projection: each step as it is, or `*`. They are few, because no object is
-    deep, so that the time of a lookup does not depend on the size of the projection."""
-    return product(*((step, ANY) for step in at))
 
 
 # The same set is looked up for every field of a projection.

@@ -40,13 +40,24 @@ class SpecSource(NamedTuple):
     beside: str | None = None
 
 
+class Field(NamedTuple):
+    """Field that a search names: its canonical spelling; of a spec field such as `specs.resistance.value` also the key,
+    and the attributes behind it with their shortnames: none of an unknown spec, nor of an end of what is no range."""
+
+    name: str
+    key: str | None = None
+    source: SpecSource | None = None
+    shortnames: tuple[str, ...] = ()
+
+
 class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Any] = ()) -> None:
         """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of these.
-        `sources` are those behind a key in any spelling, `spellings` the keys that responses have for a key that a
-        request can use. Raises ValueError, naming the attributes, if the table contradicts itself."""
+        `sources` are those behind a key in any spelling, `fields` those of searches with sources, `spellings` the keys
+        that responses have for a key that a request can use. Raises ValueError, naming the attributes, if the table
+        contradicts itself."""
         self.names = names
         self.listed = 0
         self.sources = _sources(names)
@@ -62,6 +73,13 @@ class SpecNames:
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
             self.sources.setdefault(source.key, source)
             self.sources.setdefault(each.shortname, source)
+        self.fields: dict[str, Field] = {}
+        for key, source in self.sources.items():
+            ends = {"min_value": self.sources.get(source.low or ""), "max_value": self.sources.get(source.high or "")}
+            for end, each in {"value": source, **ends}.items():
+                if each:
+                    shortnames = tuple(filter(None, (each.value, each.low, each.high)))
+                    self.fields[f"specs.{key}.{end}"] = Field(f"specs.{each.key}.value", key, each, shortnames)
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`; of one that the table lacks, its name in v3's

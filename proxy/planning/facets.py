@@ -152,7 +152,7 @@ def request(
         if entry is None or entry.facet is None:
             raise search_filters.unsupported_field(tables, field, "facet")
         names.add(entry.facet)
-        attributes = search_filters.shortnames(tables, [field])
+        attributes = search_filters.field_of(tables, field).shortnames
         # A range is added up from the counts of several attributes: what is rare at one may be frequent at another.
         size = max(size, SIZE_MAX if len(attributes) > 1 else min(SIZE_MAX, wanted))
         shortnames += attributes
@@ -227,7 +227,7 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     found: dict[str, dict[str, Any]] = {}
     for field in fields:
-        requested_key = search_filters.spec_key(field)
+        requested_key = search_filters.field_of(tables, field).key
         if requested_key is None or not (described := specs(tables, field, result_set)):
             continue
         attribute, key = described[0].attribute, tables.specs.shown_as(requested_key)
@@ -262,7 +262,7 @@ def stats_entry(low: float | None = None, high: float | None = None, **known: fl
 
 def specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes, with counts rather than only described."""
-    shortnames = search_filters.shortnames(tables, [field])
+    shortnames = search_filters.field_of(tables, field).shortnames
     aggregated = [*getattr(result_set, "specAggs", []), *getattr(result_set, "specKinds", [])]
     # Reversed: of two with the same name the first stays, which has the counts.
     by_name = {each.attribute.shortname: each for each in reversed(aggregated)}

@@ -48,9 +48,10 @@ class SearchPlan:
         # Fields that only some of the hits can have: those with the quantity of a tolerance.
         named = (*(each.field for each in request.facets), *dict(request.stats))
         self._limited = {field for field in named if search_filters.limited(tables, limits, field) is not limits}
-        self._filtered = [each.field for each in conditions if search_filters.spec_source(tables, each.field)]
+        filtered = [search_filters.field_of(tables, each.field) for each in conditions]
+        self._filtered = [each.field for each, field in zip(conditions, filtered, strict=True) if field.source]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
-        described = search_filters.shortnames(tables, self._filtered) if "TECH_SPECS" in features else []
+        described = [name for field in filtered for name in field.shortnames] if "TECH_SPECS" in features else []
         self._counted: list[tuple[CountGroup, facets.AggregationRequest]] = []
         for each in self._count_groups(facet_conditions):
             asked = facets.request(tables, each, features, () if self._counted else described)
@@ -127,7 +128,7 @@ class SearchPlan:
         )
         if drilldown and not drilldown.exclude_filter:
             named = (*(each.field for each in counted), *dict(request.stats))
-            if any(search_filters.spec_key(field) is not None for field in named):
+            if any(search_filters.field_of(self._tables, field).key is not None for field in named):
                 # An aggregation of named specs does not mark those that upstream suggests.
                 yield from (together, CountGroup(own_filters, drilldown=drilldown))
             else:
@@ -140,7 +141,8 @@ class SearchPlan:
             yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
         if drilldown and drilldown.exclude_filter:
             # Without all filters on specs, because a drilldown is about specs as a whole.
-            not_specs = [each for each in self._conditions if search_filters.spec_key(each.field) is None]
+            fields = ((each, search_filters.field_of(self._tables, each.field)) for each in self._conditions)
+            not_specs = [each for each, field in fields if field.key is None]
             yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
         for text in request.facet_queries:
             conditions = [*self._conditions, *facet_conditions[text]]
@@ -150,8 +152,8 @@ class SearchPlan:
         """Return the filters for a separate count: without those of the field, or among the parts that can have it."""
         tables, conditions = self._tables, self._conditions
         if excluding:
-            spelled = search_filters.canonical(tables, field)
-            conditions = [each for each in conditions if search_filters.canonical(tables, each.field) != spelled]
+            excluded = search_filters.field_of(tables, field).name
+            conditions = [each for each in conditions if search_filters.field_of(tables, each.field).name != excluded]
         return search_filters.translate(tables, search_filters.limited(tables, conditions, field))
 
 
@@ -175,7 +177,7 @@ def plan_with_lists(
         except UnlistedError as missing:
             [name] = missing.args
             listing = yield name
-            tables = tables.with_list(name, listing.ids)
+            tables = structs.replace(tables, listed={**tables.listed, name: listing.ids})
 
 
 def plan(
@@ -241,11 +243,12 @@ class _FieldSupport(NamedTuple):
 
     def measures(self, field: str) -> bool:
         """Return whether statistics of the field are supported; upstream has them of specs only."""
-        if search_filters.spec_key(field) is None and not self.tables.is_v3(field):
+        is_spec = search_filters.field_of(self.tables, field).key is not None
+        if not is_spec and field not in self.tables.v3_fields:
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
-        return self.counts(field) and search_filters.spec_key(field) is not None
+        return self.counts(field) and is_spec
 
     def filters(self, conditions: list[Condition]) -> bool:
         """Return whether the hits of a query with these conditions can be counted."""
@@ -268,12 +271,12 @@ class _FieldSupport(NamedTuple):
             entry = search_filters.field_support(self.tables, field)
         except search_filters.UnknownSpec as unknown:
             # Incomplete tables: the upstream may have the spec, so the caller fetches the list and plans again.
-            if self.complete and self.tables.is_v3(field):
+            if self.complete and field in self.tables.v3_fields:
                 return None
             if use == "sort":
                 fields = search_filters.supported_fields(self.tables, "sort")
                 raise search_filters.UnknownSpec(f"{unknown.message}; it can sort by {fields}") from None
             raise
-        if entry is None and not self.tables.is_v3(field):
+        if entry is None and field not in self.tables.v3_fields:
             raise search_filters.unsupported_field(self.tables, field, use)
         return entry

@@ -7,18 +7,18 @@ names one attribute.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping.rules import SearchField, Tables
-from proxy.mapping.specs import SpecSource
+from proxy.mapping.specs import Field
 from proxy.planning import lucene
 from proxy.planning.lucene import OPEN, Condition
 from proxy.v3.encoding import Bound
 
-SPEC = re.compile(r"specs\.([^.]+)\.(value|min_value|max_value)")
+SPEC = re.compile(r"specs\.([^.]+)\.(?:value|min_value|max_value)")
 SINGLE_VALUED = frozenset(  # a part has one
     {"brand.name", "brand.uid", "manufacturer.name", "manufacturer.displayname", "manufacturer.uid"}
 )
@@ -46,41 +46,21 @@ class SearchFilters(NamedTuple):
         return variables | ({"inStockOnly": True} if self.in_stock_only else {})
 
 
-def spec_key(field: str) -> str | None:
-    """Return the key in a spec field: `resistance` for `specs.resistance.value`; None for other fields."""
-    match = SPEC.fullmatch(field)
-    return match[1] if match else None
-
-
-def spec_source(tables: Tables, field: str) -> SpecSource | None:
-    """Return the attributes behind a field; None if it is none of a spec, of an unknown one, or an end of no range."""
-    match = SPEC.fullmatch(field)
-    spec = tables.specs.sources.get(match[1]) if match else None
-    if match is None or spec is None or match[2] == "value":
-        return spec
-    end = spec.low if match[2] == "min_value" else spec.high
-    return tables.specs.sources.get(end) if end else None
-
-
-def canonical(tables: Tables, field: str) -> str:
-    """Return the canonical spelling of a spec field; other fields unchanged."""
-    spec = spec_source(tables, field)
-    return f"specs.{spec.key}.value" if spec else field
-
-
-def shortnames(tables: Tables, fields: Iterable[str]) -> list[str]:
-    specs = (spec for field in fields if (spec := spec_source(tables, field)))
-    return [name for spec in specs for name in (spec.value, spec.low, spec.high) if name]
+def field_of(tables: Tables, name: str) -> Field:
+    """Return a field that a search names: of a spec without attributes behind it only with the key."""
+    if known := tables.specs.fields.get(name):
+        return known
+    match = SPEC.fullmatch(name)
+    return Field(name, match[1] if match else None)
 
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
     """Return the upstream's support for a field; None if it has nothing similar. Raises UnknownSpec."""
-    key = spec_key(field)
+    _, key, source, _ = field_of(tables, field)
     if key is None:
         return tables.search.get(field)
     if tables.specs.sources.get(key) is None:
         raise UnknownSpec(f"the service knows no spec {key[:60]!r}; keys are those of a part's specs, like resistance")
-    source = spec_source(tables, field)
     if source is None:  # an end of a spec that is no range: v3's, and the service has nothing for it
         return SearchField()
     return SearchField(filter=source.value, facet="specAggs", sort=source.low or source.value)
@@ -127,10 +107,11 @@ def limited(tables: Tables, conditions: list[Condition], field: str) -> list[Con
     """Add the condition that restricts a field to the parts that can have it; return the same list if there is none. A
     tolerance is a resistance_tolerance only for parts with a resistance. Upstream cannot filter by existence, but by a
     value of 0 or more."""
-    spec = spec_source(tables, field)
-    if spec is None or spec.beside is None or spec.beside in shortnames(tables, (each.field for each in conditions)):
+    spec = field_of(tables, field).source
+    beside = spec.beside if spec else None
+    if beside is None or any(beside in field_of(tables, each.field).shortnames for each in conditions):
         return conditions
-    return [*conditions, Condition(canonical(tables, f"specs.{spec.beside}.value"), (), "0", None)]
+    return [*conditions, Condition(field_of(tables, f"specs.{beside}.value").name, (), "0", None)]
 
 
 def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
@@ -142,7 +123,7 @@ def sort_variables(tables: Tables, sortby: str) -> dict[str, str]:
     if field is None or field.sort is None:
         raise unsupported_field(tables, name, "sort")
     # A range is sorted by its lower end ascending, by its upper end descending.
-    spec = spec_source(tables, name)
+    spec = field_of(tables, name).source
     return {"sort": (spec and direction == "desc" and spec.high) or field.sort, "sortDir": direction}
 
 
@@ -155,11 +136,11 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
 
 
 def _expand(tables: Tables, condition: Condition) -> list[Condition]:
-    spec = spec_source(tables, condition.field)
+    field, _, spec, shortnames = field_of(tables, condition.field)
     if spec is None:
         return [condition]
     if spec.low is None or spec.high is None:
-        field, entry = canonical(tables, condition.field), tables.specs.names.get(spec.value or "")
+        entry = tables.specs.names.get(spec.value or "")
         if not (entry and entry.plus_minus):
             return [condition._replace(field=field)]
         # Upstream has tolerances as plain numbers.
@@ -167,8 +148,7 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
         return [Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
     # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
     if spec.value is not None:
-        names = shortnames(tables, [condition.field])
-        fields = ", ".join(canonical(tables, f"specs.{name}.value") for name in names)
+        fields = ", ".join(field_of(tables, f"specs.{name}.value").name for name in shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
     low, high = condition.low, condition.high
     if not condition.is_range:
@@ -177,8 +157,8 @@ def _expand(tables: Tables, condition: Condition) -> list[Condition]:
         # Overlap with a single number: the range contains it.
         low = high = condition.values[0]
     # Ranges overlap if the part's upper end is above the requested low, and its lower end below the requested high.
-    floor = Condition(canonical(tables, f"specs.{spec.high}.value"), (), low, None)
-    ceiling = Condition(canonical(tables, f"specs.{spec.low}.value"), (), None, high)
+    floor = Condition(field_of(tables, f"specs.{spec.high}.value").name, (), low, None)
+    ceiling = Condition(field_of(tables, f"specs.{spec.low}.value").name, (), None, high)
     return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
 
 
@@ -196,7 +176,7 @@ def _values(tables: Tables, field: SearchField, condition: Condition) -> list[st
     """Return the values of a filter. That of a range is `(low__high)`, with either end optional (contract graphql.md
     §2.4); an empty range has none."""
     if condition.is_range:
-        if spec_key(condition.field) is None:
+        if field_of(tables, condition.field).key is None:
             raise errors.BadRequest(f"{condition.field} has no ranges; the service has them for specs only")
         low, high = (None if end is None else _number(condition, end) for end in (condition.low, condition.high))
         if low is None and high is None:
@@ -279,7 +259,7 @@ def _intersection(tables: Tables, name: str, first: list[str] | None, second: li
         return second
     if set(first) <= set(second):
         return first
-    common, spec = [value for value in first if value in second], spec_source(tables, name)
+    common, spec = [value for value in first if value in second], field_of(tables, name).source
     entry = tables.specs.names.get(spec.value or "") if spec else None
     if name in SINGLE_VALUED or (common and spec and not (entry and entry.many)):
         return common

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import yaml
+from msgspec import structs
 from support import cases
 
 from proxy import errors
@@ -75,7 +76,7 @@ def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: rules.Table
     for entry in entries:
         every = [entry["name"], *entry.get("also", [])]
         for upstream, asked in itertools.product([*every, every[-1].upper()], every):
-            listed = book.with_list(rules.LISTS.get(kind, kind), {upstream: ("4711",)})
+            listed = structs.replace(book, listed={rules.LISTS.get(kind, kind): {upstream: ("4711",)}})
             target = book.uids[kind].target(entry["uid"])
             assert target is not None
             assert listed.ids_of(kind, target) == (target.id or "4711",), (entry, upstream)

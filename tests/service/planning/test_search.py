@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from support import cases
 
 from proxy import errors
@@ -17,7 +18,7 @@ from proxy.model import Drilldown, FacetField, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, search, search_filters
 
 MAPPINGS = loader.load(shipped("mappings"), "octopart")
-TABLES = MAPPINGS.tables.with_list("Brand", {"Yageo": ("621",), "A": ("1",)})
+TABLES = structs.replace(MAPPINGS.tables, listed={"Brand": {"Yageo": ("621",), "A": ("1",)}})
 PROJECTIONS = documents.ProjectionCache(MAPPINGS)
 ALL = frozenset({"TECH_SPECS"})
 R = "specs.resistance.value"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from support import cases
 
 from proxy import errors
@@ -15,9 +16,8 @@ from proxy.planning import search_filters
 from proxy.planning.lucene import Condition
 
 SHIPPED = loader.load(shipped("mappings"), "octopart").tables
-TABLES = SHIPPED.with_list(
-    "Brand", {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)}
-)
+LISTED = {"Yageo": ("621",), "Fluke": ("90",), "Twins": ("1", "2"), "A": ("3",), "B": ("4",)}
+TABLES = structs.replace(SHIPPED, listed={"Brand": LISTED})
 TI = "2239e3330e2df5fe"
 
 
@@ -38,7 +38,8 @@ def test_unsupported_filter_is_refused(condition: Any, reason: str) -> None:
 
 
 def test_pattern_matching_too_many_names_is_refused() -> None:
-    many = SHIPPED.with_list("Brand", {f"Maker {number}": (str(number),) for number in range(1001)})
+    makers = {f"Maker {number}": (str(number),) for number in range(1001)}
+    many = structs.replace(SHIPPED, listed={"Brand": makers})
     with pytest.raises(errors.BadRequest, match=r"^Maker \*: at most 1000 names for a value with \*, not 1001$"):
         search_filters.translate(many, [Condition("brand.name", ("Maker *",))])
     assert (
