@@ -165,9 +165,6 @@ class Clients:
             self._by_source[entry.source] = self._known[entry.name] = entry
         self._names: dict[str, str] = {}
 
-    def __repr__(self) -> str:
-        return f"Clients({', '.join(dict.fromkeys([*self._known, *self._keys]))}; keys hidden)"
-
     def register(self, apikey: str | None, origin: str = "", agent: str = "") -> str:
         """Return the client's name for a key, or a new one; of an unnamed key, note position and User-Agent."""
         if not apikey:

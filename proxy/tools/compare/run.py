@@ -244,7 +244,7 @@ class ComparisonRun:
         uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
         self._linked.update(uids)
         for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
-            if isinstance(self.sides.candidate, sides.HttpSide) and await self.budget.reserve(len(some)):
+            if self.sides.candidate and await self.budget.reserve(len(some)):
                 response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
                 for link, offer in known.owners_of(json_values.parse(response).value):
                     self._looked_up.owners.setdefault(link, set()).add(offer)

@@ -12,7 +12,7 @@ import secrets
 import textwrap
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import unquote, urlencode
 
 import aiohttp
@@ -198,19 +198,12 @@ def base_url(text: str) -> str:
     return base if base.endswith("/v3") else f"{base}/v3"
 
 
-class Side(Protocol):
-    """A service, or a recording of its responses."""
-
-    async def fetch(self, request: V3Request) -> SideResponse:
-        """Send a request and return its response; failures are responses, too."""
-
-
 class Sides(NamedTuple):
     """Open sides; without a candidate, responses are only recorded. `free`: the requests cost nothing; `keys` are those
     that were made for the run."""
 
-    baseline: Side
-    candidate: Side | None
+    baseline: HttpSide | Recording
+    candidate: HttpSide | None
     free: bool = False
     keys: tuple[str, ...] = ()
 
@@ -242,7 +235,7 @@ async def open_sides(
         # With one application, its key serves clients that have none; with several, a guess may bill another.
         alone = next(iter(own.values())) if len(own) == 1 else None
         new = HttpSide(url, lambda client: key(client, "candidate") or alone, session) if url else None
-        old: Side
+        old: HttpSide | Recording
         if isinstance(baseline, Recording):
             old = baseline
         elif legacy is not None and baseline == SANDBOX:
