@@ -2,8 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -100,6 +99,7 @@ async def _result(options: ConformOptions) -> "RunResult":
 
 async def _run(options: ConformOptions, service: "Service", booked: tuple[config.Config, str] | None) -> "RunResult":
     """Run the chosen assumptions; on an account, say what they may cost, ask, and book it."""
+    from proxy.gateway import StoredState
     from proxy.tools.conform import assumptions
     from proxy.tools.conform import run as runs
 
@@ -114,7 +114,14 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
             commands.say(f"application {name}, {with_cost}")
             if not running.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
-            cost = await stack.enter_async_context(_booking(settings, name, selection.at_worst))
+            state = await StoredState.open(settings, clock.SystemClock())
+            stack.push_async_callback(state.aclose)
+            try:  # a run that fails is booked as uncertain usage
+                cost = await stack.enter_async_context(state.booked(name, selection.at_worst))
+            except errors.QuotaExhausted as error:
+                raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
+            except errors.StoreUnavailable as error:
+                raise errors.ConfigError(f"store: {error.message}") from error
         with running.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
         if cost:
@@ -159,24 +166,6 @@ def _account(name: str, entry: config.ApplicationSettings) -> "Account":
     if entry.client_id is None or entry.client_secret is None:
         raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")
     return Account(str(entry.client_id), entry.client_secret.reveal(), entry.allowed_features)
-
-
-@asynccontextmanager
-async def _booking(settings: config.Config, name: str, at_worst: int) -> AsyncIterator[list[int]]:
-    """Reserve the worst case of a run; yields its cost, which the caller replaces. A run that fails is booked as
-    uncertain usage."""
-    from proxy.gateway import StoredState
-
-    async with AsyncExitStack() as stack:
-        state = await StoredState.open(settings, clock.SystemClock())
-        stack.push_async_callback(state.aclose)
-        try:
-            cost = await stack.enter_async_context(state.booked(name, at_worst))
-        except errors.QuotaExhausted as error:
-            raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
-        except errors.StoreUnavailable as error:
-            raise errors.ConfigError(f"store: {error.message}") from error
-        yield cost
 
 
 def _print(result: "RunResult") -> None:
