@@ -138,7 +138,7 @@ class CircuitBreakerOpen(UpstreamUnreachable):
 
 
 class DeadlineExceeded(UpstreamUnreachable):
-    """The time limit passed before the service had a fair share of it; does not count as a failure of the service."""
+    """The time limit of the request passed; does not count as a failure of the service."""
 
 
 class UpstreamUnreadable(ServerError, status=502):

@@ -195,7 +195,7 @@ class Sender:
             outcome, failure = type(error).__name__, None  # without a cycle of the error and this frame
             if reply is not None and not classify.is_failure(reply, error):
                 self._breaker.succeeded()  # a service that refuses the request, or its token, is available
-            elif not isinstance(error, errors.DeadlineExceeded):  # which says nothing about the service
+            else:
                 self._breaker.failed()
             raise
         finally:

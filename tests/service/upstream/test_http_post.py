@@ -1,15 +1,11 @@
 """Tests of one POST over real sockets, to servers that misbehave, and of its session: trusted certificates, headers,
-proxies and fixed hosts. Private names of aiohttp that the module uses are looked up: a release without one fails here.
-"""
+proxies and fixed hosts."""
 
-import ast
 import asyncio
 import base64
 import gzip
-import importlib.metadata
 import math
 import ssl
-import tomllib
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator, Callable
@@ -19,8 +15,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import client_proto, web
-from packaging.requirements import Requirement
+from aiohttp import web
 from support.certificates import CertificateAuthority
 from support.forwarding_proxy import ForwardingProxy
 from support.served import serve
@@ -29,7 +24,6 @@ from support.time_limit import until
 from proxy import config, errors
 from proxy.upstream import http_post
 
-ROOT = Path(__file__).parents[3]
 OpenSession = Callable[..., aiohttp.ClientSession]
 
 BREAK = b""
@@ -110,34 +104,18 @@ async def post(
     return await http_post.post(session, service, b"body", {"Content-Type": "text/plain"}, seconds)
 
 
-async def test_stale_connections_are_replaced(open_session: OpenSession) -> None:
-    raw = Raw([OK, BREAK], [OK, BREAK], [OK, OK])
+@pytest.mark.parametrize("first", [[BREAK], [OK, BREAK]])
+async def test_what_may_have_been_read_is_not_sent_again(open_session: OpenSession, first: list[bytes]) -> None:
+    """A connection that the service closes without a response, new or used before."""
+    raw = Raw(first, [OK])
     async with raw.running() as url, open_session() as session:
-        await asyncio.gather(*(post(session, url) for _ in range(2)))
-        assert [(await post(session, url)).body for _ in range(2)] == [b"ok", b"ok"]
-    assert raw.requests == 5
-
-
-@pytest.mark.parametrize(
-    "connections, idle_seconds, requests",
-    [
-        ([[BREAK], [OK]], 1.0, 1),  # it was new
-        ([[OK, BREAK], [OK]], 0.0, 2),  # the service may have worked until then, and have billed it
-        ([[OK, BREAK], [BREAK], [OK]], 1.0, 3),  # the second one is new
-    ],
-)
-async def test_what_may_have_been_read_is_not_sent_again(
-    open_session: OpenSession, monkeypatch: pytest.MonkeyPatch, connections: Any, idle_seconds: float, requests: int
-) -> None:
-    monkeypatch.setattr(http_post, "IDLE_CLOSE_SECONDS", idle_seconds)
-    raw = Raw(*connections)
-    async with raw.running() as url, open_session() as session:
-        if connections[0][0] == OK:
+        for _ in first[1:]:
             await post(session, url)
         with pytest.raises(errors.UpstreamUnreachable, match="the service closed the connection") as found:
             await post(session, url)
-    assert raw.requests == requests
-    assert found.value.may_be_billed
+        assert raw.requests == len(first)
+        assert found.value.may_be_billed
+        assert (await post(session, url)).body == b"ok"
 
 
 @pytest.mark.parametrize(
@@ -171,16 +149,15 @@ async def test_invalid_response_is_unreadable_and_may_be_billed(
 
 
 @pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"])
-@pytest.mark.parametrize("total, seconds, is_fair", [(60.0, 0.2, False), (0.3, 0.2, True), (0.3, 60, True)])
-async def test_late_response_fails_the_service_if_it_had_half_of_the_time(
-    open_session: OpenSession, sent: bytes, total: float, seconds: float, is_fair: bool
+@pytest.mark.parametrize("total, seconds", [(60.0, 0.2), (0.3, 60)])
+async def test_late_response_may_be_billed(
+    open_session: OpenSession, sent: bytes, total: float, seconds: float
 ) -> None:
     async with Silent(sent).running() as url, open_session(total_seconds=total) as session:
         limit = f"the service did not answer in time: not whole within {0.9 * total:g} s"
         with pytest.raises(errors.UpstreamUnreachable, match=limit) as found:
             await post(session, url, seconds)
     assert found.value.may_be_billed
-    assert isinstance(found.value, errors.DeadlineExceeded) is not is_fair
 
 
 async def test_late_connection_is_named_and_unbilled(
@@ -198,12 +175,13 @@ async def test_wait_for_a_free_connection_is_unbilled(
     open_session: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(config, "UPSTREAM_CONNECTIONS", 1)
+    monkeypatch.setattr(config, "CONNECT_SECONDS", 0.05)
     raw = Silent()
     async with raw.running() as url, open_session() as session:
         first = asyncio.create_task(post(session, url))
         await raw.arrived.wait()
-        with pytest.raises(errors.DeadlineExceeded, match="not whole within") as found:
-            await post(session, url, 0.1)
+        with pytest.raises(errors.UpstreamUnreachable, match="no connection within") as found:
+            await post(session, url)
         first.cancel()
     assert not found.value.may_be_billed
 
@@ -296,24 +274,6 @@ async def test_endless_response_is_cancelled_and_nothing_of_it_kept(
     assert len(connections) == 10
     assert held < 8 * MOST
     assert peak < 60 * MOST
-
-
-async def test_installed_aiohttp_has_the_private_names_that_are_used() -> None:
-    tree = ast.parse((ROOT / "proxy" / "upstream" / "http_post.py").read_text(encoding="utf-8"))
-    private = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")]
-    own = {node.attr for node in private if isinstance(node.ctx, ast.Store)}
-    used = {node.attr for node in private if not node.attr.startswith("__")} - own
-    assert used == {"_conns", "_create_connection", "_wait_for_available_connection"}
-    async with aiohttp.TCPConnector() as connector:
-        assert [name for name in sorted(used) if not hasattr(connector, name)] == []
-    assert hasattr(client_proto.ResponseHandler, "close")
-
-
-def test_project_bounds_the_version_of_aiohttp() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (bound,) = (need for need in map(Requirement, project["dependencies"]) if need.name == "aiohttp")
-    assert any(each.operator == "<" for each in bound.specifier)
-    assert bound.specifier.contains(importlib.metadata.version("aiohttp"))
 
 
 async def ok(_: web.Request) -> web.Response:

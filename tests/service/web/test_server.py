@@ -2,11 +2,15 @@
 
 import asyncio
 import contextlib
+import importlib.metadata
 import socket
+import tomllib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from aiohttp import web
+from packaging.requirements import Requirement
 from support import running_server
 
 from proxy.v3.encoding import EncodedBody
@@ -123,3 +127,12 @@ async def test_head_that_is_written_here_is_that_of_aiohttp(first: bytes, more: 
     written = await received(plain, request)
     assert written == await received(by_aiohttp, request)
     assert (b"Connection: close" in written[0]) == (b"close" in request)
+
+
+def test_project_bounds_the_version_of_aiohttp() -> None:
+    """The server depends on what aiohttp does not document: `PlainResponse`, and `Listener` for malformed requests."""
+    root = Path(__file__).parents[3]
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (bound,) = (need for need in map(Requirement, project["dependencies"]) if need.name == "aiohttp")
+    assert any(each.operator == "<" for each in bound.specifier)
+    assert bound.specifier.contains(importlib.metadata.version("aiohttp"))
