@@ -1,16 +1,13 @@
 """Classification of responses: of GraphQL as data or errors, whatever their HTTP status (contract graphql.md §3.2), and
 of the identity service as access tokens or errors (§4).
 
-Pure. The contract calls the statuses of GraphQL subject to change, so the body decides first. Tokens live as long as
-their claims and `expires_in` say, although the clocks of both sides may differ: clock skew never makes a good token
-unusable.
+Pure. The contract calls the statuses of GraphQL subject to change, so the body decides first.
 """
 
 import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import jwt
 import msgspec
@@ -60,6 +57,10 @@ class _TokenResponse(msgspec.Struct, frozen=True):
     access_token: str | None = None
     expires_in: float | None = None
     error: str = ""
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    exp: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +207,13 @@ def access_token(reply: HttpResponse, application: str, now: float) -> AccessTok
 
 
 def _new_token(token: str, expires_in: float | None, now: float) -> AccessToken:
-    expires = expiry(token, expires_in, now)
+    """Return a token, which ends at the soonest of the times that `expires_in` and its claim say."""
+    try:  # decoded, not verified: the GraphQL service verifies it
+        claims = msgspec.convert(jwt.decode(token, options={"verify_signature": False}), _Claims)
+    except (jwt.InvalidTokenError, OverflowError, *_UNDECODABLE):
+        claims = _Claims()
+    ends = claims.exp, None if expires_in is None else now + expires_in
+    expires = min((end for end in ends if end is not None and math.isfinite(end)), default=None)
     # A line break in it would let the identity service write headers of GraphQL requests.
     if not re.fullmatch(r"[!-~]+", token):
         mistake = "that cannot be put into a header"
@@ -217,35 +224,6 @@ def _new_token(token: str, expires_in: float | None, now: float) -> AccessToken:
     else:
         return AccessToken(token, expires)
     raise errors.UpstreamUnreadable(f"{IDENTITY} sent a token {mistake}")
-
-
-def expiry(token: str, expires_in: float | None, now: float) -> float | None:
-    """Return when a token requested at `now` expires, by this machine's clock; None if nothing says.
-
-    It is the soonest end of those that `expires_in` and the claims say. A claim that it has expired already says only
-    that the clocks differ: no service hands out an expired token. The token is decoded, not verified: the GraphQL
-    service verifies it.
-    """
-    try:
-        claims = jwt.decode(token, options={"verify_signature": False})
-    except (jwt.InvalidTokenError, RecursionError):
-        claims = {}
-    start, end = _time(claims.get("iat", claims.get("nbf"))), _time(claims.get("exp"))
-    ends = [] if expires_in is None or not math.isfinite(expires_in) else [now + expires_in]
-    if end is not None and end > now:
-        ends.append(end)
-    if end is not None and start is not None and end > start:
-        ends.append(now + end - start)
-    return min(ends, default=None)
-
-
-def _time(value: Any) -> float | None:
-    """Return a claimed time; None for anything else: a claim may have any type."""
-    try:
-        is_time = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        return float(value) if is_time else None
-    except OverflowError:
-        return None
 
 
 def _unusable(
