@@ -148,11 +148,6 @@ class Tables(msgspec.Struct, frozen=True):
         return self.listed[list_name]
 
 
-def shows(projection: Projection, rule: FieldRule, at: Path) -> bool:
-    """Return whether a response in this projection has the field of a rule at a path."""
-    return not (rule.include and at[-1] not in projection.include) and _is_shown(projection, at)
-
-
 def projected(value: Any, projection: Projection, known: dict[Path, bool], at: Path = ()) -> Any:
     """Return what show[], hide[] and slice[] leave of a v3 object that is made of builtin values. `known` says of each
     path met before whether it is shown."""
@@ -161,7 +156,7 @@ def projected(value: Any, projection: Projection, known: dict[Path, bool], at: P
         for name, each in value.items():
             path = (*at, name)
             if path not in known:
-                known[path] = _is_shown(projection, path)
+                known[path] = shows(projection, None, path)
             if known[path]:
                 shown[name] = projected(each, projection, known, path) if isinstance(each, dict | list) else each
         return shown
@@ -174,7 +169,10 @@ def projected(value: Any, projection: Projection, known: dict[Path, bool], at: P
     return [projected(each, projection, known, at) for each in elements]
 
 
-def _is_shown(projection: Projection, at: Path) -> bool:
+def shows(projection: Projection, rule: FieldRule | None, at: Path) -> bool:
+    """Return whether a response in this projection has a path; `rule` is that of its field, where it may be hidden."""
+    if rule and rule.include and at[-1] not in projection.include:
+        return False
     # Each step as it is, or `*`: few, because no object is deep. The size of the projection does not matter.
     show, spellings = projection.show, [*product(*((step, ANY) for step in at))]
     if not projection.hide.isdisjoint(spellings):

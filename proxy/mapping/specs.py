@@ -42,12 +42,14 @@ class SpecSource(NamedTuple):
 
 class Field(NamedTuple):
     """Field that a search names: its canonical spelling; of a spec field such as `specs.resistance.value` also the key,
-    and the attributes behind it with their shortnames: none of an unknown spec, nor of an end of what is no range."""
+    and the attributes behind it with their shortnames: none of an unknown spec, nor of an end of what is no range.
+    `shown_as` is the key that v3 shows: of an end the key of the range."""
 
     name: str
     key: str | None = None
     source: SpecSource | None = None
     shortnames: tuple[str, ...] = ()
+    shown_as: str = ""
 
 
 class SpecNames:
@@ -79,7 +81,9 @@ class SpecNames:
             for end, each in {"value": source, **ends}.items():
                 if each:
                     shortnames = tuple(filter(None, (each.value, each.low, each.high)))
-                    self.fields[f"specs.{key}.{end}"] = Field(f"specs.{each.key}.value", key, each, shortnames)
+                    shown_as = self._ranges.get(each.value or "", each).key
+                    field = Field(f"specs.{each.key}.value", key, each, shortnames, shown_as)
+                    self.fields[f"specs.{key}.{end}"] = field
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:
         """Return v3's key, such as `pin_count` for `numberofpins`; of one that the table lacks, its name in v3's
@@ -119,11 +123,6 @@ class SpecNames:
         # A general tolerance beside a resistance is a resistance_tolerance, unless there is an attribute of that name.
         dedicated = self.sources[self.key(shortname, "", specs, category)].value
         return dedicated == shortname or _with(dedicated, specs) is None
-
-    def shown_as(self, key: str) -> str:
-        """Return v3's key for a requested spelling; for an end of a range, the key of the range."""
-        source = self.sources.get(key)
-        return self._ranges.get(source.value or "", source).key if source else key
 
     def datatype(self, shortname: str, value_type: str) -> Literal["string", "integer", "decimal"]:
         entry = self.names.get(shortname)

@@ -179,18 +179,17 @@ class Uids:
                 self.named |= dict.fromkeys(entry.names, self._targets[entry.uid])
                 for key in (id_,) if id_ else names:
                     self._entries[key].append(entry)
-        newest = ((name.casefold(), self._newest(target.id or "", name)) for name, target in self.named.items())
-        self.by_any_name = {name: entry.uid for name, entry in newest if entry}
+        self._newest = {key: entries[-1] for key, entries in self._entries.items() if entries}
+        self.by_any_name: dict[str, str] = {}
+        for name, target in self.named.items():
+            if newest := self._newest.get(target.id or "") or self._newest.get(name.casefold()):
+                self.by_any_name[name.casefold()] = newest.uid
         # Per object, not as a decorator, which would keep every Uids alive and share one cache between kinds.
         self.uid, self.name = lru_cache(REMEMBERED)(self._uid), lru_cache(REMEMBERED)(self._name)
 
-    def _newest(self, numeric_id: str, name: str) -> KnownUid | None:
-        entries = self._entries.get(numeric_id) or self._entries.get(name.casefold())
-        return entries[-1] if entries else None
-
     def _uid(self, numeric_id: str, name: str) -> str:
         """Return 16 hex digits. Raises ValueError if the upstream id is not a number below 2^40."""
-        entry = self._newest(numeric_id, name)
+        entry = self._newest.get(numeric_id) or self._newest.get(name.casefold())
         return entry.uid if entry else self.computed(numeric_id)
 
     def computed(self, numeric_id: str) -> str:
@@ -202,8 +201,8 @@ class Uids:
         return f"{self._tag}{number:010x}"
 
     def _name(self, numeric_id: str, name: str) -> str:
-        entry = self._newest(numeric_id, name) if self._renamed else None
-        return entry.name if entry else name
+        entry = self._newest.get(numeric_id) or self._newest.get(name.casefold())
+        return entry.name if entry and self._renamed else name
 
     def accepted(self, numeric_id: str, name: str) -> list[str]:
         """Return all uids that lead to an object; the last one is used in responses."""

@@ -227,10 +227,10 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     found: dict[str, dict[str, Any]] = {}
     for field in fields:
-        requested_key = search_filters.field_of(tables, field).key
+        _, requested_key, _, _, key = search_filters.field_of(tables, field)
         if requested_key is None or not (described := specs(tables, field, result_set)):
             continue
-        attribute, key = described[0].attribute, tables.specs.shown_as(requested_key)
+        attribute = described[0].attribute
         units = {"name": described[0].unitsName, "symbol": described[0].unitsSymbol}
         has_unit = tables.specs.has_unit(attribute.shortname, described[0].unitsName)
         found[requested_key] = {

@@ -227,8 +227,8 @@ class MpnSearchPlan:
         if self._criteria.finds_nothing:
             return []
         limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
-        options = {"filters": self._criteria.filters, "requireStockAvailable": self._criteria.in_stock_only}
-        given = {name: value for name, value in options.items() if value}
+        names = {"filters": "filters", "inStockOnly": "requireStockAvailable"}
+        given = {names[name]: value for name, value in self._criteria.variables.items()}
         return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
 
     def count_operations(self, _: MappingContext) -> dict[int, EncodedOperation]:

@@ -62,7 +62,7 @@ class SearchPlan:
         request, filters = self._supported.request, self._counted[0][0].filters
         if filters.finds_nothing:
             return []
-        arguments = {"q": request.q, **self._sorting, **filters.variables()}
+        arguments = {"q": request.q, **self._sorting, **filters.variables}
         return [queries.search("supSearch", request.start, request.start + request.limit, arguments)]
 
     def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
@@ -73,7 +73,7 @@ class SearchPlan:
         market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
         return {
             position: documents.count(asked.aggregations).operation(
-                {**market, **asked.variables, **group.filters.variables()}, 0
+                {**market, **asked.variables, **group.filters.variables}, 0
             )
             for position, (group, asked) in enumerate(self._counted)
             if not group.filters.finds_nothing and (position or asked.aggregations)
@@ -164,11 +164,17 @@ def plan_with_lists(
     request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str]
 ) -> Generator[str, Any, Plan]:
     """Plan a search with the shipped tables. Yields the name of each upstream list that they are not enough for, and
-    expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest."""
+    expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest for what is not
+    supported."""
     complete = False
     while True:
         try:
-            return plan(request, filters, tables, features, complete=complete)
+            mpns, conditions = match.filtered_mpns(tables, filters.filter_conditions)
+            support = _FieldSupport(tables, complete, has_counts=mpns is None, has_specs="TECH_SPECS" in features)
+            supported = _supported_part(request, filters, support)
+            if mpns is None:
+                return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
+            return match.MpnSearchPlan(supported, tables, mpns, conditions)
         except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
             if complete:
                 raise
@@ -178,19 +184,6 @@ def plan_with_lists(
             [name] = missing.args
             listing = yield name
             tables = structs.replace(tables, listed={**tables.listed, name: listing.ids})
-
-
-def plan(
-    request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str], complete: bool = True
-) -> Plan:
-    """Plan a search with these filters. `complete`: the tables have all specs of the upstream. Raises BadRequest for
-    what upstream does not support; UnknownSpec and UnlistedError if the tables are incomplete."""
-    mpns, conditions = match.filtered_mpns(tables, filters.filter_conditions)
-    support = _FieldSupport(tables, complete, has_counts=mpns is None, has_specs="TECH_SPECS" in features)
-    supported = _supported_part(request, filters, support)
-    if mpns is None:
-        return SearchPlan(supported, tables, features, conditions, filters.facet_queries)
-    return match.MpnSearchPlan(supported, tables, mpns, conditions)
 
 
 def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_FieldSupport") -> SupportedRequest:

@@ -30,20 +30,11 @@ class UnknownSpec(errors.BadRequest):
 
 
 class SearchFilters(NamedTuple):
-    """Filters of a search, and whether only parts in stock count. A filter without values matches nothing."""
+    """Variables of the filters of a search, and whether it is known that no part matches, so that no request is needed.
+    An absent variable is an absent argument."""
 
-    filters: dict[str, list[str]]
-    in_stock_only: bool
-
-    @property
-    def finds_nothing(self) -> bool:
-        """Whether it is known that no part matches, so that no request is needed."""
-        return not all(self.filters.values())
-
-    def variables(self) -> dict[str, Any]:
-        """Return the variables that are used: an absent variable is an absent argument."""
-        variables: dict[str, Any] = {"filters": self.filters} if self.filters else {}
-        return variables | ({"inStockOnly": True} if self.in_stock_only else {})
+    variables: dict[str, Any]
+    finds_nothing: bool
 
 
 def field_of(tables: Tables, name: str) -> Field:
@@ -56,7 +47,7 @@ def field_of(tables: Tables, name: str) -> Field:
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
     """Return the upstream's support for a field; None if it has nothing similar. Raises UnknownSpec."""
-    _, key, source, _ = field_of(tables, field)
+    _, key, source, *_ = field_of(tables, field)
     if key is None:
         return tables.search.get(field)
     if tables.specs.sources.get(key) is None:
@@ -70,7 +61,7 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     """Translate all conditions together. Raises BadRequest for the first that cannot be expressed, and UnlistedError
     if a name must be looked up in an upstream list: upstream filters match names loosely, v3's matched them exactly."""
     filters: dict[str, list[str]] = {}
-    in_stock_only = False
+    variables: dict[str, Any] = {}
     rewritten = expanded(tables, [each for each in conditions if not is_always_true(tables, each)])
     # The map has one entry for each field, so ranges are merged first and values intersected below.
     for condition in _merged_ranges(rewritten):
@@ -81,13 +72,15 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
                 raise errors.BadRequest(
                     f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
                 )
-            in_stock_only = True
+            variables["inStockOnly"] = True
             continue
         if field is None or field.filter is None:
             raise unsupported_field(tables, condition.field, "filter")
         values = _values(tables, field, condition)
         filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
-    return SearchFilters(filters, in_stock_only)
+    if filters:
+        variables["filters"] = filters
+    return SearchFilters(variables, finds_nothing=not all(filters.values()))
 
 
 def expanded(tables: Tables, conditions: list[Condition]) -> list[Condition]:
@@ -136,7 +129,7 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
 
 
 def _expand(tables: Tables, condition: Condition) -> list[Condition]:
-    field, _, spec, shortnames = field_of(tables, condition.field)
+    field, _, spec, shortnames, _ = field_of(tables, condition.field)
     if spec is None:
         return [condition]
     if spec.low is None or spec.high is None:

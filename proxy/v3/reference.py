@@ -14,7 +14,6 @@ import jinja2
 from proxy import errors, model
 from proxy.mapping import loader
 from proxy.mapping.rules import FieldRule
-from proxy.mapping.specs import SpecName
 from proxy.planning import match, search_filters
 from proxy.v3 import encoding, endpoints
 from proxy.v3.encoding import FALSE, REQUEST_LINE, TRUE, Bound
@@ -129,7 +128,20 @@ def _errors() -> list[tuple[int, str]]:
 def _spec_keys(mappings: loader.Mappings) -> dict[str, Any]:
     names = mappings.tables.specs.names
     known = mappings.tables.v3_specs
-    sources = {key: _sources(names, key) for key in [*known, *sorted({entry.key for entry in names.values()})]}
+    sources: dict[
+        str, tuple[str, str]
+    ] = {}  # attributes that a key is read from, and other keys that are not their names
+    for key in [*known, *sorted({entry.key for entry in names.values()})]:
+        entries = {shortname: entry for shortname, entry in names.items() if entry.key == key}
+        read = [f"`{shortname}`" + (f" ({entry.end})" if entry.end else "") for shortname, entry in entries.items()]
+        read += [
+            f"`{shortname}` of parts with `{quantity}`"
+            for shortname, entry in names.items()
+            for quantity, beside in entry.beside.items()
+            if beside == key
+        ]
+        others = dict.fromkeys(spelling for entry in entries.values() for spelling in entry.also if spelling != key)
+        sources[key] = ", ".join(read), _code(others)
     same = {key for key, (read, also) in sources.items() if not also and read == f"`{key.replace('_', '')}`"}
     return {
         "v3_keys": len(known),
@@ -140,20 +152,6 @@ def _spec_keys(mappings: loader.Mappings) -> dict[str, Any]:
         "new_same": [key for key in sources if key in same and key not in known],
         "new_other": [(f"`{key}`", *sources[key]) for key in sources if key not in same and key not in known],
     }
-
-
-def _sources(names: dict[str, SpecName], key: str) -> tuple[str, str]:
-    """Return the attributes that a key is read from, and other keys for it that are not their names."""
-    entries = {shortname: entry for shortname, entry in names.items() if entry.key == key}
-    read = [f"`{shortname}`" + (f" ({entry.end})" if entry.end else "") for shortname, entry in entries.items()]
-    read += [
-        f"`{shortname}` of parts with `{quantity}`"
-        for shortname, entry in names.items()
-        for quantity, beside in entry.beside.items()
-        if beside == key
-    ]
-    others = dict.fromkeys(spelling for entry in entries.values() for spelling in entry.also if spelling != key)
-    return ", ".join(read), _code(others)
 
 
 def _reference(name: str) -> str:

@@ -28,7 +28,7 @@ def made(conditions: list[Any]) -> list[Condition]:
 
 @cases.parametrize("conditions, variables")
 def test_conditions_become_variables(conditions: list[Any], variables: object) -> None:
-    assert search_filters.translate(TABLES, made(conditions)).variables() == variables
+    assert search_filters.translate(TABLES, made(conditions)).variables == variables
 
 
 @cases.parametrize("condition, reason")
@@ -42,9 +42,8 @@ def test_pattern_matching_too_many_names_is_refused() -> None:
     many = structs.replace(SHIPPED, listed={"Brand": makers})
     with pytest.raises(errors.BadRequest, match=r"^Maker \*: at most 1000 names for a value with \*, not 1001$"):
         search_filters.translate(many, [Condition("brand.name", ("Maker *",))])
-    assert (
-        len(search_filters.translate(many, [Condition("brand.name", ("Maker 1*",))]).filters["manufacturer_id"]) == 112
-    )
+    found = search_filters.translate(many, [Condition("brand.name", ("Maker 1*",))])
+    assert len(found.variables["filters"]["manufacturer_id"]) == 112
 
 
 @cases.parametrize("conditions")
@@ -54,7 +53,7 @@ def test_unsatisfiable_filter_needs_no_request(conditions: list[Any]) -> None:
 
 def test_unknown_value_is_dropped_from_alternatives() -> None:
     found = search_filters.translate(TABLES, [Condition("brand.uid", ("ffffffffffffffff", TI))])
-    assert found.filters == {"manufacturer_id": ["370"]}
+    assert found.variables["filters"] == {"manufacturer_id": ["370"]}
     assert not found.finds_nothing
 
 
@@ -89,8 +88,8 @@ def test_unsatisfiable_filter_does_not_hide_other_errors() -> None:
 def test_two_filters_of_a_field_are_combined(
     field: str, one: tuple[str, ...], other: tuple[str, ...], both: list[str]
 ) -> None:
-    [values] = search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)]).filters.values()
-    assert values == both
+    found = search_filters.translate(TABLES, [Condition(field, one), Condition(field, other)])
+    assert [*found.variables["filters"].values()] == [both]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +110,7 @@ def test_ambiguous_filters_of_a_field_are_refused(field: str, one: tuple[str, ..
 def test_ranges_of_a_field_are_intersected() -> None:
     ranges = [("1", None), (None, "5"), ("-3", "1e3"), ("0.5", None)]
     conditions = [Condition("specs.voltage.value", (), low, high) for low, high in ranges]
-    assert search_filters.translate(TABLES, conditions).filters == {"voltage": ["(1.0__5.0)"]}
+    assert search_filters.translate(TABLES, conditions).variables["filters"] == {"voltage": ["(1.0__5.0)"]}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +134,7 @@ def test_sent_range_has_finite_numbers(low: str, high: str | None) -> None:
         return
     if found.finds_nothing:
         return
-    ends = re.fullmatch(r"\((.*)__(.*)\)", found.filters["voltage"][0])
+    ends = re.fullmatch(r"\((.*)__(.*)\)", found.variables["filters"]["voltage"][0])
     assert ends
     assert all(abs(float(end)) < float("inf") for end in ends.groups() if end)
 
