@@ -153,7 +153,7 @@ async def serving(
         stack.callback(core.metrics.flush)
         await stack.enter_async_context(tasks.repeated("metrics", core.metrics.measure, MEASURE_SECONDS))
         service.app = await service.build(settings)
-        core.metrics.stored = lambda: service.app.gateway.stored_metrics()
+        core.metrics.stored = lambda: core.quotas.gauges(service.app.gateway.applications.charged.values())
         core.metrics.flush()  # makes their files, while there is room
         stack.push_async_callback(service.close)
         # Handlers are those of the App at the time of a request.

@@ -121,7 +121,6 @@ class Service:
             ports.notify(self._manager, "STOPPING=1", "STATUS=finishing requests")
         else:
             ports.notify(self._manager, "READY=1", f"STATUS=serving at {self._url}; last reload: {state}")
-            self._metrics.reloads.inc(state)
         if state in ("started", "reloaded", "failed"):
             self._metrics.last_reload_successful.set(float(state != "failed"))
             if state != "failed":

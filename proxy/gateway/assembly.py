@@ -6,7 +6,7 @@ stored results.
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
@@ -14,7 +14,6 @@ from secrets import token_hex
 from typing import Any
 
 import structlog
-from prometheus_client.core import GaugeMetricFamily, Metric
 
 from proxy import config, errors, kit
 from proxy.gateway.applications import AccessTokens, Applications
@@ -123,17 +122,6 @@ class Gateway:
         await self.process.store.put_value("writable", "", 1.0)
         if self.process.bookings.is_behind:
             raise errors.StoreUnavailable("usage of parts is not written yet")
-
-    def stored_metrics(self) -> Iterator[Metric]:
-        """Yield the metrics of what every process reads from the store: usage, and access tokens."""
-        yield from self.process.quotas.gauges(self.applications.charged.values())
-        ages = GaugeMetricFamily(
-            "v3bridge_token_age_seconds", "Age of the access token in use", labels=("application",)
-        )
-        for name, known in self.tokens.known.items():
-            if known.token is not None:
-                ages.add_metric((name,), max(0.0, self.clock.now() - known.received))
-        yield ages
 
     def metadata(self) -> ResponseMetadata:
         """Return the metadata of a request whose time begins now."""

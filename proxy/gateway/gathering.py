@@ -155,7 +155,6 @@ class Gathering:
 
     def close(self, batch: Batch) -> None:
         """Close a batch for other flights."""
-        self._process.metrics.upstream_waiting.inc(by=-1)
         if self._open.get(batch.key) is batch:
             del self._open[batch.key]
 
@@ -248,7 +247,6 @@ class Gathering:
             new = [batch := Batch(key)]
             if key:
                 self._open[key] = batch
-            self._process.metrics.upstream_waiting.inc()
         batch.flights.append(flight)
         batch.parts += flight.fetch.limit
         batch.numbers |= query.numbers

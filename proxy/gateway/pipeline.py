@@ -109,9 +109,6 @@ class Pipeline:
                 return
             application, passed_on = flights[0].client.application, flights[0].query.passed_on
             wanted = [flight.fetch for flight in flights]
-            requests = len({id(flight.request) for flight in flights})
-            if requests > 1:
-                self._metrics.batched_requests.inc(by=requests)
             market = application.context.country, application.context.currency
             whole = flights[0].selected.documents
             operation = passed_on.operation if passed_on else planned.operation(whole, wanted, *market)

@@ -55,7 +55,6 @@ class CircuitBreaker:
 
     def __init__(self, *, clock: Clock, rng: random.Random, metrics: Metrics, failures: int = FAILURES) -> None:
         self._clock, self._rng, self._metrics, self._failures_max = clock, rng, metrics, failures
-        metrics.circuit_breaker_openings.inc(NAME, by=0)
         self.failures = 0  # in a row
         self._set_state(CLOSED)
 
@@ -90,7 +89,6 @@ class CircuitBreaker:
         if self.state == OPEN or self.failures < self._failures_max:
             return  # requests that were in flight when it opened do not extend the cooldown
         cooldown = self._set_state(OPEN)
-        self._metrics.circuit_breaker_openings.inc(NAME)
         log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(cooldown, 1))
 
     def _set_state(self, state: str) -> float:
@@ -125,7 +123,7 @@ class Sender:
         self.proven = False
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
-        """Send the operation, within so many seconds, and return its data; errors beside data are counted and logged.
+        """Send the operation, within so many seconds, and return its data; errors beside data are logged.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
         UpstreamUnreachable, CircuitBreakerOpen, DeadlineExceeded, UpstreamUnreadable or UpstreamFault.
@@ -146,7 +144,6 @@ class Sender:
                 wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
                 if is_repeated or not is_retryable(error) or self._clock.monotonic() + wait >= until:
                     raise
-                self._metrics.retries.inc(operation.name, type(error).__name__)
                 is_repeated = True
                 await self._sleep(wait)
                 continue
@@ -183,7 +180,6 @@ class Sender:
         if request_id := REQUEST_ID.get():
             headers["X-Request-Id"] = request_id
         started, reply, outcome = self._clock.monotonic(), None, "cancelled"
-        self._metrics.upstream_in_flight.inc()
         try:
             reply = await http_post.post(self._session, self._service, operation.payload, headers, seconds)
             envelope, failure = classify.read(operation, reply, self._clock.now())
@@ -199,14 +195,12 @@ class Sender:
                 self._breaker.failed()
             raise
         finally:
-            self._metrics.upstream_in_flight.inc(by=-1)
             self._metrics.upstream_seconds.observe(operation.name, self._clock.monotonic() - started)
             self._metrics.upstream_requests.inc(operation.name, outcome)
         if self._breaker.failures:
             self._breaker.succeeded()
         assert envelope is not None  # noqa: S101 - without an error it is GraphQL
         if envelope.errors:
-            self._metrics.upstream_errors.inc(operation.name, by=len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return envelope.data

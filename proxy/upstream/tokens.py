@@ -83,8 +83,8 @@ class CachedToken:
     requests (contract graphql.md §4.1), and made of the client id alone, because the limits belong to it. Methods raise
     StoreUnavailable.
 
-    The process knows the `token`, when it was received and is to be renewed (seconds since 1970), the last one that the
-    upstream has accepted and the one that it has refused, and why credentials or a new token were refused.
+    The process knows the `token`, when it is to be renewed (seconds since 1970), the last one that the upstream has
+    accepted and the one that it has refused, and why credentials or a new token were refused.
     """
 
     def __init__(self, store: Store, token_url: str, credentials: Credentials, clock: Clock) -> None:
@@ -94,7 +94,7 @@ class CachedToken:
         self._key, self.lease, self._backoff = f"token {digest}", f"token lease {digest}", f"token back-off {digest}"
         self.window = f"token requests {config.hex_digest(json.dumps((token_url, credentials.client_id)))}"
         self.token: AccessToken | None = None
-        self.received = self.renew_at = 0.0
+        self.renew_at = 0.0
         self.accepted: str | None = None
         self.unwanted: str | None = None
         self.refusal: errors.CredentialsRefused | None = None
@@ -213,7 +213,7 @@ class Tokens:
         now = self._clock.now()
         # One to two times so long before expiry; of a short-lived token at most half of its lifetime.
         lead = min(RENEWAL_SECONDS, (token.expires - now) / 4)
-        known.token, known.received, known.unwanted = token, now, None
+        known.token, known.unwanted = token, None
         known.renew_at = token.expires - lead * (1 + self._rng.random())
         return token
 

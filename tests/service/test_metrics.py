@@ -21,7 +21,7 @@ for line in sys.stdin:
     word, number = line.split()
     if word == "count":
         counted.parts.inc("demo", by=int(number))
-        counted.upstream_in_flight.inc(by=int(number))
+        counted.event_loop_lag.set(int(number))
         counted.store_unavailable.set(int(number) == 3)
         for seconds in (0.04, 0.05, 60.0):
             counted.request_seconds.observe("/v3", seconds)
@@ -32,7 +32,7 @@ for line in sys.stdin:
 """
 NAMES = (
     'v3bridge_parts_returned_total{application="demo"}',
-    "v3bridge_upstream_requests_in_flight",
+    "v3bridge_event_loop_lag_seconds",
     'v3bridge_request_duration_seconds_bucket{le="0.05",route="/v3"}',
     'v3bridge_request_duration_seconds_count{route="/v3"}',
     'v3bridge_request_duration_seconds_sum{route="/v3"}',
@@ -73,11 +73,11 @@ def test_any_process_shows_the_counts_of_all_and_the_gauges_of_those_that_live(
 ) -> None:
     one, other = Process(1, tmp_path, stack), Process(2, tmp_path, stack)
     assert one.shown("count", 3) == pytest.approx([3, 3, 2, 3, 60.09, 1])
-    assert other.shown("count", 4) == one.shown() == pytest.approx([7, 7, 4, 6, 120.18, 1])
+    assert other.shown("count", 4) == one.shown() == pytest.approx([7, 4, 4, 6, 120.18, 1])
     one.end()
     assert other.shown("forget", 1) == pytest.approx([7, 4, 4, 6, 120.18, 0])
     files = sorted(tmp_path.iterdir())
-    assert Process(1, tmp_path, stack).shown("count", 1) == other.shown() == pytest.approx([8, 5, 6, 9, 180.27, 0])
+    assert Process(1, tmp_path, stack).shown("count", 1) == other.shown() == pytest.approx([8, 4, 6, 9, 180.27, 0])
     assert {file for file in tmp_path.iterdir() if file.name[:5] != "gauge"} <= set(files)
 
 
@@ -86,4 +86,4 @@ def test_every_metric_is_named_once_before_it_has_values(tmp_path: Path, stack: 
     before, after = (re.findall(r"^# TYPE (\w+)", process.tell(word, 1), re.MULTILINE) for word in ("show", "count"))
     assert before == after
     assert [file for file in tmp_path.iterdir() if file.stat().st_blocks * 512 < file.stat().st_size] == []
-    assert len(set(before)) == len(before) > 20
+    assert len(set(before)) == len(before) > 10

@@ -39,8 +39,7 @@ async def test_usage_results_and_counts_are_kept_those_of_a_removed_application_
     async with serve_file(add) as service:
         assert await service.match(MATCH) == (200, "miss")
         assert await service.match(target({"mpn": "NE555P"}, key="second")) == (200, "miss")
-        # The gauges of quota accounts have the key's name, too.
-        gauges = {"token_age_seconds", "parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
+        gauges = {"parts_used", "parts_uncertain", "parts_reserved", "parts_remaining"}
 
         async def labelled(name: str) -> set[str]:
             lines = [line for line in await service.metrics() if f'"{name}"' in line or f'"{name}/' in line]

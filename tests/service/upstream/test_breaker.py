@@ -48,7 +48,6 @@ def test_circuit_breaker_opens_after_failures_in_a_row(
     assert (is_open(breaker), breaker.state) == (False, sending.CLOSED)
     breaker.failed()
     assert (is_open(breaker), breaker.state) == (True, sending.OPEN)
-    assert 'v3bridge_circuit_breaker_openings_total{service="graphql"} 1.0' in metrics.text().decode()
     assert 'v3bridge_circuit_breaker_state{service="graphql"} 2.0' in metrics.text().decode()
     clock.advance(1.5)
     breaker.failed()  # of a request that was in flight: it does not extend the cooldown
