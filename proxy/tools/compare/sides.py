@@ -56,14 +56,6 @@ EXAMPLE_KEY = "EXAMPLE_KEY"  # the key that the embedded legacy service accepts
 OWN_KEY = "v3bridge-compare"  # name of an application's additional key, where keys are counted
 
 
-class SideError(Exception):
-    """Failure of a side, as a reason for the reader. `free`: certainly nothing was billed."""
-
-    def __init__(self, words: str, *, free: bool = False) -> None:
-        super().__init__(words)
-        self.free = free
-
-
 class _Refusal(msgspec.Struct):
     """Fields of an error response with a message."""
 
@@ -126,27 +118,24 @@ class HttpSide:
 
     async def _fetch(self, address: str) -> SideResponse:
         url, loop = yarl.URL(address, encoded=True), asyncio.get_running_loop()
-        try:
-            async with self._slots:
-                for _ in range(ATTEMPTS):
-                    # The next place in the rate; retries take one, too.
-                    now = loop.time()
-                    at = max(now, self._next)
-                    self._next = at + self._apart
-                    if at > now:
-                        await self._sleep(at - now)
-                    response, delay = await self._send_once(url)
-                    # A response that has cost parts is final, and so is one that asks for more than a pause.
-                    if response.status != 429 or response.parts or delay > RETRY_DELAY_MAX:
-                        break
-                    # All requests wait: the limit that one has met applies to the others as well.
-                    self._next = max(self._next, loop.time() + delay)
-        except SideError as error:
-            return SideResponse(0, b"", parts=0 if error.free else None, failure=str(error))
+        async with self._slots:
+            for _ in range(ATTEMPTS):
+                # The next place in the rate; retries take one, too.
+                now = loop.time()
+                at = max(now, self._next)
+                self._next = at + self._apart
+                if at > now:
+                    await self._sleep(at - now)
+                response, delay = await self._send_once(url)
+                # A response that has cost parts is final, and so is one that asks for more than a pause.
+                if response.status != 429 or response.parts or delay > RETRY_DELAY_MAX:
+                    break
+                # All requests wait: the limit that one has met applies to the others as well.
+                self._next = max(self._next, loop.time() + delay)
         return response
 
     async def _send_once(self, url: yarl.URL) -> tuple[SideResponse, float]:
-        """Send once; return the response and the seconds of its Retry-After."""
+        """Send once; return the response and the seconds of its Retry-After. What certainly was not billed costs 0."""
         body = bytearray()
         try:
             # Redirects are not followed: they could take the API key to other servers.
@@ -154,14 +143,16 @@ class HttpSide:
                 async for chunk in response.content.iter_any():
                     body += chunk
                     if len(body) > BYTES_MAX:
-                        raise SideError(f"sent a response of more than {BYTES_MAX} bytes")
+                        return SideResponse(0, b"", failure=f"sent a response of more than {BYTES_MAX} bytes"), 0.0
                 if response.status in REDIRECTED:
-                    raise SideError(f"redirects to another address (HTTP {response.status})", free=True)
+                    reason = f"redirects to another address (HTTP {response.status})"
+                    return SideResponse(0, b"", 0, reason), 0.0
         except (aiohttp.ClientError, OSError, ValueError) as error:  # TimeoutError is a subclass of OSError
             words = next((words for kind, words in _WORDS if isinstance(error, kind)), "sent bytes that are not HTTP")
             number = error.os_error.errno if isinstance(error, aiohttp.ClientConnectorError) else None
             reason = f": {os.strerror(number)}" if number and number > 0 else ""
-            raise SideError(words.format(reason=reason), free=isinstance(error, _UNSENT)) from error
+            parts = 0 if isinstance(error, _UNSENT) else None
+            return SideResponse(0, b"", parts, words.format(reason=reason)), 0.0
         retry_after, cost = (
             int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
             for text in (response.headers.get(name, "") for name in ("Retry-After", "X-Parts-Cost"))
