@@ -96,7 +96,7 @@ class Metrics(Collector):
         self.upstream_seconds = durations("upstream_request_duration_seconds", duration, "operation")
         self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
         highest = partial(self._add, Numbers, partial(Gauge, multiprocess_mode="livemax"))
-        states = "State of a circuit breaker: 0 closed, 1 half-open, 2 open"
+        states = "State of a circuit breaker: 0 closed, 1 open"
         self.circuit_breaker_state = highest("circuit_breaker_state", states, "service")
         self.event_loop_lag = highest("event_loop_lag_seconds", "Lag of the event loop")
         self.store_unavailable = highest("store_unavailable", "Whether the store cannot be used: 1, else 0")

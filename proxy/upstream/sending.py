@@ -24,8 +24,8 @@ from proxy.upstream import classify, http_post
 from proxy.upstream.tokens import Credentials, Tokens
 
 FAILURES = 10  # in a row, after which nothing is sent
-COOLDOWN_SECONDS = 5.0  # until one request tries again
-STATES = CLOSED, HALF_OPEN, OPEN = "closed", "half-open", "open"
+COOLDOWN_SECONDS = 5.0  # between two requests that try again, and up to half of that more
+CLOSED, OPEN = "closed", "open"
 NAME = "graphql"  # of the service, in log and metrics
 WAIT_SECONDS = 0.1  # at most, before an operation is sent once more; and its Retry-After
 
@@ -46,30 +46,28 @@ def is_retryable(error: errors.BridgeError) -> bool:
 
 
 class CircuitBreaker:
-    """Circuit breaker of the GraphQL service: opens after so many `failures` in a row; half-open after the cooldown,
-    for one trial request.
-
-    The cooldown is COOLDOWN_SECONDS and up to half of that more. A trial request that reports no result, because its
-    caller was cancelled, blocks nothing: the next trial follows after another cooldown.
-    """
+    """Circuit breaker of the GraphQL service: opens after so many `failures` in a row. While it is open, one request is
+    admitted after each cooldown; the first success closes it."""
 
     def __init__(self, *, clock: Clock, rng: random.Random, metrics: Metrics, failures: int = FAILURES) -> None:
         self._clock, self._rng, self._metrics, self._failures_max = clock, rng, metrics, failures
         self.failures = 0  # in a row
-        self._set_state(CLOSED)
+        self._next = 0.0  # when the next request is admitted, by the monotonic clock
+        metrics.circuit_breaker_state.set(0, NAME)
+
+    @property
+    def state(self) -> str:
+        return CLOSED if self.failures < self._failures_max else OPEN
 
     def admit(self) -> None:
-        """Admit a request. Raises CircuitBreakerOpen during the cooldown; the first request after it is the trial."""
+        """Admit a request. Raises CircuitBreakerOpen during the cooldown; the first request after it begins another."""
         if error := self.refusal():
             raise error
-        if self.state != CLOSED:
-            # A cooldown for the trial, too: if it never reports, the next request after it is another trial.
-            self._set_state(HALF_OPEN)
-            log.info("circuit breaker half-opened", service=NAME)
+        self._cool_down()
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
         """Return the error that a request would get now, None if it would be admitted."""
-        wait = self._open_until - self._clock.monotonic()
+        wait = self._next - self._clock.monotonic()
         if self.state == CLOSED or wait <= 0:
             return None
         reason = f"it failed {counted(self.failures, 'time')} in a row"
@@ -78,26 +76,23 @@ class CircuitBreaker:
 
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
-        self.failures = 0
-        if self.state != CLOSED:
-            self._set_state(CLOSED)
+        if self.state == OPEN:
+            self._metrics.circuit_breaker_state.set(0, NAME)
             log.info("circuit breaker closed", service=NAME)
+        self.failures = 0
 
     def failed(self) -> None:
         """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
         self.failures += 1
-        if self.state == OPEN or self.failures < self._failures_max:
-            return  # requests that were in flight when it opened do not extend the cooldown
-        cooldown = self._set_state(OPEN)
-        log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(cooldown, 1))
+        if self.failures == self._failures_max:
+            self._metrics.circuit_breaker_state.set(1, NAME)
+            seconds = self._cool_down()
+            log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(seconds, 1))
 
-    def _set_state(self, state: str) -> float:
-        """Set the state, and the end of the cooldown that begins with one that is not closed; return its seconds. The
-        jitter keeps workers from trying at the same time."""
-        self.state = state
-        self._metrics.circuit_breaker_state.set(STATES.index(state), NAME)
+    def _cool_down(self) -> float:
+        """Begin a cooldown; return its seconds. The jitter keeps workers from trying at the same time."""
         seconds = COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
-        self._open_until = self._clock.monotonic() + seconds
+        self._next = self._clock.monotonic() + seconds
         return seconds
 
 

@@ -117,7 +117,7 @@ async def test_open_circuit_breaker_is_shown_until_a_request_succeeds() -> None:
         assert refused.status == 503
         assert "the GraphQL service is not asked for the moment: it failed 10 times" in refused.json["message"]
         assert 5 <= int(refused.headers["retry-after"]) <= 8
-        assert (len(environment.upstream.requests), await environment.breaker()) == (11, 2)
+        assert (len(environment.upstream.requests), await environment.breaker()) == (11, 1)
         assert await environment.reasons() == [refused.json["message"]]
         environment.upstream.respond_with(GOOD)
         environment.time.advance(8)

@@ -48,7 +48,7 @@ def test_circuit_breaker_opens_after_failures_in_a_row(
     assert (is_open(breaker), breaker.state) == (False, sending.CLOSED)
     breaker.failed()
     assert (is_open(breaker), breaker.state) == (True, sending.OPEN)
-    assert 'v3bridge_circuit_breaker_state{service="graphql"} 2.0' in metrics.text().decode()
+    assert 'v3bridge_circuit_breaker_state{service="graphql"} 1.0' in metrics.text().decode()
     clock.advance(1.5)
     breaker.failed()  # of a request that was in flight: it does not extend the cooldown
     with pytest.raises(errors.CircuitBreakerOpen) as found:
@@ -57,22 +57,23 @@ def test_circuit_breaker_opens_after_failures_in_a_row(
     assert (found.value.status, found.value.retry_after, found.value.may_be_billed) == (503, 4, False)
 
 
-def test_circuit_breaker_half_opens_for_one_trial_which_closes_or_opens_it(
-    make_breaker: Any, clock: clocks.ManualClock, log_output: io.StringIO
+def test_open_circuit_breaker_admits_one_request_a_cooldown_until_one_succeeds(
+    make_breaker: Any, clock: clocks.ManualClock, metrics: metering.Metrics, log_output: io.StringIO
 ) -> None:
     breaker = make_breaker(failures=2)
     assert [is_open(breaker) for _ in range(2)] == [False, False]
     breaker.failed()
     breaker.failed()
-    for ends in (breaker.failed, lambda: None, breaker.succeeded):  # a trial that was cancelled reports nothing
+    for ends in (breaker.failed, lambda: None, breaker.succeeded):  # one that was cancelled reports nothing
         clock.advance(5)
         assert [is_open(breaker) for _ in range(3)] == [False, True, True]
-        assert breaker.state == sending.HALF_OPEN
+        assert breaker.state == sending.OPEN
         ends()
         assert is_open(breaker) is (ends != breaker.succeeded)
     assert breaker.state == sending.CLOSED
-    events = [json.loads(line)["event"].removeprefix("circuit breaker ") for line in log_output.getvalue().splitlines()]
-    assert events == ["opened", "half-opened", "opened", "half-opened", "half-opened", "closed"]
+    assert 'v3bridge_circuit_breaker_state{service="graphql"} 0.0' in metrics.text().decode()
+    events = [json.loads(line)["event"] for line in log_output.getvalue().splitlines()]
+    assert events == ["circuit breaker opened", "circuit breaker closed"]
 
 
 def test_cooldowns_are_spread_by_jitter(make_breaker: Any, clock: clocks.ManualClock) -> None:
