@@ -65,10 +65,11 @@ def say_cost(options: FillOptions, job: Job, cost: CostEstimate, *, free: bool) 
     if cost.left is not None and cost.left < (most if options.budget is None else min(most, options.budget)):
         limit += f"; the quota has {counted(cost.left, 'part')} left"
     parts = f"{counted(cost.parts_if_one, 'part')} if each {job.unit} has one part, {most:,} at most{limit}"
-    price = "free of charge" if free else parts
-    commands.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {price}")
+    commands.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {parts}")
     if free:
-        commands.say("note: the embedded sandbox knows only its own parts; --config FILE fetches those of a service")
+        commands.say(
+            "note: these parts are the embedded sandbox's, and free of charge; --config FILE fetches those of a service"
+        )
 
 
 def say_end(options: FillOptions, end: FetchEnd, output: Path, *, is_kept: bool) -> None:

@@ -32,6 +32,7 @@ CELLS_MAX = 400_000  # of all sheets: what a copy keeps in memory
 MEMORY_MAX = 1 << 30  # bytes of address space
 _ZEROS = re.compile("00+")
 _DAMAGED = "is not a readable workbook: damaged, locked, or of another program; save it as .xlsx or CSV"
+WIDTH_MAX = 40  # characters of a new column
 LENGTH_MAX = 16_384  # characters; Excel allows 8192 as they are typed
 AREA_MAX = 1000  # cells of a range of distributors
 
@@ -250,6 +251,9 @@ def _write(task: WriteTask) -> WorkbookContent:
             if beside.style_id not in styles:
                 styles[beside.style_id] = copy(beside.font), copy(beside.fill), copy(beside.border)
             cell.font, cell.fill, cell.border = styles[beside.style_id]
+        if new.is_new and isinstance(new.value, str):
+            width = sheet.column_dimensions[cell.column_letter]
+            width.width = max(width.width, min(len(new.value) + 2, WIDTH_MAX))
     book.save(task.target)
     return WorkbookContent()
 

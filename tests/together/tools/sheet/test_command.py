@@ -26,6 +26,8 @@ def test_chosen_sheet_is_filled_in_place_after_a_backup(fill: Run, tmp_path: Pat
     filled = openpyxl.load_workbook(tmp_path / "BOM.xlsx")
     assert (filled.sheetnames, filled["S1"].max_column) == (["S1", "S2"], 2)
     assert (filled["S2"]["C2"].value > 0, filled["S2"]["E2"].value) == (True, "found")
+    widths = [filled["S2"].column_dimensions[letter].width for letter in "CD"]
+    assert widths == [max(13, len(filled["S2"]["C1"].value) + 2), 40]  # of the heading, and of a long address
 
 
 def test_copy_that_was_edited_or_linked_elsewhere_is_not_overwritten(fill: Run, tmp_path: Path) -> None:
