@@ -5,11 +5,10 @@ Keys are looked up by digest, so that the configuration holds none in clear. An 
 of an API key; names are labels, so that renaming loses no usage, and two applications with one client id share a limit.
 
 Programs that can only sign in with client credentials (`POST /connect/token`) get an access token of this service for
-their API key: a JWT (RFC 7519) of 24 hours, which ends with the key. Signing keys are in the store, so that all workers
-and machines accept it; each signs for a week.
+their API key: a JWT (RFC 7519) of 24 hours, which ends with the key. The secret that signs it is in the store, so that
+all workers and machines accept it.
 """
 
-import base64
 import functools
 import hashlib
 import math
@@ -27,7 +26,7 @@ from proxy import config, errors, model
 from proxy.kit import counted
 from proxy.kit.clock import Clock
 from proxy.store import protocol
-from proxy.store.store import Store
+from proxy.store.store import FOREVER, Store
 from proxy.upstream.tokens import Credentials
 
 # The vendor ended the support of v3 on this day (contract v3-rest.md §1): from it, v3 is deprecated.
@@ -35,7 +34,7 @@ SUPPORT_END = date(2022, 3, 31)
 RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operations end sooner
 NEVER_SECONDS = 86_400  # for which a quota that is never reset is taken as exhausted, and its Retry-After
 TOKEN_SECONDS = 86_400  # of an access token, as of the upstream's (contract graphql.md §4)
-SIGNING_SECONDS = 604_800  # for which a key signs
+SECRET = "signing secret"  # noqa: S105 - its key in the store
 ALGORITHM, ISSUER = "HS256", "v3bridge"
 # The times are checked by the service's clock.
 CHECKED: Any = {"verify_exp": False, "verify_iat": False, "require": ["exp", "sub"]}
@@ -220,51 +219,38 @@ class AccessTokens:
 
     def __init__(self, store: Store, applications: Applications, clock: Clock) -> None:
         self._store, self._applications, self._clock = store, applications, clock
-        # Of a period: the signing key, and the clients by the subjects of its tokens, which are made of their API keys,
-        # so that nobody can guess them without it.
-        self._keys: dict[int, tuple[bytes, dict[str, Client]]] = {}
+        self._secret = ""
+        # By the subjects of tokens, which are made of API keys, so that nobody can guess them without the secret.
+        self._clients: dict[str, Client] = {}
 
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
         now = int(self._clock.now())
-        period = now // SIGNING_SECONDS
-        if period not in self._keys:  # create the signing key, unless another process was faster
-            text = base64.b64encode(secrets.token_bytes(32)).decode()
-            seconds = (period + 1) * SIGNING_SECONDS + TOKEN_SECONDS - now
-            await self._store.put_value(f"signing key {period}", text, seconds, instead=[None])
-        try:
-            secret, clients = await self._key(period)
-        except LookupError:
-            raise errors.StoreUnavailable("a signing key was lost") from None
-        subject = next(subject for subject, each in clients.items() if each.name == client.name)
+        await self._read()  # also where it is known: the store may have lost it, and other processes have a new one
+        subject = next(subject for subject, each in self._clients.items() if each.name == client.name)
         claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
-        return jwt.encode(claims, secret, ALGORITHM, headers={"kid": str(period)})
+        return jwt.encode(claims, self._secret, ALGORITHM)
 
     async def client(self, token: str) -> Client | None:
         """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
         Raises StoreUnavailable."""
-        now = int(self._clock.now())
+        if not self._secret:
+            await self._read()
         try:
-            period = int(jwt.get_unverified_header(token)["kid"])  # of any size
-            if not 0 <= now // SIGNING_SECONDS - period <= 1:
-                return None
-            secret, clients = await self._key(period)
-            claims = jwt.decode(token, secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
-        except (jwt.InvalidTokenError, LookupError, ValueError):
+            claims = jwt.decode(token, self._secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
+        except jwt.InvalidTokenError:
             return None
-        return clients.get(claims["sub"]) if now < claims["exp"] else None
+        return self._clients.get(claims["sub"]) if self._clock.now() < claims["exp"] else None
 
-    async def _key(self, period: int) -> tuple[bytes, dict[str, Client]]:
-        """Return the key of a period, from the store at its first use. Raises LookupError before it is created."""
-        if period not in self._keys:
-            [text] = await self._store.values([f"signing key {period}"])
-            if text is None:
-                raise LookupError(period)
-            secret = base64.b64decode(text)
-            clients = {
-                hashlib.blake2b(digest.encode(), key=secret, digest_size=16).hexdigest(): client
+    async def _read(self) -> None:
+        """Read the secret, which the first process makes."""
+        await self._store.put_value(SECRET, secrets.token_hex(32), FOREVER, instead=[None])
+        [text] = await self._store.values([SECRET])
+        if text is None:
+            raise errors.StoreUnavailable("the signing secret was lost")
+        if text != self._secret:
+            self._secret, key = text, bytes.fromhex(text)
+            self._clients = {
+                hashlib.blake2b(digest.encode(), key=key, digest_size=16).hexdigest(): client
                 for digest, client in self._applications.clients.items()
             }
-            self._keys = {each: key for each, key in self._keys.items() if each >= period - 1}
-            self._keys[period] = secret, clients
-        return self._keys[period]

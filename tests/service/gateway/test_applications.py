@@ -65,10 +65,10 @@ def test_a_key_has_its_own_rate_or_that_of_its_application_and_an_end() -> None:
     assert second.refusal(START - 1.0) is None
 
 
-async def test_a_signing_key_that_the_store_loses_is_named() -> None:
+async def test_a_signing_secret_that_the_store_loses_is_named() -> None:
     store, applications = mock.AsyncMock(), Applications({"demo": DEMO})
     store.values.return_value = [None]
-    with pytest.raises(errors.StoreUnavailable, match="a signing key was lost"):
+    with pytest.raises(errors.StoreUnavailable, match="the signing secret was lost"):
         await AccessTokens(store, applications, ManualClock(START)).issue(applications.client("a"))
 
 

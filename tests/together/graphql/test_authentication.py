@@ -19,7 +19,7 @@ FREE = '{ supSellers(ids: ["459"]) { name } }'
 FOUND = {"supSellers": [{"name": "Digi-Key"}]}
 INVALID, EXPIRED = [(None, "AuthInvalidToken")], [(None, "AuthExpiredToken")]
 KEY, WRONG = running_proxy.KEY, "wrong-key"
-DAY, WEEK = 86_400, 604_800
+DAY = 86_400
 
 
 def api_key(text: str = KEY, **fields: Any) -> config.ApiKeySettings:
@@ -86,7 +86,7 @@ async def test_missing_and_wrong_key_is_the_error_of_the_upstream(both: Pair, me
 
 
 async def test_address_with_wrong_keys_is_throttled_by_every_dialect(pair: Any) -> None:
-    forged = jwt.encode({"iss": "v3bridge", "sub": "x", "exp": 2_000_000_000}, "k" * 32, headers={"kid": "2811"})
+    forged = jwt.encode({"iss": "v3bridge", "sub": "x", "exp": 2_000_000_000}, "k" * 32)
     async with pair(listen={"failed_auth_per_minute": 3}) as both:
         assert [(await send(both, token=wrong)).status for wrong in (WRONG, forged)] == [401, 401]
         assert (await token_response(both, WRONG))[0] == 400
@@ -165,35 +165,28 @@ async def test_no_other_token_is_accepted(both: Pair) -> None:
     issued = await token(both)
     head, claims, signature = issued.split(".")
     known = jwt.decode(issued, options={"verify_signature": False})
-    kid = jwt.get_unverified_header(issued)
     others = [
         f"{head}.{claims}.{signature[:-2]}AA",
         f"{head}.{claims}.",
-        jwt.encode(known, "", "none", headers={"kid": kid["kid"]}),
-        jwt.encode(known, "x" * 32, headers=kid),
+        jwt.encode(known, "", "none"),
         jwt.encode(known, "x" * 32),
-        jwt.encode(known, "x" * 32, headers={"kid": "x"}),
         both.token,
     ]
     assert [(await send(both, token=each)).status for each in others] == [401] * len(others)
     assert (await send(both, token=issued)).status == 200
 
 
-async def test_signing_keys_rotate_for_all_processes(pair: Any, start: StartEnvironment, tmp_path: Path) -> None:
-    """A key signs for a week, and its last tokens are valid for a day longer."""
+async def test_token_is_accepted_by_all_processes_for_a_day(pair: Any, start: StartEnvironment, tmp_path: Path) -> None:
     store = f"sqlite:{tmp_path}/state.sqlite"
     async with pair(store=store) as both, start(store=store) as other:
         second = Pair(other, both.token)
-        signed = set()
-        for _ in range(3):
+        for _ in range(2):
             one, two = await asyncio.gather(token(both), token(second))
-            signed |= {jwt.get_unverified_header(each)["kid"] for each in (one, two)}
             assert (await send(second, token=one)).data == (await send(both, token=two)).data == FOUND
             both.environment.time.advance(DAY - 60)
             assert (await send(second, token=one)).data == FOUND
-            both.environment.time.advance(WEEK - DAY + 60)
+            both.environment.time.advance(60)
             assert (await send(second, token=one)).status == 401
-        assert len(signed) == 3
 
 
 async def test_token_ends_with_its_key(pair: Any, start: StartEnvironment, tmp_path: Path) -> None:
