@@ -39,7 +39,7 @@ SEARCH_LIMIT, SEARCH_START_MAX, MATCH_END_MAX = 10, 1_000, 1_000
 _NUMBERS = ("mpn", "sku", "mpnOrSku")
 _CRITERIA = (*_NUMBERS, "manufacturer", "seller")
 _decode = msgspec.json.Decoder().decode
-_decode_response = documents.decoder(dict[str, msgspec.Raw])
+_ANY = documents.Document("", "", dict[str, msgspec.Raw])  # decodes the response of any document
 PART, TYPENAME = "SupPart", "__typename"
 SELLERS = "sellers(includeBrokers: true)"  # as parts are fetched: with brokers
 SELLER_FLAGS = {"includeBrokers", "authorizedOnly"}
@@ -261,7 +261,7 @@ class Requested(NamedTuple):
         text = f"query {name}{self.signature} {{ {printed(self.field)} }}"
         sent = {"operationName": name, "query": text, "variables": self.variables}
         payload = msgspec.json.encode(sent, order="deterministic")
-        operation = EncodedOperation(name, payload, _decode_response, self.parts_max)
+        operation = EncodedOperation(name, payload, _ANY.decode, self.parts_max)
         passed_on = PassedOn(operation, self._received, self.is_private)
         # A digest: credentials of the caller may be among the variables.
         return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on

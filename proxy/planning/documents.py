@@ -56,35 +56,30 @@ class PartialData(NamedTuple):
     reported: Sequence[model.GraphQLError]
 
 
-def decoder(data: Any, is_lost: Callable[[Any], bool] | None = None) -> Callable[[bytes], model.Envelope]:
-    """Return the decoder of responses with data of a type. `is_lost` says whether errors beside the data leave nothing
-    of it: then they count as errors without data."""
-    kind: Any = msgspec.defstruct("Envelope", [("data", data | None, None)], bases=(model.Envelope,), gc=False)
-    decode_envelope: Callable[[bytes], model.Envelope] = msgspec.json.Decoder(kind).decode
-
-    def decode(body: bytes) -> model.Envelope:
-        envelope = decode_envelope(body)
-        if envelope.errors and envelope.data is not None:
-            has_data = is_lost is None or not is_lost(envelope.data)
-            envelope.data = PartialData(envelope.data, envelope.errors) if has_data else None
-        return envelope
-
-    return decode
-
-
 class Document:
-    """GraphQL document with the decoder of its responses."""
+    """GraphQL document, and the type of its data. `is_lost` says whether errors beside the data leave nothing of it:
+    then they count as errors without data."""
 
     def __init__(self, name: str, text: str, data: Any, is_lost: Callable[[Any], bool] | None = None) -> None:
         self.name = name
         self.text = text
         # Encoded once: a document is long, the variables of a request are short.
         self._head = msgspec.json.encode({"operationName": name, "query": text})[:-1] + b',"variables":'
-        self._decode = decoder(data, is_lost)
+        kind: Any = msgspec.defstruct("Envelope", [("data", data | None, None)], bases=(model.Envelope,), gc=False)
+        self._decode: Callable[[bytes], model.Envelope] = msgspec.json.Decoder(kind).decode
+        self._is_lost = is_lost
 
     def operation(self, variables: dict[str, Any], parts_max: int) -> model.EncodedOperation:
         payload = self._head + msgspec.json.encode(variables) + b"}"
-        return model.EncodedOperation(self.name, payload, self._decode, parts_max)
+        return model.EncodedOperation(self.name, payload, self.decode, parts_max)
+
+    def decode(self, body: bytes) -> model.Envelope:
+        """Decode a response. Its data are a PartialData if errors come with them."""
+        envelope = self._decode(body)
+        if envelope.errors and envelope.data is not None:
+            has_data = self._is_lost is None or not self._is_lost(envelope.data)
+            envelope.data = PartialData(envelope.data, envelope.errors) if has_data else None
+        return envelope
 
 
 Documents = Mapping[str, Document]  # by root field

@@ -126,12 +126,7 @@ class Listing:
         best = text.strip("* ")
         if not best:
             return list(range(len(self._entries)))
-        if lucene.ANY in text:
-            matching = self._words.like(text)
-        else:
-            # A text of punctuation has no word; without this it would match every object.
-            matching = self._words.beginning(text) if WORD.search(text) else frozenset()
-        inside = self._own_words.beginning(best)
+        matching, inside = self._words.matching(text), self._own_words.matching(best.replace(lucene.ANY, " "))
         ranked: list[list[int]] = [[], [], [], []]
         for number in self._by_name:
             if number in matching:
@@ -183,7 +178,6 @@ class _WordIndex:
     """Index of the words in names, by object number. An object can have several names, in lower case."""
 
     def __init__(self, names: Sequence[tuple[str, ...]]) -> None:
-        self._every = frozenset(range(len(names)))
         self._holders: dict[str, set[int]] = defaultdict(set)  # of a word, or of a whole name
         words: set[str] = set()
         for number, object_names in enumerate(names):
@@ -193,18 +187,17 @@ class _WordIndex:
                 self._holders[text].add(number)
         self._words = sorted(words)
 
-    def beginning(self, text: str) -> Set[int]:
-        """Return the numbers of all objects that have, for each word of a text, a word that begins with it."""
-        matching: Set[int] = self._every
+    def matching(self, text: str) -> Set[int]:
+        """Return the numbers of all objects that have, for each word of a text, a word that begins with it; none for a
+        text without words. A pattern matches a name, or a word in a name, as a whole."""
+        if lucene.ANY in text:
+            matches = lucene.matcher(text)
+            return set(chain.from_iterable(numbers for name, numbers in self._holders.items() if matches(name)))
+        beginning: list[set[int]] = []
         for start in WORD.findall(text):
             first, last = bisect_left(self._words, start), bisect_left(self._words, start + LAST)
-            matching &= frozenset(chain.from_iterable(map(self._holders.__getitem__, self._words[first:last])))
-        return matching
-
-    def like(self, pattern: str) -> Set[int]:
-        """Return the numbers of all objects with a name, or a word in a name, that matches a pattern as a whole."""
-        matches = lucene.matcher(pattern)
-        return set(chain.from_iterable(numbers for text, numbers in self._holders.items() if matches(text)))
+            beginning.append({*chain.from_iterable(map(self._holders.__getitem__, self._words[first:last]))})
+        return set.intersection(*beginning) if beginning else set()
 
 
 def _passing(numbers: list[int], sets: Iterable[tuple[str, Set[int]]], excluded: str | None = None) -> list[int]:

@@ -47,7 +47,6 @@ def page(mappings: loader.Mappings) -> str:
     environment.filters |= {
         "code": _code,
         "joined": lambda text: " and ".join(text.rsplit(", ", 1)),
-        "reference": _reference,
     }
     specs = search_filters.field_support(mappings.tables, A_SPEC)
     groups = [
@@ -56,7 +55,9 @@ def page(mappings: loader.Mappings) -> str:
     text = environment.get_template("reference.md.j2").render(
         table=_table,
         prefixes=PREFIXES,
-        endpoints=[(each, RESPONSES[each.action].format(_reference(each.object))) for each in ENDPOINTS],
+        endpoints=[
+            (each, RESPONSES[each.action].format(f"[{each.object}](#{each.object.lower()})")) for each in ENDPOINTS
+        ],
         true_words=sorted(TRUE - {""}),
         false_words=sorted(FALSE),
         rows=lambda parameters: [(f"`{each.name}`", each.value, each.meaning) for each in parameters],
@@ -152,10 +153,6 @@ def _spec_keys(mappings: loader.Mappings) -> dict[str, Any]:
         "new_same": [key for key in sources if key in same and key not in known],
         "new_other": [(f"`{key}`", *sources[key]) for key in sources if key not in same and key not in known],
     }
-
-
-def _reference(name: str) -> str:
-    return f"[{name}](#{name.lower()})"
 
 
 def _code(texts: Iterable[str]) -> str:
