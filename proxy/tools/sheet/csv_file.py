@@ -51,28 +51,26 @@ class CsvFile:
         commas, points = (sum(bool(form.fullmatch(cell)) for cell in cells) for form in (_COMMA, _POINT))
         self.decimal = "," if self.delimiter != "," and commas > points else "."
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self, *, exact: bool = False) -> Iterator[Row]:
+        """Yield the rows. What cannot be sent, bytes that the encoding does not define, become question marks."""
         begin = 1
         with self._text() as stream:
             reader = csv.reader(stream, delimiter=self.delimiter)
             try:
                 for row in reader:
-                    # What cannot be sent, bytes that the encoding does not define, become question marks.
-                    yield begin, [cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row]
+                    sent = (cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row)
+                    yield begin, row if exact else [*sent]
                     begin = reader.line_num + 1
             except (csv.Error, UnicodeDecodeError) as error:
                 raise errors.SheetError(f"{self.path}: row {begin} cannot be read: {error}") from None
 
     def save_list(self, target: Path, changes: Mapping[int, Mapping[int, CellValue]]) -> None:
         """Write the file with changed cells, by row and column."""
-        with self._text() as stream, self._open(target) as written:
-            reader = csv.reader(stream, delimiter=self.delimiter)
+        with self._open(target) as written:
             writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
-            begin = 1
-            for row in reader:
-                cells = changes.get(begin, {})
-                begin = reader.line_num + 1
-                changed = row + [""] * (max(cells, default=-1) + 1 - len(row))
+            for number, row in self.rows(exact=True):
+                cells = changes.get(number, {})
+                changed = [*row] + [""] * (max(cells, default=-1) + 1 - len(row))
                 for column, value in cells.items():
                     changed[column] = self._as_text(value)
                 writer.writerow(changed)
