@@ -4,13 +4,9 @@ Messages of ValueError never hold the value."""
 import hashlib
 import ipaddress
 import re
-import shlex
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
-
-from proxy import errors
 
 FINGERPRINT = 4  # hex digits of a key's SHA-256: enough to distinguish keys, too few to find one by brute force
 
@@ -78,18 +74,6 @@ class StoreUrl(Secret):
         """The file of an SQLite store; None for another store."""
         scheme, _, path = self.reveal().partition(":")
         return Path(path) if scheme == "sqlite" else None
-
-    def usable_file(self) -> Path | None:
-        """Return the file of an SQLite store, whose folder exists; None for another store. Raises ConfigError."""
-        file = self.file
-        with suppress(PermissionError):  # opening the file says so
-            if file is not None and not file.parent.exists():
-                # A mistyped path, or a disk that is not mounted: usage would begin from zero.
-                raise errors.ConfigError(
-                    f"store: the folder of {file} does not exist, and a new store would know no usage; mount its disk, "
-                    f"or make the folder: mkdir -p {shlex.quote(str(file.parent))}"
-                )
-        return file
 
     @property
     def shown(self) -> str:

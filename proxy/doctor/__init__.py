@@ -122,7 +122,7 @@ async def configuration(subject: Subject, _: str) -> str:
             subject.settings = settings = (await subject.start_sandbox(settings, subject.resources))[0]
         in_memory = msgspec.structs.replace(settings, store=config.StoreUrl("memory:"))
         try:
-            file = settings.store.usable_file()
+            file = settings.store.file
             opened = settings if file is None or file.exists() else in_memory
             subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
         except (errors.ConfigError, errors.StoreUnavailable) as error:  # of anything else it is raised again
@@ -152,7 +152,10 @@ async def store(subject: Subject, _: str) -> str:
         raise Problem(subject.store_failure, advice)
     if subject.gateway.settings.store != url:
         if file and not os.access(file.parent, os.W_OK | os.X_OK):
-            raise Problem(f"{file} cannot be made", "let the user that runs v3bridge write to its folder (chown)")
+            raise Problem(
+                f"{file} cannot be made",
+                "make its folder or mount its disk (mkdir -p), which the user that runs v3bridge may write to (chown)",
+            )
         return f"{file} does not exist yet, the service will make it; usage of {clients}"
     began = time.monotonic()
     await subject.gateway.check_store()

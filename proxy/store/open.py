@@ -10,7 +10,7 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
     """Open a store, to be closed by the caller. `worker`: a name that no other process has at the same time;
     `cache_bytes`: that results and parts may have. Raises ConfigError."""
     try:
-        file = url.usable_file()
+        file = url.file
         if file is not None or url.reveal() == "memory:":
             return await SqliteStore.open(file, clock, worker, cache_bytes)
         # Imported here only: the package is an extra (redis).
