@@ -28,6 +28,12 @@ class ValuePair(NamedTuple):
     name: str = ""
     within: str = ""
 
+    def at(self, key: str) -> tuple[str, str]:
+        """Return path and place of a field of the two objects."""
+        if self.path == paths.ROOT and UID.fullmatch(key):  # get_multi responds with an object whose keys are uids
+            return paths.each(self.path), paths.element(self.place, key)
+        return paths.field(self.path, key), paths.field(self.place, key)
+
 
 def diff(baseline: Any, candidate: Any) -> list[Difference]:
     """Diff two JSON values as `json_values.read` returns them; differences are in the order of the baseline."""
@@ -51,13 +57,7 @@ def diff(baseline: Any, candidate: Any) -> list[Difference]:
 
 
 def _objects(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
-    baseline, candidate = pair.baseline, pair.candidate
-
-    def at(key: str) -> tuple[str, str]:
-        if pair.path == paths.ROOT and UID.fullmatch(key):  # get_multi responds with an object whose keys are uids
-            return paths.each(pair.path), paths.element(pair.place, key)
-        return paths.field(pair.path, key), paths.field(pair.place, key)
-
+    baseline, candidate, at = pair.baseline, pair.candidate, pair.at
     found = [Difference("missing", *at(key), baseline=baseline[key]) for key in baseline if key not in candidate]
     found += [Difference("extra", *at(key), candidate=candidate[key]) for key in candidate if key not in baseline]
     changed = [key for key, was in baseline.items() if key in candidate and not json_values.same(was, candidate[key])]

@@ -36,19 +36,19 @@ def parse(response: SideResponse) -> Body:
         return Body(response.status, problem=str(error))
 
 
+def _refuse(text: str) -> Any:
+    raise ValueError(f"{text} instead of a number")
+
+
 def read(body: bytes) -> Any:
     """Parse a body per RFC 8259 and, as old services require, with byte order marks and lone surrogates; numbers as int
     or Decimal. Raises ValueError, with a description of the body, if it is not JSON."""
-
-    def refuse(text: str) -> Any:
-        raise ValueError(f"{text} instead of a number")
-
     try:
         return json.loads(
             body,
             parse_float=Decimal,
             parse_int=lambda text: Decimal(text) if text == "-0" else int(text),
-            parse_constant=refuse,
+            parse_constant=_refuse,
         )
     except RecursionError as error:
         raise ValueError("JSON that is nested too deeply") from error
