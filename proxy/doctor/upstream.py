@@ -160,7 +160,7 @@ async def schema(subject: Subject, name: str) -> str:
     projections = documents.ProjectionCache(subject.gateway.mappings)
     whole = documents.of_parts(projections.whole(projections.features).selection)
     sought = [queries.matching(0, 1, mpn=NOBODYS), queries.part("0" * 16)]
-    sought += [queries.search(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
+    sought += [queries.of_list(root, 0, 0, {"q": NOBODYS}) for root in ("supSearch", "supSearchMpn")]
     operations = [queries.operation(whole, [query.fetch()], **MARKET) for query in sought]
     found = [await _sent(subject, name, operation) for operation in operations]
     if refused := dict.fromkeys(each.message for each in found if isinstance(each, errors.QueryRefused)):

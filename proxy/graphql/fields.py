@@ -235,7 +235,7 @@ class Requested(NamedTuple):
         if not (0 <= start <= SEARCH_START_MAX and 0 < limit <= PARTS_MAX):
             return []
         criteria = {each: arguments.get(each) or None for each in ("q", "filters", "sort", "sortDir", "inStockOnly")}
-        return [queries.search(root, start, start + limit, criteria) for root in SEARCHES if root == name]
+        return [queries.of_list(root, start, start + limit, criteria) for root in SEARCHES if root == name]
 
     def value(self, asked: Sequence[Query], answers: Sequence[Answer]) -> Any:
         """Return the value of the field as the upstream has it. Raises UpstreamUnreadable."""

@@ -16,7 +16,10 @@ from proxy.planning import search_filters
 
 SIZE_MAX = 1000  # most buckets that are requested of one aggregation; v3 paged facets up to start 1000
 SUGGESTED_SIZE = 100  # of each spec of a drilldown: a range is added up from those of both ends
-STATS = ("mean", "stddev", "count", "missing", "spec_drilldown_rank")  # beside min and max
+NO_STATS: dict[str, Any] = {  # of a field of which nothing is known
+    "__class__": "SearchStatsResult",
+    **dict.fromkeys(("min", "max", "mean", "stddev", "count", "missing", "spec_drilldown_rank")),
+}
 _SIZE = "$size: Int!"
 
 
@@ -111,7 +114,7 @@ class SearchDetails(NamedTuple):
         """Return a copy with empty entries for counts that upstream does not support; that of a facet query is null."""
         fields = {each.field: facet_entry([], None) for each in supported.facets}
         counts = {text: {"count": None} for text in supported.queries}
-        stats = {field: stats_entry() for field in supported.stats}
+        stats = dict.fromkeys(supported.stats, NO_STATS)
         results = self.facet_results
         return self._replace(
             facet_results={"fields": {**results["fields"], **fields}, "queries": {**results["queries"], **counts}},
@@ -254,12 +257,6 @@ def facet_entry(buckets: Iterable[tuple[Any, int]], missing: int | None, rank: i
     }
 
 
-def stats_entry(low: float | None = None, high: float | None = None, **known: float | None) -> dict[str, Any]:
-    """Return an entry of stats_results; what is not known is null."""
-    entry = {"__class__": "SearchStatsResult", "min": low, "max": high, **known}
-    return entry | {name: None for name in STATS if name not in known}
-
-
 def specs(tables: Tables, field: str, result_set: Any) -> list[Any]:
     """Return the aggregations of a field's attributes, with counts rather than only described."""
     shortnames = search_filters.field_of(tables, field).shortnames
@@ -294,8 +291,16 @@ def stats_result(aggregated: list[Any], result_set: Any, size: int, rank: int | 
     if none is None and aggregated and not is_cut:
         counts = [bucket.count for each in aggregated for bucket in each.buckets if bucket.floatValue is not None]
         count = None if None in counts else sum(counts)
-    low, high = min(lows, default=None), max(highs, default=None)
-    return stats_entry(low, high, count=count, missing=none, mean=None, stddev=None, spec_drilldown_rank=rank)
+    return {
+        "__class__": "SearchStatsResult",
+        "min": min(lows, default=None),
+        "max": max(highs, default=None),
+        "count": count,
+        "missing": none,
+        "mean": None,
+        "stddev": None,
+        "spec_drilldown_rank": rank,
+    }
 
 
 def as_number(value: Any) -> float | None:

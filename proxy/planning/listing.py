@@ -224,14 +224,14 @@ def _stats(field: str, values: Sequence[Any]) -> dict[str, Any]:
     # Values, but no number: a text field. Without any value at all the statistics are null.
     if not numbers and any(value is not None for value in values):
         raise errors.BadRequest(f"stats: {field} holds no numbers")
-    return facets.stats_entry(
-        min(numbers, default=None),
-        max(numbers, default=None),
-        mean=statistics.fmean(numbers) if numbers else None,
-        stddev=statistics.stdev(numbers) if len(numbers) > 1 else None,
-        count=len(numbers),
-        missing=len(values) - len(numbers),
-    )
+    return facets.NO_STATS | {
+        "min": min(numbers, default=None),
+        "max": max(numbers, default=None),
+        "mean": statistics.fmean(numbers) if numbers else None,
+        "stddev": statistics.stdev(numbers) if len(numbers) > 1 else None,
+        "count": len(numbers),
+        "missing": len(values) - len(numbers),
+    }
 
 
 def _listed(value: Any) -> list[Any]:

@@ -107,7 +107,7 @@ def plan(query: PartsMatchQuery, exact_only: bool, *, is_single: bool = False) -
         filters = {name: [value] for name, value in named.items() if value}
         text = f"{beside} {number}" if beside else literal(number) if ANY in number else number or q
         root: queries.SearchRoot = "supSearchMpn" if number and not beside else "supSearch"
-        asked = queries.search(root, start, end, {"q": text, "filters": filters or None})
+        asked = queries.of_list(root, start, end, {"q": text, "filters": filters or None})
         # A search has partial matches among its hits, too. No operation counts the matches of a pattern.
         is_counted = root == "supSearchMpn" and ANY not in number
     else:

@@ -128,7 +128,7 @@ class Query(NamedTuple):
         """Return the key of the query for the same number of a maker; None for one that is not for a number alone."""
         if self.root != "supMultiMatch" or self.criteria.keys() != {"mpn"} or self.first:
             return None
-        return _query(self.root, self.criteria | {"manufacturer": name}, 0, 1).key
+        return of_list(self.root, 0, 1, self.criteria | {"manufacturer": name}).key
 
     def as_list_of_its_own(self) -> "Query":
         """Return the query for a list that begins with its first element: what lies before it is not paid for."""
@@ -159,6 +159,16 @@ def fold(number: str) -> str:
     return number.strip(" \t\r\n").translate(_UPPER)
 
 
+def of_list(root: Root, start: int, end: int, criteria: dict[str, Any]) -> Query:
+    """Make the query of a root field with these arguments. None and empty texts are left out, but for an empty `q`."""
+    given = {name: value for name, value in criteria.items() if value is not None and (value != "" or name == "q")}
+    # A digest: a client may have put its API key into what it searches for.
+    key = f"{root} {hashlib.blake2b(_encode(given), digest_size=16).hexdigest()}"
+    options = given.get("options")
+    operation = None if root in ("supSearch", "supSearchMpn") else f"{root} {_encode(options)!r}" if options else root
+    return Query(root, given, key, start, end, operation, frozenset(given[name] for name in _NUMBERS if name in given))
+
+
 def matching(
     start: int,
     end: int,
@@ -179,23 +189,19 @@ def matching(
         "seller": seller,
         "options": options or None,
     }
-    query = _query("supMultiMatch", criteria, start, end)
+    query = of_list("supMultiMatch", start, end, criteria)
     if query.criteria.keys() != {"mpn", "manufacturer"}:
         return query
-    return query._replace(general=_query(query.root, {"mpn": query.criteria["mpn"]}, 0, 1).key)
+    return query._replace(general=of_list(query.root, 0, 1, {"mpn": query.criteria["mpn"]}).key)
 
 
 def part(uid_or_id: str) -> Query:
-    return _query("supParts", {"id": uid_or_id}, 0, 1)
+    return of_list("supParts", 0, 1, {"id": uid_or_id})
 
 
 def valid_uids(uids: Iterable[str]) -> list[str]:
     """Return the well-formed v3 uids, each once. Others are not sent: supParts accepts upstream ids, too."""
     return [uid for uid in dict.fromkeys(uids) if _UID.fullmatch(uid)]
-
-
-def search(root: SearchRoot, start: int, end: int, arguments: dict[str, Any]) -> Query:
-    return _query(root, arguments, start, end)
 
 
 def document(digest: str, passed_on: PassedOn) -> Query:
@@ -286,15 +292,6 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     maker, ids = first.name if first else None, tuple(part.id for part in known)
     total, lost = min(max(hits, 0), HITS_MAX), bodies.count(documents.NULL)
     return Fetched(total, items, bodies, ids, error, (), len(bodies) - lost, lost, maker)
-
-
-def _query(root: Root, criteria: dict[str, Any], start: int, end: int) -> Query:
-    given = {name: value for name, value in criteria.items() if value is not None and (value != "" or name == "q")}
-    # A digest: a client may have put its API key into what it searches for.
-    key = f"{root} {hashlib.blake2b(_encode(given), digest_size=16).hexdigest()}"
-    options = given.get("options")
-    operation = None if root in ("supSearch", "supSearchMpn") else f"{root} {_encode(options)!r}" if options else root
-    return Query(root, given, key, start, end, operation, frozenset(given[name] for name in _NUMBERS if name in given))
 
 
 def _place(error: model.GraphQLError, root: str) -> int | None:

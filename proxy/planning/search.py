@@ -63,7 +63,7 @@ class SearchPlan:
         if filters.finds_nothing:
             return []
         arguments = {"q": request.q, **self._sorting, **filters.variables}
-        return [queries.search("supSearch", request.start, request.start + request.limit, arguments)]
+        return [queries.of_list("supSearch", request.start, request.start + request.limit, arguments)]
 
     def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted

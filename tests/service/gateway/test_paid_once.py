@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from service.gateway.world import HOUR, Upstream, World, client, uid, uids
 
-from proxy.planning.queries import Query, matching, part, search
+from proxy.planning.queries import Query, matching, of_list, part
 
 NUMBERS = [f"N{n}" for n in range(60)]
 ERP = client()
@@ -81,7 +81,7 @@ async def test_processes_that_start_at_the_same_time_learn_of_one_operation_what
 
 
 def pages(*pairs: tuple[int, int]) -> list[Query]:
-    return [search("supSearch", start, end, {"q": "LIST"}) for start, end in pairs]
+    return [of_list("supSearch", start, end, {"q": "LIST"}) for start, end in pairs]
 
 
 async def test_a_page_costs_what_is_missing_of_its_list(world: World) -> None:

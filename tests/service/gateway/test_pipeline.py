@@ -8,7 +8,7 @@ from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, Upstream, World, 
 from support.store_client import BrokenStore
 
 from proxy import config, errors
-from proxy.planning.queries import matching, part, search
+from proxy.planning.queries import matching, of_list, part
 
 NUMBERS = [f"N{n}" for n in range(40)]
 ERP = client()
@@ -121,7 +121,7 @@ async def test_a_feature_that_the_tier_lacks_is_left_out(
 
 async def test_features_that_no_error_names_are_left_out_for_an_hour(world: World) -> None:
     world.upstream.nullable = world.upstream.has_path = False
-    processes, paged = [world.process(), world.process()], search("supSearch", 0, 1, {"q": "N1"})
+    processes, paged = [world.process(), world.process()], of_list("supSearch", 0, 1, {"q": "N1"})
     for process in processes:  # both have seen all features
         await world.resolve(process, ERP, QUERIES[:2])
     world.upstream.lacking = frozenset({"TECH_SPECS"})
@@ -278,7 +278,7 @@ async def test_one_operation_a_day_tries_what_the_tier_lacked(world: World) -> N
     world.upstream.lacking = frozenset({"TECH_SPECS"})
     await world.resolve(process, ERP, ONE)
     await asyncio.sleep(22 * HOUR)
-    paged = search("supSearch", 0, 1, {"q": "LIST"})
+    paged = of_list("supSearch", 0, 1, {"q": "LIST"})
     await world.resolve(process, ERP, [paged])
     await asyncio.sleep(2.1 * HOUR)
     await asyncio.gather(*(world.resolve(process, client(country=market), ONE) for market in ("US", "DE", "FR")))
@@ -292,7 +292,7 @@ async def test_one_operation_a_day_tries_what_the_tier_lacked(world: World) -> N
 
 
 async def test_the_rest_of_a_list_has_no_more_features_than_its_beginning(world: World) -> None:
-    process, paged = world.process(), search("supSearch", 0, 1, {"q": "LIST"})
+    process, paged = world.process(), of_list("supSearch", 0, 1, {"q": "LIST"})
     world.upstream.lacking = frozenset({"TECH_SPECS"})
     await world.resolve(process, ERP, ONE)
     await asyncio.sleep(2 * HOUR)

@@ -27,7 +27,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota import EXHAUSTED
 from proxy.model import GraphQLError
 from proxy.planning.documents import PartialData, of_parts
-from proxy.planning.queries import PassedOn, Query, Received, document, matching, operation, part, search
+from proxy.planning.queries import PassedOn, Query, Received, document, matching, of_list, operation, part
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 from proxy.store.store import Store
 
@@ -53,7 +53,7 @@ def draw_query(draw: random.Random) -> Query:
         matching(start, end, mpn=draw.choice((number, number, f" {number.lower()}"))),
         matching(start, end, mpn=number, manufacturer="Maker"),
         matching(start, end, mpn_or_sku=number),
-        search("supSearch", start, end, {"q": number}),
+        of_list("supSearch", start, end, {"q": number}),
         part(draw.choice((uid_, f"id of {uid_}"))),
         matching(0, 1, mpn=REFUSED),
     )
@@ -63,7 +63,7 @@ def draw_query(draw: random.Random) -> Query:
 def draw_document(draw: random.Random, caller: Client) -> Query:
     """Return the query of an operation that is passed on: a search with a selection of its own."""
     number, context = draw.choice([*LISTS]), caller.application.context
-    fetch = search("supSearch", 0, 5, {"q": number}).fetch()
+    fetch = of_list("supSearch", 0, 5, {"q": number}).fetch()
     sent = operation(DOCUMENTS, [fetch], context.country, context.currency)
     return document(f"of {number}", PassedOn(sent, receive, is_private=number == "N0"))
 

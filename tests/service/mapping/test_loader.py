@@ -110,7 +110,11 @@ def shipped_schema() -> graphql.GraphQLSchema:
 def texts(projections: documents.ProjectionCache) -> list[str]:
     """The documents for whole parts with all and without features, for counts, and for lists."""
     whole = [documents.of_parts(projections.whole(features).selection) for features in (frozenset[str](), EVERYTHING)]
-    asked = [queries.matching(0, 1, mpn="A"), queries.part("1"), *(queries.search(root, 0, 1, {}) for root in SEARCHES)]
+    asked = [
+        queries.matching(0, 1, mpn="A"),
+        queries.part("1"),
+        *(queries.of_list(root, 0, 1, {}) for root in SEARCHES),
+    ]
     fetched = [queries.operation(each, [query.fetch()], "US", "USD") for each in whole for query in asked]
     counts = [documents.count(names) for names in (frozenset[str](), frozenset(facets.AGGREGATIONS))]
     counted = match.plan(model.PartsMatchQuery(mpn="A"), False).count_operation(model.MappingContext("US", "USD"))
