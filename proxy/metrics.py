@@ -94,6 +94,8 @@ class Metrics(Collector):
         self.upstream_requests = counter("upstream_requests", "GraphQL requests by outcome", "operation", "outcome")
         duration = "Duration of GraphQL requests"
         self.upstream_seconds = durations("upstream_request_duration_seconds", duration, "operation")
+        self.upstream_errors = counter("upstream_errors", "GraphQL errors in responses with usable data", "operation")
+        self.retries = counter("upstream_retries", "Retries of GraphQL requests", "operation", "reason")
         self.token_requests = counter("token_requests", "Token requests by outcome", "application", "outcome")
         highest = partial(self._add, Numbers, partial(Gauge, multiprocess_mode="livemax"))
         states = "State of a circuit breaker: 0 closed, 1 open"

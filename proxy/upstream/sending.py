@@ -118,7 +118,7 @@ class Sender:
         self.proven = False
 
     async def send(self, operation: EncodedOperation, credentials: Credentials, seconds: float) -> Any:
-        """Send the operation, within so many seconds, and return its data; errors beside data are logged.
+        """Send the operation, within so many seconds, and return its data; errors beside data are counted and logged.
 
         Raises QuotaExhausted, TooManyRequests, QueryRefused, OversizedOperation, CredentialsRefused, TokenLimit,
         UpstreamUnreachable, CircuitBreakerOpen, DeadlineExceeded, UpstreamUnreadable or UpstreamFault.
@@ -139,6 +139,7 @@ class Sender:
                 wait = (error.retry_after or 0) + self._rng.random() * WAIT_SECONDS
                 if is_repeated or not is_retryable(error) or self._clock.monotonic() + wait >= until:
                     raise
+                self._metrics.retries.inc(operation.name, type(error).__name__)
                 is_repeated = True
                 await self._sleep(wait)
                 continue
@@ -196,6 +197,7 @@ class Sender:
             self._breaker.succeeded()
         assert envelope is not None  # noqa: S101 - without an error it is GraphQL
         if envelope.errors:
+            self._metrics.upstream_errors.inc(operation.name, by=len(envelope.errors))
             messages = [classify.shortened(each.message, _LOGGED_LENGTH) for each in envelope.errors[:_LOGGED_ERRORS]]
             log.warning("partial data received", operation=operation.name, errors=messages)
         return envelope.data

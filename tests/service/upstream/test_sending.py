@@ -124,18 +124,22 @@ async def test_token_that_a_new_one_does_not_mend_is_explained(
     assert worker.known["demo"].refusal is found.value
 
 
-async def test_errors_beside_data_are_logged(send: Any, log_output: io.StringIO) -> None:
+async def test_errors_beside_data_are_counted_and_logged(
+    send: Any, metrics: metering.Metrics, log_output: io.StringIO
+) -> None:
     await send(Upstream((200, {"data": graphql_responses.GOOD, "errors": [fault("half"), fault("x")]})).respond)
+    assert 'v3bridge_upstream_errors_total{operation="supSearchMpn"} 2.0' in metrics.text().decode()
     assert '"errors":["half","x"]' in log_output.getvalue()
 
 
 @pytest.mark.parametrize("refusal, retry_after", [((503, b""), None), ((503, b""), "3"), ((429, b""), "3")])
 async def test_what_was_not_billed_is_sent_once_more(
-    send: Any, waits: list[float], refusal: Any, retry_after: str | None
+    send: Any, waits: list[float], metrics: metering.Metrics, refusal: Any, retry_after: str | None
 ) -> None:
     await send(Upstream(refusal, GOOD, retry_after=retry_after).respond)
     (wait,) = waits
     assert 0 <= wait - float(retry_after or 0) <= 0.1
+    assert 'v3bridge_upstream_retries_total{operation="supSearchMpn"' in metrics.text().decode()
 
 
 @pytest.mark.parametrize(
