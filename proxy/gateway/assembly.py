@@ -6,7 +6,7 @@ stored results.
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from random import SystemRandom
@@ -30,7 +30,7 @@ from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.documents import Document, ProjectionCache
 from proxy.store import open as opening
-from proxy.upstream import http_post
+from proxy.upstream import classify, http_post
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Credentials, Tokens
 
@@ -40,7 +40,7 @@ REFRESH_SECONDS = 1.0  # between two looks for what other processes know
 # that no other request would show that tokens are accepted again.
 PROBE = Document("probe", "query probe { supCategories { id } }", dict[str, Any]).operation({}, 0)
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
-CHECK_SECONDS = 5.0  # after which a check of readiness has failed
+CHECK_SECONDS = 5.0  # that a check of readiness waits for its token, and for its probe
 
 log = structlog.get_logger()
 
@@ -130,40 +130,34 @@ class Gateway:
 
 
 class Readiness:
-    """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used.
-    Balancers check often: equal checks under way are one, which `aclose` cancels."""
+    """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._flights: tasks.SingleFlight[str, str] = tasks.SingleFlight("readiness")
-        self.aclose = self._flights.close
-        self._next = 0.0  # by the monotonic clock
-        self._failure: errors.ServerError | None = None  # of the last probe
         self._owners = [application.credentials for application in gateway.applications.by_name.values()]
-        self._checks = {"store": gateway.check_store, "graphql": self._check_graphql}
+        self._next = 0.0  # by the monotonic clock
+        unknown = errors.UpstreamUnreachable(f"{classify.SERVICE} has not responded yet")
+        self._failure: errors.ServerError | None = unknown if self._owners else None  # of the last probe
+        self._checks: dict[str, Callable[[], Awaitable[None]]] = {
+            "store": gateway.check_store,
+            "graphql": self._check_graphql,
+        }
         self._checks |= {f"token {owner.name}": functools.partial(self._check_token, owner) for owner in self._owners}
 
     async def failures(self) -> list[dict[str, str]]:
         """Return `check` and `reason` of each check that fails."""
-        reasons = await asyncio.gather(*map(self._reason, self._checks))
-        return [{"check": name, "reason": each} for name, each in zip(self._checks, reasons, strict=True) if each]
 
-    async def _reason(self, name: str) -> str:
-        """Return why a check fails; "" if it does not."""
-
-        async def check() -> str:
+        async def reason(check: Callable[[], Awaitable[None]]) -> str:
             try:
-                await self._checks[name]()
+                await check()
             except errors.BridgeError as error:
                 return error.message
             except asyncio.CancelledError:
                 return "the configuration was replaced meanwhile"
             return ""
 
-        try:
-            return await self._flights.run(name, check, CHECK_SECONDS)
-        except TimeoutError:
-            return f"no result after {CHECK_SECONDS:.0f} seconds"
+        reasons = await asyncio.gather(*map(reason, self._checks.values()))
+        return [{"check": name, "reason": each} for name, each in zip(self._checks, reasons, strict=True) if each]
 
     async def _check_graphql(self) -> None:
         """Check that a GraphQL service responds at the configured address, and that the circuit breaker is not open.
@@ -178,28 +172,29 @@ class Readiness:
             self._failure = None
         elif gateway.clock.monotonic() >= self._next and self._owners:
             try:
-                await gateway.tokens.get(self._owners[0])
+                await gateway.tokens.get(self._owners[0], CHECK_SECONDS)
             except errors.ServerError:
                 return
             if gateway.tokens.known[self._owners[0].name].refusal:
                 return
-            self._next, self._failure = gateway.clock.monotonic() + PROBE_SECONDS, None
+            self._next, failure = gateway.clock.monotonic() + PROBE_SECONDS, None
             try:
-                await gateway.sender.send(PROBE, self._owners[0], PROBE_SECONDS)
+                await gateway.sender.send(PROBE, self._owners[0], CHECK_SECONDS)
             except (errors.CredentialsRefused, errors.ClientError):  # the service is there
                 pass
             except errors.ServerError as error:
-                self._failure = None if gateway.sender.proven else error
+                failure = None if gateway.sender.proven else error.shared()
+            self._failure = failure
         if self._failure is not None:
             raise self._failure.shared()
 
     async def _check_token(self, owner: Credentials) -> None:
         """Check that there is a token, and that it works if the previous one was refused. After a refusal the token
         cache's back-off delays the next try."""
-        await self._gateway.tokens.get(owner)
+        await self._gateway.tokens.get(owner, CHECK_SECONDS)
         if refusal := self._gateway.tokens.known[owner.name].refusal:
             try:
-                await self._gateway.sender.send(PROBE, owner, PROBE_SECONDS)
+                await self._gateway.sender.send(PROBE, owner, CHECK_SECONDS)
             except errors.BridgeError:
                 raise refusal.shared() from None
 
@@ -237,7 +232,6 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
         resources.push_async_callback(close)
     await gateway.refresh()
     await resources.enter_async_context(tasks.repeated("refresh", gateway.refresh, REFRESH_SECONDS))
-    resources.push_async_callback(gateway.readiness.aclose)
     return gateway
 
 
