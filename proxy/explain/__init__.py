@@ -172,7 +172,7 @@ class _AskedObjects:
         except StopIteration as done:
             plan: search.Plan = done.value
         request.metadata.ignore(plan.unsupported)
-        self.queries += plan.queries()
+        self.queries += plan.queries
         counting = plan.count_operations(request.context)
         self.free += [operation.name for operation in counting.values()]
         return Rendered((), 0, details=plan.details(Page([], 0), {}))

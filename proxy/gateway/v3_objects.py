@@ -113,7 +113,7 @@ class V3Objects:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await self._search_plan(request, parameters)
         request.metadata.ignore(plan.unsupported)
-        asked = plan.queries()
+        asked = plan.queries
         try:
             counting = plan.count_operations(request.context)
             free = (self._execute(request, operation) for operation in counting.values())

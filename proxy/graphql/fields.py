@@ -264,7 +264,8 @@ class Requested(NamedTuple):
         operation = EncodedOperation(name, payload, _ANY.decode, self.parts_max)
         passed_on = PassedOn(operation, self._received, self.is_private)
         # A digest: credentials of the caller may be among the variables.
-        return queries.document(hashlib.sha256(payload).hexdigest(), passed_on), passed_on
+        key = f"document {hashlib.sha256(payload).hexdigest()}"
+        return Query("document", {}, key, 0, 1, passed_on=passed_on), passed_on
 
     def _matches(self) -> list[Query]:
         asked = self.arguments["queries"]

@@ -204,14 +204,11 @@ class Uids:
         entry = self._newest.get(numeric_id) or self._newest.get(name.casefold())
         return entry.name if entry and self._renamed else name
 
-    def accepted(self, numeric_id: str, name: str) -> list[str]:
-        """Return all uids that lead to an object; the last one is used in responses."""
-        recorded = [entry.uid for entry in self.recorded(numeric_id, name)]
-        return [self.computed(numeric_id), *recorded, self.uid(numeric_id, name)]
-
-    def recorded(self, numeric_id: str, name: str) -> list[KnownUid]:
-        """Return the entries of an object, by id and by name."""
-        return self._entries.get(numeric_id, []) + self._entries.get(name.casefold(), [])
+    def on_record(self, numeric_id: str, name: str) -> tuple[list[str], list[str]]:
+        """Return the names on record of an object, and all uids that lead to it; the last one is used in responses."""
+        entries = self._entries.get(numeric_id, []) + self._entries.get(name.casefold(), [])
+        uids = [self.computed(numeric_id), *(entry.uid for entry in entries), self.uid(numeric_id, name)]
+        return [each for entry in entries for each in entry.names], uids
 
     def target(self, uid: str) -> UidTarget | None:
         """Return the object that a uid refers to; None if it is neither in a table nor computed."""

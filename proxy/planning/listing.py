@@ -60,14 +60,13 @@ class Listing:
         self._shown: dict[str, tuple[str, ...]] = defaultdict(tuple)
         for record in records:
             try:
-                v3, accepted = to_v3(record), table.accepted(record.id, record.name)
+                v3, (names, uids) = to_v3(record), table.on_record(record.id, record.name)
             except (ValueError, OverflowError):  # an invalid id or time
                 # Skipped and counted: one bad record must not take the whole list from all clients.
                 continue
-            on_record = [name for known in table.recorded(record.id, record.name) for name in known.names]
-            exact = dict.fromkeys((v3["name"], record.name, *on_record))
+            exact = dict.fromkeys((v3["name"], record.name, *names))
             folded = dict.fromkeys(name.casefold() for name in (*exact, *getattr(record, "aliases", ())))
-            self._entries.append(ListEntry(record, v3, tuple(folded), accepted))
+            self._entries.append(ListEntry(record, v3, tuple(folded), uids))
             for name in exact:
                 self.ids[name] += (record.id,)
                 self._shown[name] += (v3["name"],)

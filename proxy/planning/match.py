@@ -193,7 +193,8 @@ def candidate_limit(count: int, start: int, limit: int) -> int:
 class MpnSearchPlan:
     """Execution plan of one page: a query for each number. It costs all candidates that are found, not only those on
     the page, counts nothing, and sorts what it found; a number that fits more parts than are asked for makes `hits` an
-    upper bound. `reads_numbers`: of each part it reads what it is filtered and sorted by."""
+    upper bound. There are no `queries` if it is known that nothing matches. `reads_numbers`: of each part it reads what
+    it is filtered and sorted by."""
 
     reads_numbers = True
 
@@ -211,7 +212,12 @@ class MpnSearchPlan:
             )
         # A number of punctuation only matches nothing, and the upstream may refuse it.
         self._mpns = tuple(number for number in mpns if normalize(number))
-        self._criteria = search_filters.translate(tables, conditions)
+        criteria = search_filters.translate(tables, conditions)
+        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
+        names = {"filters": "filters", "inStockOnly": "requireStockAvailable"}
+        options = {names[name]: value for name, value in criteria.variables.items()}
+        asked = () if criteria.finds_nothing else self._mpns
+        self.queries = [queries.matching(0, limit, mpn=number, options=options) for number in asked]
         name, direction = lucene.order(self._request.sortby)
         field = tables.search.get(name)
         self._value: Callable[[Any], Any] | None = None  # that parts are sorted by; None where the records lack it
@@ -221,15 +227,6 @@ class MpnSearchPlan:
         ignored = self._request.sortby != SearchRequest().sortby and self._value is None
         self._supported = supported
         self.unsupported = (*supported.names, *([f"sortby={name}"] if ignored else []))
-
-    def queries(self) -> list[Query]:
-        """Return a query for each number; none if it is known that nothing matches."""
-        if self._criteria.finds_nothing:
-            return []
-        limit = candidate_limit(len(self._mpns), self._request.start, self._request.limit)
-        names = {"filters": "filters", "inStockOnly": "requireStockAvailable"}
-        given = {names[name]: value for name, value in self._criteria.variables.items()}
-        return [queries.matching(0, limit, mpn=number, options=given) for number in self._mpns]
 
     def count_operations(self, _: MappingContext) -> dict[int, EncodedOperation]:
         return {}

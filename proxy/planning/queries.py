@@ -204,11 +204,6 @@ def valid_uids(uids: Iterable[str]) -> list[str]:
     return [uid for uid in dict.fromkeys(uids) if _UID.fullmatch(uid)]
 
 
-def document(digest: str, passed_on: PassedOn) -> Query:
-    """Make the query of an operation that is passed on; `digest` is that of its document and variables."""
-    return Query("document", {}, f"document {digest}", 0, 1, passed_on=passed_on)
-
-
 def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
     """Return queries in groups that one operation can carry: of one root field and its options, with no number twice,
     and at most so many parts and queries. Searches, and what is passed on, come alone."""

@@ -19,13 +19,13 @@ from proxy.model import EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, queries, search_filters
 from proxy.planning.facets import CountGroup, SupportedRequest
 from proxy.planning.lucene import Condition, RequestFilters
-from proxy.planning.queries import Page, Query
+from proxy.planning.queries import Page
 
 SCORE = ("score", "desc")  # the upstream's default order
 
 
 class SearchPlan:
-    """Execution plan of one request."""
+    """Execution plan of one request. Its `queries` are one, or none if it is known to find nothing."""
 
     reads_numbers = False
 
@@ -42,7 +42,7 @@ class SearchPlan:
         self._supported = supported
         self.unsupported = supported.names
         self._tables = tables
-        self._sorting = search_filters.sort_variables(tables, request.sortby)
+        sorting = search_filters.sort_variables(tables, request.sortby)
         self._conditions = conditions
         limits = search_filters.expanded(tables, conditions)
         # Fields that only some of the hits can have: those with the quantity of a tolerance.
@@ -56,14 +56,10 @@ class SearchPlan:
         for each in self._count_groups(facet_conditions):
             asked = facets.request(tables, each, features, () if self._counted else described)
             self._counted.append((each, asked))
-
-    def queries(self) -> list[Query]:
-        """Return the one query; none if it is known to find nothing."""
-        request, filters = self._supported.request, self._counted[0][0].filters
-        if filters.finds_nothing:
-            return []
-        arguments = {"q": request.q, **self._sorting, **filters.variables}
-        return [queries.of_list("supSearch", request.start, request.start + request.limit, arguments)]
+        filters = self._counted[0][0].filters
+        arguments = {"q": request.q, **sorting, **filters.variables}
+        page = queries.of_list("supSearch", request.start, request.start + request.limit, arguments)
+        self.queries = [] if filters.finds_nothing else [page]
 
     def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
         """Return the operations that count, without parts, by their positions: that of the page, if anything is counted

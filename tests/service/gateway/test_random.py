@@ -27,7 +27,7 @@ from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.quota import EXHAUSTED
 from proxy.model import GraphQLError
 from proxy.planning.documents import PartialData, of_parts
-from proxy.planning.queries import PassedOn, Query, Received, document, matching, of_list, operation, part
+from proxy.planning.queries import PassedOn, Query, Received, matching, of_list, operation, part
 from proxy.store.protocol import EMPTY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Account, Reserved
 from proxy.store.store import Store
 
@@ -65,7 +65,8 @@ def draw_document(draw: random.Random, caller: Client) -> Query:
     number, context = draw.choice([*LISTS]), caller.application.context
     fetch = of_list("supSearch", 0, 5, {"q": number}).fetch()
     sent = operation(DOCUMENTS, [fetch], context.country, context.currency)
-    return document(f"of {number}", PassedOn(sent, receive, is_private=number == "N0"))
+    passed_on = PassedOn(sent, receive, is_private=number == "N0")
+    return Query("document", {}, f"document of {number}", 0, 1, passed_on=passed_on)
 
 
 def receive(data: Any) -> Received:

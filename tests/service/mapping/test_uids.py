@@ -75,7 +75,7 @@ def test_every_recorded_uid_resolves_to_its_object(book: dict[str, Uids]) -> Non
         target = book[kind].target(entry["uid"])
         assert target is not None
         assert (target.id, target.names[0]) == (entry.get("id", target.id), entry["name"]), entry
-        assert entry["uid"] in book[kind].accepted(entry.get("id", "999999999"), entry["name"]), entry
+        assert entry["uid"] in book[kind].on_record(entry.get("id", "999999999"), entry["name"])[1], entry
         assert not any(entry["uid"].startswith(tag) for tag in transforms.TAGS.values()), entry
 
 
@@ -86,7 +86,7 @@ def test_entry_without_an_id_has_that_of_any_of_its_names() -> None:
         book = Uids("Brand", [with_id, transforms.KnownUid(NEW, "ACME PARTS", year=year)])
         assert [(book.target(uid) or transforms.UidTarget(None)).id for uid in (OLD, NEW)] == ["4711", "4711"]
         assert book.uid("4711", "x") == (NEW if year == 2017 else OLD)
-        assert {OLD, NEW} <= set(book.accepted("4711", "x"))
+        assert {OLD, NEW} <= set(book.on_record("4711", "x")[1])
 
 
 def test_sent_uid_is_of_the_newest_year(book: dict[str, Uids]) -> None:
@@ -113,10 +113,10 @@ def test_site_uids_override_shipped_ones_which_stay_accepted(
         f'Brand:\n  - {{uid: "2239e3330e2df5fe", name: "Burr Brown"}}\n'
     )
     assert (ours["Seller"].uid("3261", "RS"), ours["Seller"].name("3261", "RS")) == (NEW, "RS Components")
-    assert ours["Seller"].accepted("3261", "RS") == ["5e11e40000000cbd", "fbaa3ea0de71286d", NEW, NEW]
+    assert ours["Seller"].on_record("3261", "RS")[1] == ["5e11e40000000cbd", "fbaa3ea0de71286d", NEW, NEW]
     assert ours["Seller"].target(OLD) == ("8284", ("Zoro",))
     assert ours["Brand"].uid("5", "Burr Brown") == "2239e3330e2df5fe"
-    assert [each.name for each in ours["Brand"].recorded("5", "Burr Brown")] == ["Burr Brown"] * 2  # shipped and ours
+    assert ours["Brand"].on_record("5", "Burr Brown")[0] == ["Burr Brown"] * 2  # shipped and ours
     assert ours["Brand"].uid("370", "Texas Instruments") != "2239e3330e2df5fe"  # one uid stands for one brand
 
 

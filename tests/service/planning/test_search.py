@@ -64,7 +64,7 @@ def test_counts_cost_nothing_within_upstream_ranges(
 ) -> None:
     request = SearchRequest("x", start, limit, "", (), (), tuple(facets), tuple(queries), stats, drilldown)
     plan = planned(request)
-    (query,) = plan.queries()
+    (query,) = plan.queries
     assert (query.start, query.end) == (start, start + limit)
     for operation in plan.count_operations(MappingContext("US", "USD")).values():
         sent = json.loads(operation.payload)
