@@ -84,7 +84,6 @@ class Quotas:
         self._store, self._clock = store, clock
         self._usage: dict[tuple[str, str], Usage] = {}  # by account and period
         self._exhausted: dict[str, _Exhausted] = {}  # by the application's account
-        self._unsaved: dict[str, _Exhausted] = {}
 
     async def refresh(self, charged: Collection[ChargedAccount]) -> None:
         """Read the usage of accounts, and which of their quotas other processes have marked as exhausted, or cleared.
@@ -92,19 +91,12 @@ class Quotas:
         accounts, day = [*{each.id for each in charged}], self._clock.now() // protocol.DAY_SECONDS
         found = await self._store.usage({periods((each,), day).own[0][:2] for each in charged})
         self._usage = {row[:2]: row for row in found}
-        await self._save()
         texts = await self._store.values([f"{EXHAUSTED}{account}" for account in accounts])
         for account, marked in zip(accounts, texts, strict=True):
-            if marked is not None:
-                self._exhausted[account] = _decode(marked)
-            elif account not in self._unsaved:  # else this process has marked it meanwhile
+            if marked is None:
                 self._exhausted.pop(account, None)
-
-    async def _save(self) -> None:
-        for account, refused in list(self._unsaved.items()):
-            text, seconds = msgspec.json.encode(refused).decode(), refused.until - self._clock.now()
-            await self._store.put_value(f"{EXHAUSTED}{account}", text, seconds)
-            self._unsaved.pop(account, None)  # another task may have saved it meanwhile
+            else:
+                self._exhausted[account] = _decode(marked)
 
     def add(self, accounts: Iterable[Account], used: int, uncertain: int) -> None:
         """Add what was booked to the usage of accounts in the periods that their limits apply to."""
@@ -114,7 +106,7 @@ class Quotas:
             self._usage[account, period] = Usage(account, period, *parts)
 
     async def mark_exhausted(self, client: Client, error: errors.QuotaExhausted) -> None:
-        """Keep a refusal, for all processes; where the store is unavailable, with the next refresh."""
+        """Keep a refusal, for all processes. Where the store is unavailable, the next one is kept."""
         if self.refusal(client.application) is not None:
             return  # by several requests in flight
         now, account, limit = self._clock.now(), client.application.account, classify.part_limit(error.message)
@@ -125,11 +117,12 @@ class Quotas:
             until = now + RETRY_SECONDS
         else:
             until = reset or now + NEVER_SECONDS
-        self._exhausted[account] = self._unsaved[account] = _Exhausted(error.message, until)
+        self._exhausted[account] = refused = _Exhausted(error.message, until)
         shown = datetime.fromtimestamp(until, UTC).isoformat()
         log.warning("quota exhausted", application=client.application.name, part_limit=limit, until=shown)
         with contextlib.suppress(errors.StoreUnavailable):
-            await self._save()
+            text = msgspec.json.encode(refused).decode()
+            await self._store.put_value(f"{EXHAUSTED}{account}", text, until - now)
 
     def refusal(self, application: Application) -> errors.QuotaExhausted | None:
         """Return the error of a request that the upstream would refuse; None if it would not."""
