@@ -8,7 +8,7 @@ sends a new User-Agent with each request fills neither the memory nor the store.
 import asyncio
 import functools
 import secrets
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
@@ -33,20 +33,14 @@ TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a r
 MESSAGE_MAX, TARGET_MAX = 1_000, 4_000  # characters of the message and of the target of a failed request
 AGENTS_MAX = 1_000  # user agents in which keys are not looked for again
 FAILURES_MAX = 50  # that wait; the oldest go
-# Of API keys that no application has. Anybody can send any number of them.
-KEYS_MAX = 500  # that wait
-ADDRESS_KEYS_MAX = 20  # of one address and day: one program that guesses does not replace those of others
-ADDRESSES_MAX = 1_000  # whose keys are known
+ADDRESS_KEYS_MAX = 20  # unknown API keys of an address and day: one program that guesses does not replace others' keys
+GROUPS_MAX = 1_000  # API keys, and addresses of unknown ones, whose callers are told apart
 
 # Refusals for want of a valid API key; the last is that of an address that sent too many wrong ones.
 _KEY_ERRORS = frozenset({"ForbiddenKey", "MissingKey", "TooManyRequests"})
 _ENDPOINTS = {
-    f"{prefix}{endpoint.path}{slash}": endpoint.path.removeprefix("/")
-    for endpoint in ENDPOINTS
-    for prefix in PREFIXES
-    for slash in ("", "/")
-} | {f"{path}{slash}": path[1:] for path in (*GRAPHQL_PATHS, WRAPPER, "/sheet") for slash in ("", "/")}
-
+    f"{prefix}{endpoint.path}": endpoint.path.removeprefix("/") for endpoint in ENDPOINTS for prefix in PREFIXES
+} | {path: path[1:] for path in (*GRAPHQL_PATHS, WRAPPER, "/sheet")}
 
 log = structlog.get_logger()
 
@@ -62,15 +56,13 @@ class SeenRequests:
         shown: Callable[[str, Redaction], str] = lambda *_: "",
     ) -> None:
         self._store, self._redaction, self._shown_target = store, keys or Redaction(), shown
-        self._clients: dict[Seen, list[float]] = {}  # number of requests, and the time of the last
+        self._counts: dict[Seen, list[float]] = {}  # number of requests, and the time of the last
+        # What is counted separately: of a day, an application and its key; or of a day and an address.
+        self._groups: cachetools.LRUCache[tuple[object, ...], set[Seen]] = cachetools.LRUCache(GROUPS_MAX)
         # Of what is in no target, for which keys in it need not be looked for.
         self._agent = functools.lru_cache(AGENTS_MAX)(functools.partial(_shown, self._redaction))
-        self._unknown: dict[str, Seen] = {}
         self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
         self._id, self._rows = "", list[Seen]()  # that the store has not confirmed
-        self._callers: dict[tuple[int, str, str], set[Seen]] = defaultdict(set)  # of a day, an application and its key
-        # Of a day and an address.
-        self._keys: cachetools.LRUCache[tuple[int, str], set[str]] = cachetools.LRUCache(ADDRESSES_MAX)
 
     def add_client(
         self,
@@ -95,29 +87,29 @@ class SeenRequests:
             hidden = self._redaction.including(target)
             uses, agent = _shown(hidden, ", ".join(unsupported)), _shown(hidden, user_agent)
         request = Seen(CLIENT, int(at // DAY_SECONDS), application or "", key or "", endpoint, agent, uses)
-        counted = self._clients.get(request)
-        if counted is None:
-            callers, limit = self._callers[request[1:4]], CALLERS_MAX if key else UNKNOWN_MAX
-            if request not in callers and (len(callers) >= limit or len(self._clients) >= PENDING_MAX):
-                request = request._replace(user_agent=OTHERS, detail="")
-            else:
-                callers.add(request)
-            counted = self._clients.setdefault(request, [0, 0.0])
-        counted[0] += 1
-        counted[1] = max(counted[1], at)
+        self._count(request, request[:4], CALLERS_MAX if key else UNKNOWN_MAX, at)
 
     def add_unknown(self, apikey: str, digest: str, address: str, user_agent: str, at: float) -> None:
         """Count a request with an API key that no application has. Nothing is kept of the key itself."""
-        day, known = int(at // DAY_SECONDS), self._unknown.get(digest)
-        keys = self._keys.setdefault((day, address), set())
-        # A flood: the requests are among those without a valid API key.
-        if known is None and (len(self._unknown) >= KEYS_MAX or (digest not in keys and len(keys) >= ADDRESS_KEYS_MAX)):
-            return
-        keys.add(digest)
-        # The User-Agent stays: to hide keys in each would take longer than the refusal.
-        agent = known.user_agent if known else _shown(self._redaction.hiding({apikey}), user_agent)
-        number = known.requests + 1 if known else 1
-        self._unknown[digest] = Seen(UNKNOWN_KEY, day, "", digest, address, agent, "", number, at)
+        agent = _shown(self._redaction.hiding({apikey}), user_agent)
+        request = Seen(UNKNOWN_KEY, int(at // DAY_SECONDS), "", digest, address, agent, "")
+        self._count(request, (UNKNOWN_KEY, request.day, address), ADDRESS_KEYS_MAX, at)
+
+    def _count(self, request: Seen, group: tuple[object, ...], limit: int, at: float) -> None:
+        """Count a request among so many kinds of its group; of others all clients are one kind, and of unknown keys,
+        which are among the clients without a key, nothing is counted."""
+        counted = self._counts.get(request)
+        if counted is None:
+            kinds = self._groups.setdefault(group, set())
+            if request not in kinds and (len(kinds) >= limit or len(self._counts) >= PENDING_MAX):
+                if request.kind == UNKNOWN_KEY:
+                    return
+                request = request._replace(user_agent=OTHERS, detail="")
+            else:
+                kinds.add(request)
+            counted = self._counts.setdefault(request, [0, 0.0])
+        counted[0] += 1
+        counted[1] = max(counted[1], at)
 
     def add_failure(
         self, at: float, route: str, application: str | None, key: str | None, detail: FailureDetail
@@ -130,13 +122,10 @@ class SeenRequests:
 
     def take(self) -> Iterator[Seen]:
         """Yield all that was seen, and begin again with nothing."""
-        clients, unknown, failures = self._clients, self._unknown, self._failures
-        self._clients, self._unknown, self._failures = {}, {}, deque(maxlen=FAILURES_MAX)
+        counts, failures = self._counts, self._failures
+        self._counts, self._failures = {}, deque(maxlen=FAILURES_MAX)
         self._agent.cache_clear()  # API keys may have been added
-        today = max((day for day, _, _ in self._callers), default=0)
-        self._callers = defaultdict(set, {key: each for key, each in self._callers.items() if key[0] == today})
-        yield from (seen._replace(requests=int(requests), last=last) for seen, (requests, last) in clients.items())
-        yield from unknown.values()
+        yield from (seen._replace(requests=int(requests), last=last) for seen, (requests, last) in counts.items())
         for failure, detail in failures:
             redaction = self._redaction.including(detail.target)
             message = printable(redaction.text(detail.message))[:MESSAGE_MAX]

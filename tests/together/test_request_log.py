@@ -237,6 +237,7 @@ async def test_unknown_keys_are_recorded(start: StartEnvironment, tmp_path: Path
     digests = [hashlib.sha256(key.encode()).hexdigest() for key in (STRANGE, OLD)]
     assert await stored(f"sqlite:{file}", UNKNOWN_KEY) == [
         Seen(UNKNOWN_KEY, DAY, "", digests[0], "127.0.0.1", "gql/3", "", 2, START + 61),
-        Seen(UNKNOWN_KEY, DAY, "", digests[1], "192.0.2.2", "erp/1 …", "", 2, START + 60),
+        Seen(UNKNOWN_KEY, DAY, "", digests[1], "192.0.2.2", "", "", 1, START + 60),
+        Seen(UNKNOWN_KEY, DAY, "", digests[1], "192.0.2.1", "erp/1 …", "", 1, START),
     ]
     assert OLD.encode() not in file.read_bytes()
