@@ -82,12 +82,12 @@ class Service:
         self._ids = middleware.RequestIds(hidden)
         self._retiring: set[asyncio.Task[None]] = set()
 
-    async def build(self, settings: config.Config, previous: App | None = None) -> App:
-        """Build the App of a configuration, which replaces the `previous` one. Raises ConfigError."""
+    async def build(self, settings: config.Config) -> App:
+        """Build the App of a configuration. Raises ConfigError."""
         async with AsyncExitStack() as resources:
             gateway = await gateways.build(settings, self._core, resources)
             self._api_keys |= gateway.applications.clients.keys()
-            authenticator = authentication.Authenticator(gateway, self.seen, previous and previous.authenticator)
+            authenticator = authentication.Authenticator(gateway, self.seen)
             site = gateway.upstream.site
             paths, schema = messages.Routes(), documents.schema(site)
             v3_routes.V3Routes(gateway, authenticator).add_to(paths)
@@ -105,7 +105,7 @@ class Service:
         """Serve another configuration from the next request on, also on connections that are open. Requests under way
         finish in the App that they began in. Raises ConfigError; then nothing has changed."""
         replaced = self.app
-        self.app = await self.build(settings, replaced)
+        self.app = await self.build(settings)
         self.listener.connections.limits = _limits(settings)
         task = asyncio.create_task(self._retire(replaced), name="retirement of a replaced application")
         self._retiring.add(task)

@@ -10,6 +10,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import cachetools
 import structlog
 
 from proxy import errors
@@ -27,6 +28,7 @@ from proxy.store.store import Store
 from proxy.upstream.sending import CircuitBreaker
 
 REPEAT_SECONDS = 0.5
+ADDRESSES_MAX = 4_096  # whose wrong keys are counted; the least recently used is forgotten
 
 log = structlog.get_logger()
 
@@ -156,6 +158,9 @@ class ProcessState:
         self.quotas = Quotas(store, clock)
         self.bookings = Bookings(store, self.flights, self.quotas, clock)
         self.lists: dict[tuple[str, ...], Lists] = {}  # by the mappings and the upstream that they are made with
+        self.wrong_keys: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)  # of addresses
+        # When a key was last used from an address, by address and account, the latest last.
+        self.recent_keys: dict[tuple[str, str], float] = {}
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
 
     def admit(self, client: Client) -> None:

@@ -6,7 +6,6 @@ from the address recently go on working there: one program locks out no neighbor
 
 import math
 
-import cachetools
 import structlog
 from aiohttp import hdrs
 
@@ -16,7 +15,6 @@ from proxy.kit.clock import SlidingWindow, Window
 from proxy.web.messages import ClientAddress, Request
 
 WINDOW_SECONDS = 60.0  # of the limit
-ADDRESSES_MAX = 4_096  # whose wrong keys are counted; the least recently used is forgotten
 RECENT_SECONDS = 600.0  # for which a key goes on working from an address that has used it, at least
 NOTED_SECONDS = 60.0  # after which a use is noted again
 RECENT_MAX = 10_000  # uses that are remembered for that time
@@ -25,19 +23,16 @@ log = structlog.get_logger()
 
 
 class Authenticator:
-    """Finds the client of an API key, and admits its requests. `seen` counts API keys that no application has. It
-    goes on with the counts of the one that it has `replaced`: a reload gives nobody new attempts, and takes no recent
-    key from a throttled address."""
+    """Finds the client of an API key, and admits its requests. `seen` counts API keys that no application has. Counts
+    of wrong and recent keys are the process's: a reload gives nobody new attempts, and takes no recent key from a
+    throttled address."""
 
-    def __init__(self, gateway: Gateway, seen: SeenRequests, replaced: "Authenticator | None" = None) -> None:
+    def __init__(self, gateway: Gateway, seen: SeenRequests) -> None:
         self._applications, self._metrics, self._seen = gateway.applications, gateway.metrics, seen
         self._limit = gateway.settings.listen.failed_auth_per_minute  # wrong keys of an address; 0: any number
         self._clock, self._count = gateway.clock, gateway.admit
-        self._wrong: cachetools.LRUCache[str, SlidingWindow] = cachetools.LRUCache(ADDRESSES_MAX)
-        if replaced is not None and self._limit:
-            self._wrong = replaced._wrong
-        # When an account was last charged for a request from an address, the latest last.
-        self._recent: dict[tuple[str, str], float] = {} if replaced is None else replaced._recent
+        self._wrong = gateway.process.wrong_keys if self._limit else {}
+        self._recent = gateway.process.recent_keys
         self._ended: set[str] = set()  # names of the clients whose end has been logged
 
     def client(self, request: Request, apikey: str) -> Client:

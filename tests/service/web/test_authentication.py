@@ -1,13 +1,16 @@
 """Tests of the bounded state of wrong API keys, for any number of addresses."""
 
+import random
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.gateway import Applications
+from proxy.gateway.process import ADDRESSES_MAX, ProcessState
 from proxy.gateway.recording import SeenRequests
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
@@ -23,7 +26,12 @@ def keys() -> Any:
     clock, listen = ManualClock(), SimpleNamespace(failed_auth_per_minute=1)
     # Without `admit`: no request is counted against a rate of 0.
     gateway: Any = SimpleNamespace(
-        applications=served, metrics=Metrics(clock), clock=clock, settings=SimpleNamespace(listen=listen), admit=None
+        applications=served,
+        metrics=Metrics(clock),
+        clock=clock,
+        settings=SimpleNamespace(listen=listen),
+        process=ProcessState(mock.Mock(), clock, random.Random(1), Metrics(clock)),
+        admit=None,
     )
     nowhere: Any = None
     return authentication.Authenticator(gateway, SeenRequests(nowhere)), clock
@@ -49,7 +57,7 @@ def test_flood_from_many_addresses_replaces_those_that_were_counted_first(keys: 
 
     guess(0, errors.ForbiddenKey)
     guess(0, errors.TooManyRequests)
-    for network in range(1, authentication.ADDRESSES_MAX + 1):
+    for network in range(1, ADDRESSES_MAX + 1):
         guess(network, errors.ForbiddenKey)
     guess(network, errors.TooManyRequests)
     guess(0, errors.ForbiddenKey)
