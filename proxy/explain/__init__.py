@@ -173,7 +173,7 @@ class _AskedObjects:
             plan: search.Plan = done.value
         request.metadata.ignore(plan.unsupported)
         self.queries += plan.queries
-        counting = plan.count_operations(request.context)
+        counting = search.count_operations(plan, request.context)
         self.free += [operation.name for operation in counting.values()]
         return Rendered((), 0, details=plan.details(Page([], 0), {}))
 

@@ -115,7 +115,7 @@ class V3Objects:
         request.metadata.ignore(plan.unsupported)
         asked = plan.queries
         try:
-            counting = plan.count_operations(request.context)
+            counting = search.count_operations(plan, request.context)
             free = (self._execute(request, operation) for operation in counting.values())
             answers, *found = await asyncio.gather(self._resolve(request, asked), *free)
             counted = {position: each.supSearch for position, each in zip(counting, found, strict=True)}

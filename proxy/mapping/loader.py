@@ -124,18 +124,14 @@ def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[
 
 def load_uids(folder: Path, own_file: Path | None = None) -> dict[str, Uids]:
     """Return the uids of a mappings folder and of a site's own table, by kind. Raises ConfigError."""
-    shipped = _uids(folder / "uids.yaml")
-    own = _uids(own_file) if own_file else {}
+    shipped = read_uids(folder / "uids.yaml")
+    own = read_uids(own_file) if own_file else {}
     return {kind: Uids(kind, shipped.get(kind, []), own.get(kind, [])) for kind in KINDS}
 
 
-def known_uids(file: Path) -> set[str]:
-    """Return every uid in a site's own table. Raises ConfigError."""
-    return {entry.uid for entries in _uids(file).values() for entry in entries}
-
-
-def _uids(file: Path) -> dict[str, list[KnownUid]]:
-    """Read one table of uids. A uid stands for one object, but several sources are recorded with the same."""
+def read_uids(file: Path) -> dict[str, list[KnownUid]]:
+    """Read one table of uids. A uid stands for one object, but several sources are recorded with the same. Raises
+    ConfigError."""
     located = located_yaml.load(file, errors.ConfigError)
     read = _table(file, list[KnownUid], located)
     for kind, entries in read.items():

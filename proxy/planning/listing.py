@@ -110,7 +110,7 @@ class Listing:
         hits = self._sorted(passing, orders)
         page = [self._entries[number].record for number in hits[request.start : request.start + request.limit]]
         unknown = tuple(
-            each.named(value)
+            f"{each.prefix}{value}"
             for each in filters.filter_conditions
             if each.condition.field in UIDS
             for value in each.condition.values

@@ -37,15 +37,10 @@ class Condition(NamedTuple):
 
 
 class FilterCondition(NamedTuple):
-    """Condition, and the request parameter that it was sent in."""
+    """Condition, and what messages to the client have before one of its values: the parameter that it was sent in."""
 
-    parameter: str
+    prefix: str
     condition: Condition
-
-    def named(self, value: str) -> str:
-        """Return parameter and value as messages to the client name them."""
-        field = f"{self.condition.field}:" if self.parameter == "filter[queries]" else ""
-        return f"{self.parameter}={field}{value}"
 
 
 class RequestFilters(NamedTuple):
@@ -105,10 +100,11 @@ def parse_filters(request: SearchRequest) -> Iterator[RequestFilters]:
         is_range = len(values) == 1 and values[0].startswith("[") and values[0].endswith("]") and " TO " in values[0]
         # Exact values, or a range as in a filter query, because clients send `[1 TO *]` here, too.
         found = conditions(f"{name}:{values[0]}") if is_range else [Condition(name, values)]
-        filters.filter_conditions.extend(FilterCondition(f"filter[fields][{name}]", each) for each in found)
+        filters.filter_conditions.extend(FilterCondition(f"filter[fields][{name}]=", each) for each in found)
         yield filters
     for text in request.filter_queries:
-        filters.filter_conditions.extend(FilterCondition("filter[queries]", each) for each in conditions(text))
+        found = conditions(text)
+        filters.filter_conditions.extend(FilterCondition(f"filter[queries]={each.field}:", each) for each in found)
         yield filters
     Bound.CONDITIONS.check(len(filters.filter_conditions))
     for text in request.facet_queries:

@@ -197,6 +197,7 @@ class MpnSearchPlan:
     it is filtered and sorted by."""
 
     reads_numbers = True
+    counted: Sequence[tuple[facets.CountGroup, facets.AggregationRequest]] = ()
 
     def __init__(
         self, supported: facets.SupportedRequest, tables: Tables, mpns: tuple[str, ...], conditions: list[Condition]
@@ -225,11 +226,8 @@ class MpnSearchPlan:
         if field is not None and field.path is not None:
             self._value = attrgetter(".".join(step.name for step in paths.parse(field.path).steps))
         ignored = self._request.sortby != SearchRequest().sortby and self._value is None
-        self._supported = supported
+        self.supported = supported
         self.unsupported = (*supported.names, *([f"sortby={name}"] if ignored else []))
-
-    def count_operations(self, _: MappingContext) -> dict[int, EncodedOperation]:
-        return {}
 
     def page(self, found: Sequence[Page]) -> Page:
         """Return the page of what was found by each number. Candidates that were not returned count as hits."""
@@ -249,4 +247,4 @@ class MpnSearchPlan:
         """Return the details of the page: all counts are empty."""
         snippets = [each.part.shortDescription for each in page.elements]
         details = facets.SearchDetails(snippets, {"fields": {}, "queries": {}}, {}, {})
-        return details.with_empty(self._supported)
+        return details.with_empty(self.supported)

@@ -243,12 +243,17 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
     data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
     root = fetches[0].query.root
     found = getattr(data, root)
+    places: list[tuple[model.GraphQLError, Any]] = []  # of elements at which errors are; None of all
+    for error in reported:
+        path = error.path if isinstance(error.path, list) else []
+        is_one = len(path) > 1 and path[0] == root and isinstance(path[1], int)
+        places.append((error, path[1] if is_one else None))
     if root == "supMultiMatch":
         read_ = [_read(each.hits, each.parts, error=each.error) for each in found]
     elif root == "supParts":
         read_ = []
         for place, part in enumerate(found):
-            reasons = dict.fromkeys(each.message for each in reported if _place(each, root) == place)
+            reasons = dict.fromkeys(error.message for error, at in places if at == place)
             if bytes(part) != documents.NULL:
                 read_.append(_read(1, [part]))
             elif reasons:
@@ -262,8 +267,9 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
         raise errors.UpstreamUnreadable("the upstream did not answer every query", may_be_billed=True)
     if not reported:
         return read_
-    # Errors at the path of a fetch are about it, those at none about all, and all are about the only one.
-    places = [(error, None if len(read_) == 1 else _place(error, root)) for error in reported]
+    if len(read_) == 1:
+        return [read_[0]._replace(reported=tuple(reported))]
+    # Errors at the path of a fetch are about it, those at none about all.
     return [
         each._replace(reported=tuple(error for error, at in places if at in (place, None)))
         for place, each in enumerate(read_)
@@ -287,10 +293,3 @@ def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: s
     maker, ids = first.name if first else None, tuple(part.id for part in known)
     total, lost = min(max(hits, 0), HITS_MAX), bodies.count(documents.NULL)
     return Fetched(total, items, bodies, ids, error, (), len(bodies) - lost, lost, maker)
-
-
-def _place(error: model.GraphQLError, root: str) -> int | None:
-    path = error.path
-    if isinstance(path, list) and len(path) > 1 and path[0] == root and isinstance(path[1], int):
-        return path[1]
-    return None

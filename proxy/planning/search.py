@@ -39,7 +39,7 @@ class SearchPlan:
     ) -> None:
         """Plan with conditions that all must hold, and those of facet queries by their text. Raises BadRequest."""
         request = supported.request
-        self._supported = supported
+        self.supported = supported
         self.unsupported = supported.names
         self._tables = tables
         sorting = search_filters.sort_variables(tables, request.sortby)
@@ -52,28 +52,14 @@ class SearchPlan:
         self._filtered = [each.field for each, field in zip(conditions, filtered, strict=True) if field.source]
         # Descriptions are a gated field, too (contract graphql.md §6): without the feature they would fail the page.
         described = [name for field in filtered for name in field.shortnames] if "TECH_SPECS" in features else []
-        self._counted: list[tuple[CountGroup, facets.AggregationRequest]] = []
+        self.counted: list[tuple[CountGroup, facets.AggregationRequest]] = []
         for each in self._count_groups(facet_conditions):
-            asked = facets.request(tables, each, features, () if self._counted else described)
-            self._counted.append((each, asked))
-        filters = self._counted[0][0].filters
+            asked = facets.request(tables, each, features, () if self.counted else described)
+            self.counted.append((each, asked))
+        filters = self.counted[0][0].filters
         arguments = {"q": request.q, **sorting, **filters.variables}
         page = queries.of_list("supSearch", request.start, request.start + request.limit, arguments)
         self.queries = [] if filters.finds_nothing else [page]
-
-    def count_operations(self, context: MappingContext) -> dict[int, EncodedOperation]:
-        """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
-        under its filters, then separate counts, then facet queries; none that is known to find nothing."""
-        request = self._supported.request
-        # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
-        market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
-        return {
-            position: documents.count(asked.aggregations).operation(
-                {**market, **asked.variables, **group.filters.variables}, 0
-            )
-            for position, (group, asked) in enumerate(self._counted)
-            if not group.filters.finds_nothing and (position or asked.aggregations)
-        }
 
     def page(self, found: Sequence[Page]) -> Page:
         return found[0] if found else Page([], 0)
@@ -86,7 +72,7 @@ class SearchPlan:
         drilled: dict[str, Any] = {}
         drilled_stats: dict[str, Any] = {}
         counts: dict[str, Any] = {}
-        for position, (each, asked) in enumerate(self._counted):
+        for position, (each, asked) in enumerate(self.counted):
             result_set = counted.get(position, SimpleNamespace(hits=0 if position else page.hits))
             if each.query is not None:
                 counts[each.query] = {"count": max(result_set.hits, 0)}
@@ -107,12 +93,12 @@ class SearchPlan:
         # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
         marked = [each.hit.description for each in page.elements]
         snippets = [each and html.unescape(re.sub("</?strong>", "", each)) for each in marked]
-        return facets.SearchDetails(snippets, facet_results, measured, metadata).with_empty(self._supported)
+        return facets.SearchDetails(snippets, facet_results, measured, metadata).with_empty(self.supported)
 
     def _count_groups(self, facet_conditions: dict[str, list[Condition]]) -> Iterator[CountGroup]:
         """Yield the counts under the request's own filters, then those that exclude theirs (`exclude_filter`), or
         cannot be made together with the others, then facet queries."""
-        request, own_filters = self._supported.request, search_filters.translate(self._tables, self._conditions)
+        request, own_filters = self.supported.request, search_filters.translate(self._tables, self._conditions)
         counted = [each for each in request.facets if each.include]
         separate = [each for each in counted if each.exclude_filter or each.field in self._limited]
         measured = [(name, excluding) for name, excluding in request.stats if excluding or name in self._limited]
@@ -156,6 +142,21 @@ class SearchPlan:
 Plan = SearchPlan | match.MpnSearchPlan
 
 
+def count_operations(plan: Plan, context: MappingContext) -> dict[int, EncodedOperation]:
+    """Return the operations that count, without parts, by their positions: that of the page, if anything is counted
+    under its filters, then separate counts, then facet queries; none that is known to find nothing."""
+    request = plan.supported.request
+    # limit 0: parts are billed as they are returned (contract graphql.md §6), so that counts are free.
+    market = {"q": request.q, "country": context.country, "currency": context.currency, "start": 0, "limit": 0}
+    return {
+        position: documents.count(asked.aggregations).operation(
+            {**market, **asked.variables, **group.filters.variables}, 0
+        )
+        for position, (group, asked) in enumerate(plan.counted)
+        if not group.filters.finds_nothing and (position or asked.aggregations)
+    }
+
+
 def plan_with_lists(
     request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str]
 ) -> Generator[str, Any, Plan]:
@@ -185,7 +186,7 @@ def plan_with_lists(
 def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_FieldSupport") -> SupportedRequest:
     tables = support.tables
     facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
-    stats = tuple(field for field, _ in request.stats if not support.measures(field))
+    stats = tuple(field for field, _ in request.stats if not support.counts(field, numbers=True))
     queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
     sortby, ignored = support.order(request.sortby)
     names = [
@@ -194,7 +195,7 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
         *(f"facet[queries]={text}" for text in queries),
         *ignored,
         *(  # values that should be uids or names of objects, but match none; a pattern is no misspelt name
-            each.named(value)
+            f"{each.prefix}{value}"
             for each in filters.filter_conditions
             if (field := tables.search.get(each.condition.field)) and (field.uid or field.name)
             for value in each.condition.values
@@ -223,21 +224,18 @@ class _FieldSupport(NamedTuple):
     has_counts: bool  # not a supMultiMatch
     has_specs: bool  # of the plan
 
-    def counts(self, field: str) -> bool:
-        """Return whether facets of the field are supported; those of specs need a plan with TECH_SPECS."""
-        entry = self._support(field, "facet")
-        if entry is None or not (self.has_counts and entry.facet):
-            return False
-        return self.has_specs or entry.facet != "specAggs"
-
-    def measures(self, field: str) -> bool:
-        """Return whether statistics of the field are supported; upstream has them of specs only."""
+    def counts(self, field: str, *, numbers: bool = False) -> bool:
+        """Return whether facets of the field are supported, or statistics of its `numbers`, which upstream has of specs
+        only. Both need a plan with TECH_SPECS for specs."""
         is_spec = search_filters.field_of(self.tables, field).key is not None
-        if not is_spec and field not in self.tables.v3_fields:
+        if numbers and not is_spec and field not in self.tables.v3_fields:
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
-        return self.counts(field) and is_spec
+        entry = self._support(field, "facet")
+        if entry is None or not (self.has_counts and entry.facet) or (numbers and not is_spec):
+            return False
+        return self.has_specs or entry.facet != "specAggs"
 
     def filters(self, conditions: list[Condition]) -> bool:
         """Return whether the hits of a query with these conditions can be counted."""

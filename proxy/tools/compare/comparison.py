@@ -194,7 +194,8 @@ def _judge(own: ComparisonSettings, service: config.Config | None, redaction: Re
     standing = [rule for rule in own.rules if rule.expires is None or rule.expires >= today]
     upstream = service.upstream if service else None
     site = upstream.site if isinstance(upstream, config.UpstreamSettings) else None
-    uids = frozenset(mapping.known_uids(Path(service.uids))) if service and service.uids else frozenset[str]()
+    tables = mapping.read_uids(Path(service.uids)) if service and service.uids else {}
+    uids = frozenset(each.uid for entries in tables.values() for each in entries)
     return judge.Judge(standing, causes.Causes(site or causes.SITE), redaction.text, uids)
 
 

@@ -66,7 +66,7 @@ def test_counts_cost_nothing_within_upstream_ranges(
     plan = planned(request)
     (query,) = plan.queries
     assert (query.start, query.end) == (start, start + limit)
-    for operation in plan.count_operations(MappingContext("US", "USD")).values():
+    for operation in search.count_operations(plan, MappingContext("US", "USD")).values():
         sent = json.loads(operation.payload)
         assert (operation.parts_max, "part {" in sent["query"]) == (0, False)
         assert 10 <= sent["variables"].get("size", 10) <= 1000
