@@ -51,24 +51,8 @@ class Connections:
         while self.open and self._loop.time() < until:  # noqa: ASYNC110 - it ends a process
             await asyncio.sleep(0.02)
 
-    def make_room(self) -> None:
-        """At the limit, close the connection that is idle for the longest time. Beyond it none is idle."""
-        if len(self.open) >= self.limits.connections:
-            self._warn("connection limit reached", open=len(self.open), limit=self.limits.connections)
-            if idle := [connection for connection in self.open if connection.is_idle()]:
-                min(idle, key=lambda connection: connection.since).abort()
-
-    def bound_unread(self, last: "Connection") -> None:
-        """Disconnect the slowest readers while unread responses take too much; the `last` one may be longer alone."""
-        total, limit = sum(connection.unread_bytes() for connection in self.open), self.limits.unread_bytes
-        if total > limit:
-            self._warn("slow readers disconnected", unread_bytes=total, limit=limit)
-            for connection in sorted(self.open - {last}, key=lambda connection: connection.read_at):
-                if (unread := connection.unread_bytes()) and total > limit:
-                    total -= unread
-                    connection.abort()
-
-    def _warn(self, event: str, **fields: int) -> None:
+    def warn(self, event: str, **fields: int) -> None:
+        """Log an event that may come often, once in LOG_SECONDS."""
         now = self._loop.time()
         if now - self._logged.get(event, -LOG_SECONDS) >= LOG_SECONDS:
             self._logged[event] = now
@@ -88,10 +72,15 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._connections.make_room()
-        self._connections.open.add(self)
+        opened, limit = self._connections.open, self._connections.limits.connections
+        if len(opened) >= limit:
+            self._connections.warn("connection limit reached", open=len(opened), limit=limit)
+            # Beyond the limit none is idle.
+            if idle := [connection for connection in opened if connection.is_idle()]:
+                min(idle, key=lambda connection: connection.since).abort()
+        opened.add(self)
         self._http.connection_made(transport)
-        excess = len(self._connections.open) - self._connections.limits.connections
+        excess = len(opened) - limit
         self.over_limit = excess > 0
         if excess > config.HEALTH_CHECK_CONNECTIONS:
             self.abort()
@@ -109,7 +98,15 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         self._unread, self.read_at = self.unread_bytes(), self._time()
-        self._connections.bound_unread(self)
+        opened, limit = self._connections.open, self._connections.limits.unread_bytes
+        total = sum(connection.unread_bytes() for connection in opened)
+        if total > limit:
+            self._connections.warn("slow readers disconnected", unread_bytes=total, limit=limit)
+            # The slowest first; this response may be longer alone.
+            for connection in sorted(opened - {self}, key=lambda connection: connection.read_at):
+                if (unread := connection.unread_bytes()) and total > limit:
+                    total -= unread
+                    connection.abort()
         self._http.pause_writing()
 
     def resume_writing(self) -> None:

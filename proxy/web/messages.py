@@ -62,8 +62,7 @@ class Request(web.BaseRequest):
 class RequestBodies:
     """Bodies of requests: each has a bound and BODY_SECONDS, and those that are under way have one bound together."""
 
-    def __init__(self) -> None:
-        self._unread = 0  # bytes of bodies that are under way
+    _unread = 0  # bytes of bodies that are under way
 
     async def read(self, request: web.BaseRequest, bytes_max: int = BODY_BYTES) -> bytes:
         """Return a body. Raises ContentTooLarge, RequestTimeout, BadRequest if it is broken, TooManyConnections."""
@@ -107,23 +106,20 @@ class RequestBodies:
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 
 
-class Routes:
+class Routes(dict[str, dict[str, Handler]]):
     """Handlers by path, with or without a trailing slash, and method; two look-ups find one, however long a path is."""
-
-    def __init__(self) -> None:
-        self._handlers: dict[str, dict[str, Handler]] = {}
 
     def add(self, path: str, handler: Handler, *methods: str) -> None:
         """Let a handler serve some methods of a path, which may end in `/{uid}`; without methods, all."""
-        self._handlers.setdefault(path, {}).update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
+        self.setdefault(path, {}).update(dict.fromkeys(methods or (hdrs.METH_ANY,), handler))
 
     def find(self, request: Request) -> Handler | None:
         """Return the handler of a request, which learns its route, or None. Raises MethodNotAllowed."""
         path = request.rel_url.path_safe.removesuffix("/")
-        if path not in self._handlers:
+        if path not in self:
             parent, _, last = path.rpartition("/")
             path = f"{parent}{LAST}" if last else ""
-        handlers = self._handlers.get(path)
+        handlers = self.get(path)
         if handlers is None:
             return None
         request.route = path
