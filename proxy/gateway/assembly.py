@@ -105,9 +105,9 @@ class Gateway:
             if forgotten != self._forgotten:
                 self._forgotten = forgotten
                 self.on_forgotten()
-            if self.pipeline.gathering.has_failed:
+            if self.pipeline.operations.has_failed:
                 await self.check_store()
-                self.pipeline.gathering.has_failed = False
+                self.pipeline.operations.has_failed = False
         except errors.StoreUnavailable as error:
             failure = str(error)
         self.metrics.store_unavailable.set(bool(failure))
@@ -120,7 +120,7 @@ class Gateway:
     async def check_store(self) -> None:
         """Raise StoreUnavailable where nothing can be begun that costs parts."""
         await self.process.store.put_value("writable", "", 1.0)
-        if self.process.bookings.is_behind:
+        if self.process.unfinished:
             raise errors.StoreUnavailable("usage of parts is not written yet")
 
     def metadata(self) -> ResponseMetadata:
@@ -214,7 +214,7 @@ async def opened_process(
         async with tasks.repeated("store", store.sweep, SWEEP_SECONDS, errors.StoreUnavailable):
             yield process
     finally:
-        await process.bookings.aclose()
+        await process.aclose()
         await store.aclose()
 
 

@@ -48,27 +48,21 @@ class Answer(NamedTuple):
         return cls(result, None, "miss", parts=parts, is_partial=bool(received.reported), reported=received.reported)
 
 
-class Joined(NamedTuple):
-    """Answer to a query, and the results to be stored: none of a partial answer. No answer: the list has grown or moved
-    since its beginning was stored, and is to be fetched anew as a whole."""
-
-    answer: Answer | None
-    results: tuple[Result, ...] = ()
-
-
 def joined(
     query: Query, stored: Result | None, fetched: Fetched, features: frozenset[str], *, is_partial: bool
-) -> Joined:
-    """Put together what was fetched behind a stored beginning, or without one."""
+) -> tuple[Answer | None, tuple[Result, ...]]:
+    """Put together what was fetched behind a stored beginning, or without one. Return the answer to a query, and the
+    results to be stored: none of a partial answer. No answer: the list has grown or moved since its beginning was
+    stored, and is to be fetched anew as a whole."""
     parts = fetched.returned + fetched.lost
     if fetched.error is not None:
-        return Joined(Answer(None, errors.QueryRefused(fetched.error), "miss", query.first, features, parts))
+        return Answer(None, errors.QueryRefused(fetched.error), "miss", query.first, features, parts), ()
     result = Result(query.key, query.end - query.first, fetched.hits, fetched.items, fetched.bodies, fetched.part_ids)
     if stored is not None:
         if stored.hits != fetched.hits or not {hit.uid for hit in stored.items}.isdisjoint(
             hit.uid for hit in fetched.items
         ):
-            return Joined(None)
+            return None, ()
         result = result._replace(
             items=stored.items + result.items,
             bodies=stored.bodies + result.bodies,
@@ -81,7 +75,7 @@ def joined(
         # The result of a number with one hit answers the number with its maker, too.
         key = query.key_with_maker(fetched.maker)
         stored_as += () if key is None else (result._replace(key=key),)
-    return Joined(Answer(result, None, "miss", query.first, features, parts, is_partial), stored_as)
+    return Answer(result, None, "miss", query.first, features, parts, is_partial), stored_as
 
 
 # Of several sources the one that says most about age and cost is reported.
@@ -149,8 +143,9 @@ class Flight:
     `apart` in an operation; for the second time, `without` some features, which are a guess where the errors name none
     (`is_guess`).
 
-    Since it was begun in the store, at `begun` (seconds since 1970), with features that were `wanted`: its `begin`
-    while it is reserved, `until` when (monotonic seconds), what is `fetch`ed, and with which features `selected`.
+    Since it was begun in the store, at `begun` (seconds since 1970), with features that were `wanted`: its `begin`,
+    which is, or may be, reserved `until` when (monotonic seconds); what is `fetch`ed, with which features `selected`,
+    and how many `parts` that can cost.
     """
 
     key: tuple[str, str]
@@ -159,24 +154,20 @@ class Flight:
     request: object
     anew: bool
     tier: Tier
-    fetch: Fetch
-    wanted: Selected
-    selected: Selected
+    wanted: Selected = field(init=False)
+    begin: Begin = field(init=False)
+    fetch: Fetch = field(init=False)
+    selected: Selected = field(init=False)
     apart: object | None = None
     without: frozenset[str] = NO_FEATURES
     is_guess: bool = False
     spent: int = 0
     begun: float = 0.0
     until: float = 0.0
-    begin: Begin | None = None
+    is_reserved: bool = False
+    parts: int = 0
     outcome: Answer | Again | None = None
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
-
-    @property
-    def parts(self) -> int:
-        """How many parts its operation can cost."""
-        passed_on = self.query.passed_on
-        return self.fetch.limit if passed_on is None else passed_on.operation.parts_max
 
     def end(self, outcome: Answer | Again) -> None:
         """End the flight, unless it has ended."""

@@ -2,27 +2,32 @@
 
     own flights → begin → plan → send → map → finish
 
-`resolve` joins the flights of this process, and begins those that there are not. What begins in the same turn of the
-event loop is looked up and reserved in one transaction, and what one operation fetches is booked in one. All of it runs
-in tasks of its own, so that a client that leaves loses nothing that was paid for. Nothing that can be billed is sent
-without a committed reservation, and one reservation covers one send; results are committed with their booking before
-they leave, or, where the store cannot take them, while the reservation counts in full: then `finish` is repeated, and
-until it is taken nothing is begun that costs parts.
+`resolve` joins the flights of this process, and begins those that there are not. What begins in the same turns of the
+event loop is looked up and reserved in one transaction; what is reserved goes to operations.py. All of it runs in tasks
+of its own, so that a client that leaves loses nothing that was paid for. Nothing that can be billed is sent without a
+committed reservation, and one reservation covers one send. Own work first, then the wait for other processes.
 """
 
-from collections.abc import Collection, Sequence
+import asyncio
+import functools
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
-from proxy import errors
-from proxy.gateway.applications import Client
-from proxy.gateway.features import Features
-from proxy.gateway.flights import NO_FEATURES, Again, Answer, Flight, joined, wait_for
-from proxy.gateway.gathering import Batch, Gathering, Lookups
-from proxy.gateway.process import Booking, ProcessState, Tasks
-from proxy.planning import queries as planned
-from proxy.planning.queries import Fetched, Query, Received
-from proxy.store import protocol
-from proxy.upstream.classify import SERVICE
+from proxy import config, errors, model
+from proxy.gateway.applications import Application, Client, periods
+from proxy.gateway.features import Features, Selected, Tier
+from proxy.gateway.flights import Again, Answer, Flight, Source, wait_for
+from proxy.gateway.operations import Operations
+from proxy.gateway.process import ProcessState
+from proxy.planning.queries import Query
+from proxy.store.protocol import DAY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Begin, Busy, Found, Outcome, Reserved
 from proxy.upstream.sending import Send
+
+RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
+PAUSE_TURNS = 8  # that bring nothing further: 15 µs of an idle loop; under load, 1 makes batches of 4 queries, 8 of 26
+PAUSES_MAX = 4  # under load every pause may bring more
+READ_SECONDS = 0.02  # between two looks for what other processes are fetching
+ANEW_SECONDS = -1.0  # within which nothing was fetched that is stored
 
 
 class Pipeline:
@@ -30,35 +35,26 @@ class Pipeline:
     `seconds`."""
 
     def __init__(
-        self,
-        process: ProcessState,
-        send: Send,
-        features: Features,
-        *,
-        address: str,
-        seconds: float,
-        connections: int,
+        self, process: ProcessState, send: Send, features: Features, *, address: str, seconds: float, connections: int
     ) -> None:
-        self._send_once, self._features = send, features
-        self._clock, self._metrics, self._flights = process.clock, process.metrics, process.flights
-        self._bookings, self._quotas = process.bookings, process.quotas
-        self._lookups = Lookups(process, features, address=address, seconds=seconds)
-        self._tasks = Tasks(process.flights, process.bookings)
-        self.aclose = self._tasks.aclose
-        self.gathering = Gathering(
-            process, features, self._lookups, self._tasks, self._send, connections=connections, seconds=seconds
+        self._process, self._features, self._address, self._seconds = process, features, address, seconds
+        self._clock, self._store, self._flights = process.clock, process.store, process.flights
+        self.operations = Operations(
+            process, features, send, connections=connections, start=self._start, stored=self._stored
         )
+        self.aclose = self.operations.aclose
+        self._gathered: list[Flight] = []  # that are to begin
+        self._busy: list[Flight] = []  # that wait for another process
 
     async def refresh(self, clients: Collection[Client]) -> None:
         """Learn what other processes know of clients. At start, and once a second. Raises StoreUnavailable."""
         await self._features.refresh([client.application for client in clients])
-        await self._quotas.refresh([account for client in clients for account in client.charged])
+        await self._process.quotas.refresh([account for client in clients for account in client.charged])
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return the answers that are stored, and None for each query that would be fetched."""
         own = [query.as_list_of_its_own() if query.start > query.first else query for query in queries]
-        asked = [(client, query) for query in (*queries, *own)]
-        answers = await self._lookups.stored(asked, "hit", protocol.FRESH_SECONDS)
+        answers = await self._stored(client, [*queries, *own], "hit", FRESH_SECONDS)
         return [whole or alone for whole, alone in zip(answers[: len(own)], answers[len(own) :], strict=True)]
 
     async def resolve(
@@ -66,159 +62,191 @@ class Pipeline:
     ) -> list[Answer]:
         """Return the answer to each query, which the client waits for until `deadline` (monotonic seconds). `anew`:
         fetch it, whatever is stored."""
-        request, tier = object(), self._features.tier(client.application)
-        keys = self._lookups.keys(client, queries)
+        request, tier, scope = object(), self._features.tier(client.application), self._scope(client.application)
+        keys = [(scope, (query.as_list_of_its_own() if query.start else query).key) for query in queries]
         answers: list[Answer | None] = [None] * len(queries)
         # Numbers with their makers last: they wait for the same numbers alone, whose results may be theirs.
-        order = sorted(range(len(queries)), key=lambda place: queries[place].general is not None)
-        while missing := [place for place in order if answers[place] is None]:
-            flights: dict[int, Flight] = {}
+        missing = sorted(range(len(queries)), key=lambda place: queries[place].general is not None)
+        while missing:
+            flights: list[Flight] = []
             own: dict[int, Flight] = {}
             for place in missing:
                 key, query = keys[place], queries[place]
                 flight = self._flights.find(key, query)
                 if flight is None:
-                    fetch, selected = query.fetch(), tier.selected
-                    flight = Flight(key, query, client, request, anew, tier, fetch, selected, selected)
-                    self._flights[key] = own[place] = flight
-                flights[place] = flight
-            self.gathering.start([*own.values()])
-            await wait_for(flights.values(), deadline - self._clock.monotonic())
-            for place, flight in flights.items():
+                    flight = self._flights[key] = own[place] = Flight(key, query, client, request, anew, tier)
+                flights.append(flight)
+            self._start([*own.values()])
+            await wait_for(flights, deadline - self._clock.monotonic())
+            for place, flight in zip(missing, flights, strict=True):
                 answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
-            if self._clock.monotonic() >= deadline:
-                late = [place for place in order if answers[place] is None]
-                asked = [(client, queries[place]) for place in late]
-                stale = [None] * len(late) if anew else await self._lookups.stored(asked)
+            missing = [place for place in missing if answers[place] is None]
+            if missing and self._clock.monotonic() >= deadline:
+                late, missing = missing, []
+                stale = [None] * len(late) if anew else await self._stored(client, [queries[place] for place in late])
                 error = errors.DeadlineExceeded("the time limit of the request has passed", may_be_billed=True)
                 for place, answer in zip(late, stale, strict=True):
                     answers[place] = answer or Answer(None, error)
         return [answer for answer in answers if answer is not None]
 
-    async def _send(self, batch: Batch) -> None:
-        """Send one operation for a batch, and book what came of it."""
-        async with self.gathering.connections:
-            self.gathering.close(batch)
-            # Reservations must not have ended, and must count in the periods of now.
-            day, now = self._clock.now() // protocol.DAY_SECONDS, self._clock.monotonic()
-            flights = [each for each in batch.flights if each.begun // protocol.DAY_SECONDS == day and each.until > now]
-            if late := [flight for flight in batch.flights if flight not in flights]:
-                await self._bookings.book([Booking(flight) for flight in late])
-                self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
-            if not flights:
-                return
-            application, passed_on = flights[0].client.application, flights[0].query.passed_on
-            wanted = [flight.fetch for flight in flights]
-            market = application.context.country, application.context.currency
-            whole = flights[0].selected.documents
-            operation = passed_on.operation if passed_on else planned.operation(whole, wanted, *market)
-            fetched: Sequence[Fetched] | Received | errors.BridgeError
-            seconds = min(flight.until for flight in flights) - self._clock.monotonic()
-            try:
-                data = await self._send_once(operation, application.credentials, seconds)
-                fetched = passed_on.read(data) if passed_on else planned.read(wanted, data)
-            except errors.BridgeError as error:
-                fetched = error
-        if isinstance(fetched, errors.BridgeError):
-            await self._fail(flights, fetched)
-        elif isinstance(fetched, Received):
-            await self._book_passed_on(flights[0], fetched)
-        else:
-            await self._book(flights, fetched)
+    def _start(self, flights: Sequence[Flight]) -> None:
+        """Begin flights, with all others that begin in these turns."""
+        if flights and not self._gathered:
+            self.operations.spawn(self._gather(), self._gathered)
+        self._gathered += flights
 
-    async def _book(self, flights: Sequence[Flight], fetched: Sequence[Fetched]) -> None:
-        """Book what was fetched, and end flights with it. A list that has grown or moved is fetched anew."""
-        application, selected = flights[0].client.application, flights[0].selected
-        reported = [error for each in fetched for error in each.reported]
-        lacking = self._features.named(reported, selected) if reported else NO_FEATURES
-        used = sum(each.returned for each in fetched)
-        self._metrics.parts.inc(application.name, by=used)
-        if used:
-            # Before others find the results: they look for parts with the features that they know of.
-            without, is_guess = lacking | flights[0].without, flights[0].is_guess
-            await self._features.keep(flights[0].tier, selected, without, is_guess=is_guess)
-        ends = []
-        for flight, each in zip(flights, fetched, strict=True):
-            stored = flight.fetch.stored
-            # What is stored has what was wanted, perhaps no more. Fields of features that the tier lacks are null.
-            features = selected.features & flight.wanted.features if stored else selected.features
-            common = self._features.select(features - lacking)
-            # Errors are about something else than features that the tier lacks.
-            is_partial = any(not self._features.named([error], selected) for error in each.reported)
-            end = joined(flight.query, stored, each, common.features, is_partial=is_partial)
-            ends.append((flight, each, end, common.bits))
-        await self._bookings.book(
-            [Booking(flight, each.returned, each.lost, end.results, bits) for flight, each, end, bits in ends]
-        )
-        for flight, each, (answer, stored_as), _ in ends:
-            if answer is None:
-                flight.spent += each.returned + each.lost
-                flight.anew = True
-                self.gathering.start([flight])
-            elif stored_as:
-                flight.end(answer)  # the flight stays until its results are committed
+    async def _gather(self) -> None:
+        """Begin what has gathered when some turns have brought nothing further. The first operations of an application
+        have one query each."""
+        for _ in range(PAUSES_MAX):
+            size = len(self._gathered)
+            if len(self._flights) <= size:  # no other query is under way, so that none is about to come
+                break
+            for _ in range(PAUSE_TURNS):
+                await asyncio.sleep(0)
+            if size == len(self._gathered):
+                break
+        flights, self._gathered = self._gathered, []
+        first: dict[Tier, list[Flight]] = {}
+        for flight in [*flights]:
+            if not (flight.tier.is_shown or flight.apart or flight.query.passed_on):
+                flights.remove(flight)
+                first.setdefault(flight.tier, []).append(flight)
+        for tier, some in first.items():
+            self.operations.spawn(self._find_features(tier, some), some)
+        await self._begin(flights)
+
+    async def _find_features(self, tier: Tier, flights: list[Flight]) -> None:
+        """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
+        async with tier.first:
+            # Another process may have been first.
+            await self._refresh([flights[0].client.application])
+            if not tier.is_shown:
+                flights[0].apart = object()
+                await self._begin(flights[:1])
+                await wait_for(flights[:1])
+        self._start([flight for flight in flights if flight.outcome is None])
+
+    async def _refresh(self, applications: Iterable[Application]) -> None:
+        with suppress(errors.StoreUnavailable):
+            await self._features.refresh(applications)
+
+    async def _begin(self, flights: list[Flight]) -> None:
+        """Look up what is stored, reserve what is not, and send it. What is blocked is looked up only."""
+        now, until = self._clock.now(), self._clock.monotonic() + self._seconds
+        for flight in flights:
+            flight.begun, flight.until, flight.parts, flight.wanted = now, until, 0, flight.tier.selected
+        await self._place(flights)
+        for flight in flights:
+            flight.begin = self._begin_of(flight, flight.query)
+            flight.is_reserved = self._blocked(flight.client.application) is None  # it may be, from now on
+        begun = [flight for flight in flights if flight.is_reserved]
+        blocked = [flight for flight in flights if not flight.is_reserved]
+        outcomes = await self._store.begin([flight.begin for flight in begun]) if begun else []
+        outcomes += await self._store.quote([flight.begin for flight in blocked]) if blocked else []
+        for flight, outcome in zip(begun + blocked, outcomes, strict=True):
+            if flight.is_reserved and isinstance(outcome, Reserved):
+                flight.fetch = flight.query.fetch(outcome.stored)
             else:
-                self._flights.end([flight], answer)
+                flight.is_reserved = False
+                self._take(flight, outcome)
+        flights.clear()  # each ends with its operation
+        await self.operations.send([flight for flight in begun if flight.is_reserved])
 
-    async def _book_passed_on(self, flight: Flight, received: Received) -> None:
-        """Book what an operation has returned that was passed on."""
-        used, lost = received.parts, received.lost
-        # A null without an error is a part that is unknown. Where errors have left no part, all may have been billed.
-        uncertain = (lost or (0 if used else flight.parts)) if received.reported else 0
-        answer = Answer.passed_on(flight.query, received, used + uncertain)
-        is_private = flight.query.passed_on is None or flight.query.passed_on.is_private
-        is_stored = used and not (answer.is_partial or is_private)
-        stored = [answer.result] if is_stored and answer.result else []
-        self._metrics.parts.inc(flight.client.application.name, by=used)
-        await self._bookings.book([Booking(flight, used, uncertain, stored, flight.wanted.bits)])
-        self._flights.end([flight], answer)
-
-    async def _fail(self, flights: Sequence[Flight], error: errors.BridgeError) -> None:
-        """Book an operation without data, and end its flights, or begin them once more where that may help."""
-        is_billed = isinstance(error, errors.ServerError) and error.may_be_billed
-        if isinstance(error, errors.QueryRefused):  # unless all its errors are of validation
-            executed = [each for each in error.reported if each.path is not None]
-            is_billed = any("specifiedBy" not in (each.extensions or {}) for each in executed)
-        for flight in flights:
-            flight.spent += flight.parts if is_billed else 0
-        await self._bookings.book([Booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
-        # As opposed to a query that is refused, or a quota that is exhausted.
-        is_outage = isinstance(error, errors.ServerError | errors.TooManyRequests)
-        if isinstance(error, errors.QuotaExhausted):
-            await self._quotas.mark_exhausted(flights[0].client, error)
-        elif isinstance(error, errors.DeadlineExceeded) and not error.may_be_billed:
-            self._flights.end(flights, Again(error))
+    async def _place(self, flights: Sequence[Flight]) -> None:
+        """Give a list of its own to each flight that begins behind what is stored of its list, so that what lies
+        between is not paid for, and to each of whose own list more is stored. Raises StoreUnavailable."""
+        behind = [flight for flight in flights if flight.query.start > flight.query.first]
+        if not behind:
             return
-        elif isinstance(error, errors.OversizedOperation | errors.QueryRefused):
-            is_outage = False
-            if await self._is_fetched_otherwise(flights, error):
-                self.gathering.start(flights)
-                return
-        asked = [(flight.client, flight.query) for flight in flights]
-        stale = await self._lookups.stored(asked) if is_outage else [None] * len(flights)
-        for flight, answer in zip(flights, stale, strict=True):
-            self._flights.end([flight], answer if answer and not flight.anew else Answer(None, error, "miss"))
+        both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
+        begins = [self._begin_of(flight, query) for flight, some in zip(behind, both, strict=True) for query in some]
+        outcomes = iter(await self._store.quote(begins))
+        for flight, (query, own) in zip(behind, both, strict=True):
+            of_whole, of_own = next(outcomes), next(outcomes)
+            end, own_end = _end(query, of_whole), _end(own, of_own)
+            is_whole = isinstance(of_whole, Busy) or (flight.anew and query.end <= model.PARTS_MAX)
+            if own_end == query.end > end or (not is_whole and max(query.start, own_end) > end):
+                flight.query = own
 
-    async def _is_fetched_otherwise(
-        self, flights: Sequence[Flight], error: errors.OversizedOperation | errors.QueryRefused
-    ) -> bool:
-        """Let flights be fetched in smaller batches, or without the features that the errors name, or without all if
-        they name none; return whether that may help."""
-        without = flights[0].without
-        if isinstance(error, errors.OversizedOperation):
-            parts = sum(flight.parts for flight in flights)
-            if len(flights) > 1:
-                await self._features.keep_parts_max(flights[0].tier, max(1, parts // 2))
-            return len(flights) > 1
-        if flights[0].query.passed_on:
-            return False
-        # A null takes the fields around it along, so that another attempt may name further features.
-        named = self._features.named(error.reported, flights[0].selected)
-        lacking = named or (NO_FEATURES if without else flights[0].selected.features)
-        if not (named or without) and len({id(flight.request) for flight in flights}) > 1:
-            for flight in flights:  # the query of another caller may be the reason
-                flight.apart = flight.request
-            return True
-        for flight in flights:
-            flight.apart, flight.without, flight.is_guess = error, without | lacking, not named
-        return bool(lacking)
+    def _take(self, flight: Flight, outcome: Outcome) -> None:
+        """End a flight that is not reserved, or let it wait for another process."""
+        client = flight.client
+        if isinstance(outcome, Found):
+            answer = Answer(outcome.result, first=flight.query.first, features=flight.wanted.features)
+            self._flights.end([flight], answer)
+        elif isinstance(outcome, Busy):
+            flight.anew = False  # what is stored when it is begun once more is new
+            if not self._busy:
+                self.operations.spawn(self._wait(), self._busy)
+            self._busy.append(flight)
+        elif isinstance(outcome, errors.StoreUnavailable):
+            self._flights.end([flight], Answer(None, outcome))
+        elif blocked := self._blocked(client.application):
+            self._flights.end([flight], Again(blocked, client))
+        elif isinstance(outcome, Reserved):
+            self._start([flight])  # it is blocked no more
+        else:
+            want = flight.begin.want
+            refusal = client.exceeded(outcome, want.end * want.parts, self._clock.now())
+            self._flights.end([flight], Again(refusal, client))
+
+    def _blocked(self, application: Application) -> errors.BridgeError | None:
+        """Return why nothing is begun that costs parts."""
+        if self._process.unfinished:
+            return errors.StoreUnavailable("usage of parts cannot be written at the moment")
+        return self._process.quotas.refusal(application)
+
+    async def _wait(self) -> None:
+        """Begin flights once more when no other process is fetching them. One read serves all that wait."""
+        while self._busy:
+            await asyncio.sleep(READ_SECONDS)
+            waiting = [*self._busy]
+            outcomes = await self._store.quote([self._begin_of(flight, flight.query) for flight in waiting])
+            both = [*zip(waiting, outcomes, strict=True)]
+            free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
+            if first := [flight.client.application for flight in free if flight.apart]:
+                await self._refresh(first)  # the other process was first
+            self._busy[: len(waiting)] = [flight for flight, outcome in both if isinstance(outcome, Busy)]
+            self._start(free)
+
+    async def _stored(
+        self, client: Client, queries: Sequence[Query], source: Source = "stale", seconds: float = STORED_SECONDS
+    ) -> list[Answer | None]:
+        """Return what was fetched for queries within so many seconds, and nothing where the store cannot be read."""
+        selected = self._features.tier(client.application).selected
+        outcomes: Sequence[Outcome] = [Busy()] * len(queries)
+        with suppress(errors.StoreUnavailable):
+            outcomes = await self._store.quote([self._look(client, query, selected, seconds) for query in queries])
+        return [
+            Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
+            for query, outcome in zip(queries, outcomes, strict=True)
+        ]
+
+    def _begin_of(self, flight: Flight, query: Query) -> Begin:
+        """Return the begin of a flight."""
+        return self._look(flight.client, query, flight.wanted, ANEW_SECONDS if flight.anew else FRESH_SECONDS)
+
+    def _look(self, client: Client, query: Query, selected: Selected, seconds: float) -> Begin:
+        """Return the begin of a query, for what was fetched within so many seconds."""
+        id, now = f"{self._process.rng.getrandbits(128):032x}", self._clock.now()
+        accounts, lasts = periods(client.charged, now // DAY_SECONDS).every, self._seconds + RESERVATION_SECONDS
+        scope = self._scope(client.application)
+        return Begin(id, scope, selected.bits, query.want, accounts, now - seconds, lasts)
+
+    def _scope(self, application: Application) -> str:
+        market = application.context.country, application.context.currency
+        return application.scopes + _digest(self._address, application.account, *market, self._features.digest)
+
+
+def _end(query: Query, outcome: Outcome) -> int:
+    """Return the end of what is stored of a query's list, as far as it is needed."""
+    if isinstance(outcome, Found):
+        return query.end
+    stored = getattr(outcome, "stored", None)
+    return query.first + (stored.asked if stored else 0)
+
+
+@functools.lru_cache(maxsize=1024)
+def _digest(*texts: str) -> str:
+    return config.hex_digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key

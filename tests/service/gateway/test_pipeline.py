@@ -186,14 +186,14 @@ async def test_a_store_that_takes_no_finish_delays_no_response_and_stops_what_co
     await world.resolve(process, ERP, QUERIES[1:2])
     store.broken = {"finish"}
     assert uids((await world.resolve(process, ERP, ONE))[0]) == [uid(0)]
-    assert state.bookings.is_behind
+    assert state.unfinished
     assert await world.counted("erp") == 1 + 3  # the reservation counts in full
     repeated, stored, new = await world.resolve(process, ERP, [*ONE, *QUERIES[1:3]])
     assert (uids(repeated), uids(stored)) == ([uid(0)], [uid(1)])
     assert isinstance(new.error, errors.StoreUnavailable)
     store.broken = set()
     await process.aclose()
-    assert not bool(state.bookings.is_behind)
+    assert not state.unfinished
     assert await world.counted("erp") == world.upstream.billed["erp"] == 2
 
 

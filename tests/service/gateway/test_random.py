@@ -378,7 +378,7 @@ class Run:
             await self.tick()
         else:
             raise AssertionError("does not end")
-        assert all(process.is_dead or not process.state.bookings.is_behind for process in self.processes)
+        assert all(process.is_dead or not process.state.unfinished for process in self.processes)
         await self.world.store.sweep()
         await self.check()
         usage = await self.world.store.usage()
@@ -410,7 +410,7 @@ class Run:
         )
         for (client_id, period), parts in upstream.billed_in.items():
             assert parts <= sum(usage.get((ACCOUNTS[client_id], period), ())[2:]) + lowered[client_id]
-        is_booked = self.is_exact and not any(process.state.bookings.is_behind for process in self.processes)
+        is_booked = self.is_exact and not any(process.state.unfinished for process in self.processes)
         for client_id, account in ACCOUNTS.items():
             if (row := usage.get((account, "lifetime"), ())) and not self.is_set:
                 assert row.used <= upstream.used[client_id]
