@@ -171,7 +171,7 @@ class _AskedObjects:
                 supplied = tables if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
         except StopIteration as done:
             plan: search.Plan = done.value
-        request.metadata.ignore(plan.unsupported)
+        request.metadata.unsupported += plan.unsupported
         self.queries += plan.queries
         counting = search.count_operations(plan, request.context)
         self.free += [operation.name for operation in counting.values()]
@@ -182,10 +182,9 @@ class _AskedObjects:
         return dict.fromkeys(uids, FOUND)
 
     async def search_listed(
-        self, request: GatewayRequest, name: str, _: model.SearchRequest
+        self, _: GatewayRequest, name: str, _parameters: model.SearchRequest
     ) -> tuple[list[Any], ListSearchResult]:
         self.free.append(LISTS[name])
-        request.metadata.ignore(())
         return [], ListSearchResult([], 0, {}, {})
 
 

@@ -103,10 +103,7 @@ class Features:
     async def keep(self, tier: Tier, selected: Selected, lacking: frozenset[str], *, is_guess: bool = False) -> None:
         """Keep that an operation has shown the features that were selected, but for some that the tier lacks, or may
         lack."""
-        known = tier.lacking - selected.features | lacking
-        if known == tier.lacking and not lacking and tier.shown is not None:
-            return
-        now = self._clock.now()
+        now, known = self._clock.now(), tier.lacking - selected.features | lacking
         tier.set(now, now + (GUESS_SECONDS if is_guess else KEPT_SECONDS), known, tier.parts_max)
         if lacking:
             log.warning("features lacking", application=tier.name, features=sorted(lacking))

@@ -91,8 +91,7 @@ class ResponseMetadata:
     deadline: float = inf  # until when it is waited for
     is_quote: bool = False  # of HEAD: nothing is fetched that costs parts, and `cost` is the most that it would
     sourceless: tuple[str, ...] = ()  # fields without source that the request names
-    unknown: tuple[str, ...] = ()  # ignored parameters that v3 never had
-    unsupported: tuple[str, ...] = ()  # all parameters that the response ignores
+    unsupported: tuple[str, ...] = ()  # parameters that the response ignores
     lacking: frozenset[str] = frozenset()  # features that the request asks for, and parts were fetched without
     cost: int = 0  # parts used or uncertain
     results: int = 0  # of which a stale one is counted as what it replaces
@@ -116,15 +115,6 @@ class ResponseMetadata:
                 seconds = protocol.FRESH_SECONDS if answer.result.items else protocol.EMPTY_SECONDS
                 self.stored, self.until = min(self.stored, fetched), min(self.until, fetched + seconds)
                 self.lacking |= asked - answer.features
-
-    def ignore(self, names: tuple[str, ...]) -> None:
-        """Note the parameters that the response ignores."""
-        self.unsupported = (*self.unknown, *names)
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """Parameters and fields that the request names and the service does not support."""
-        return (*self.unsupported, *self.sourceless) if self.unsupported or self.sourceless else ()
 
 
 class Again(NamedTuple):

@@ -152,7 +152,7 @@ class Operations:
         lacking = named(reported, selected) if reported else NO_FEATURES
         without, used = lacking | flights[0].without, sum(each.returned for each in fetched)
         self._metrics.parts.inc(tier.name, by=used)
-        if used and (without or tier.lacking or tier.shown is None):
+        if used and (without or tier.shown is None or tier.lacking & selected.features):
             # Before others find the results: they look for parts with the features that they know of.
             await self._features.keep(tier, selected, without, is_guess=flights[0].is_guess)
         shown = self._features.select(selected.features - lacking) if lacking else selected

@@ -112,7 +112,7 @@ class V3Objects:
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
         plan = await self._search_plan(request, parameters)
-        request.metadata.ignore(plan.unsupported)
+        request.metadata.unsupported += plan.unsupported
         asked = plan.queries
         try:
             counting = search.count_operations(plan, request.context)
@@ -144,7 +144,7 @@ class V3Objects:
         listing: Listing = await self._list(request, name)
         filters = await _filters(parameters)
         result = await asyncio.to_thread(listing.search, parameters, filters)
-        request.metadata.ignore(result.unknown)
+        request.metadata.unsupported += result.unknown
         compiled = self.projections.shown(request.projection, name=name)
         return [compiled.map(record, request.context) for record in result.records], result
 

@@ -71,7 +71,7 @@ class V3Actions:
     async def _match(self, received: AuthenticatedRequest) -> Any:
         """/parts/match (contract v3-rest.md §4)."""
         asked = requests.parse_match(received.parameters)
-        received.metadata.ignore(tuple(asked.unknown))
+        received.metadata.unsupported += tuple(asked.unknown)
         results = await self.objects.match_parts(self._caller(received), asked.request)
         msec = int((self.clock.monotonic() - received.metadata.since) * 1000)
         return self.match_response(asked, results, msec)
@@ -81,7 +81,7 @@ class V3Actions:
         request = requests.parse_search(received.parameters)
         # v3 ignored what it did not know, but the response lacks what looks like a filter, and has to name it.
         named = received.parameters.names("filter")
-        received.metadata.unknown = tuple(
+        received.metadata.unsupported += tuple(
             name for name in named if name != "filter[queries]" and not requests.FILTER.fullmatch(name)
         )
         caller = self._caller(received)
@@ -103,7 +103,6 @@ class V3Actions:
             raise errors.NotFound(suggestion)
         uids = [uid] if is_one else received.parameters.uids()
         caller = self._caller(received)
-        received.metadata.ignore(())  # no parameter of these endpoints is ever ignored
         objects: dict[str, Any]
         if name == "Part":
             objects = await self.objects.parts(caller, uids)

@@ -151,7 +151,7 @@ class RequestMiddleware:
             detail = FailureDetail(request.id, method, status, milliseconds, kind, failure.message, request.raw_path)
             self._seen.add_failure(now, route, application, key, detail)
         agent, target = request.headers.get(hdrs.USER_AGENT, ""), request.raw_path
-        ignored = () if metadata is None else metadata.ignored
+        ignored = () if metadata is None else (*metadata.unsupported, *metadata.sourceless)
         self._seen.add_client(
             now, route, agent, application=application, key=key, target=target, unsupported=ignored, error=kind
         )
