@@ -43,13 +43,8 @@ class Operations:
         start: Callable[[Sequence[Flight]], None],
         stored: Callable[[Client, Sequence[Query]], Awaitable[list[Answer | None]]],
     ) -> None:
-        self._process, self._features, self._send_once, self._start, self._stored = (
-            process,
-            features,
-            send,
-            start,
-            stored,
-        )
+        self._process, self._features, self._send_once = process, features, send
+        self._start, self._stored = start, stored
         self._clock, self._metrics, self._flights = process.clock, process.metrics, process.flights
         self._connections = asyncio.Semaphore(connections)
         self._waiting: dict[Hashable, list[Flight]] = {}  # for a connection, by what one operation has in common
@@ -117,9 +112,9 @@ class Operations:
             # Reservations must not have ended, and must count in the periods of now.
             day, now = self._clock.now() // DAY_SECONDS, self._clock.monotonic()
             if late := [each for each in flights if each.until <= now or each.begun // DAY_SECONDS != day]:
-                flights[:] = [flight for flight in flights if flight not in late]
                 await self._commit([self._booking(flight) for flight in late])
                 self._flights.end(late, Again(errors.DeadlineExceeded(f"{SERVICE} was not asked in time")))
+                flights[:] = [flight for flight in flights if flight.outcome is None]
             if not flights:
                 return
             fetched = await self._fetched(flights)
@@ -133,11 +128,11 @@ class Operations:
     async def _fetched(self, flights: Sequence[Flight]) -> Sequence[Fetched] | Received | errors.BridgeError:
         """Return what one operation has fetched for flights, or why it has not."""
         application, passed_on = flights[0].client.application, flights[0].query.passed_on
-        wanted = [flight.fetch for flight in flights]
-        market, whole = application.context, flights[0].selected.documents
-        operation = (
-            passed_on.operation if passed_on else planned.operation(whole, wanted, market.country, market.currency)
-        )
+        wanted, market = [flight.fetch for flight in flights], application.context
+        if passed_on:
+            operation = passed_on.operation
+        else:
+            operation = planned.operation(flights[0].selected.documents, wanted, market.country, market.currency)
         seconds = min(flight.until for flight in flights) - self._clock.monotonic()
         try:
             data = await self._send_once(operation, application.credentials, seconds)

@@ -8,7 +8,7 @@ import selectors
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from service.upstream import graphql_responses
@@ -71,9 +71,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def virtual_clock() -> LoopClock:
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, VirtualLoop)
-    return loop.clock
+    return cast(VirtualLoop, asyncio.get_running_loop()).clock
 
 
 class Sent(NamedTuple):
@@ -230,8 +228,7 @@ class World:
 
     def metadata(self) -> ResponseMetadata:
         """Return the metadata of a request whose time begins now."""
-        now = self.clock.monotonic()
-        return ResponseMetadata(now, now + SECONDS)
+        return ResponseMetadata(0.0, self.clock.monotonic() + SECONDS)
 
     async def resolve(
         self, process: Pipeline, client: Client, queries: Iterable[Query], seconds: float = SECONDS
