@@ -62,7 +62,7 @@ def compile_object(
     # A variable of the name of a transform or a keyword would shadow it, or not compile.
     reserved = frozenset({PARENT, CONTEXT, *mappings.transforms, *keyword.kwlist, "sorted", "rank"})
     writer, of_name = _Writer(mappings, projection, reserved, set(reserved)), mappings.rules[name]
-    record = unique(snake_case(name), writer.variables)
+    record = _unique(snake_case(name), writer.variables)
     start = Scope(Cursor(record, Node(of_name.reads)), None)
     shown = [field for field, rule in of_name.fields.items() if rules.shows(projection, rule, (field,))]
     # Single fields of the object have no class.
@@ -142,7 +142,7 @@ class _Writer:
         tag_field = None if class_name is None else "__class__"
         struct = _struct(name, tuple((each, Any) for each in fields), tag=class_name, tag_field=tag_field, gc=False)
         if struct not in self.structs:
-            self.structs[struct] = unique(name, self.names)
+            self.structs[struct] = _unique(name, self.names)
         # By position, which takes a tenth of the time of keywords; comments name the fields instead, behind the first
         # line of an expression of several.
         lines = ""
@@ -164,8 +164,8 @@ class _Writer:
         return expressions
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:
-        """Return the expression of a field; v3's empty value is contract v3-rest.md §3, third column."""
-        blank = repr(rule.empty)
+        """Return the expression of a field, which is blank where the service has null."""
+        blank = repr(rule.empty)  # contract v3-rest.md §3, third column
         if rule.empty is None and (rule.each or rule.keyed):
             blank = "[]" if rule.each else "{}"
         if rule.paths is None:
@@ -204,7 +204,7 @@ class _Writer:
         if of_name.reads != node.type_name:
             raise LookupError(f"{name} reads {of_name.reads}, but the path leads to {node.type_name}")
         caller, self.variables = self.variables, set(self.reserved)
-        record = unique(snake_case(name), self.variables)
+        record = _unique(snake_case(name), self.variables)
         arguments = {record: scope.here.expression, CONTEXT: CONTEXT}
         above = None
         if scope.above is not None:
@@ -217,7 +217,7 @@ class _Writer:
         passed = {parameter: value for parameter, value in arguments.items() if parameter in used}
         text = self.function(name, passed, fields)
         if text not in self.functions:
-            self.functions[text] = unique(f"map_{snake_case(name)}", self.names)
+            self.functions[text] = _unique(f"map_{snake_case(name)}", self.names)
         return f"{self.functions[text]}({', '.join(passed.values())})"
 
     def _list(self, rule: FieldRule, target: str, path: str, scope: Scope) -> str:
@@ -256,7 +256,7 @@ class _Writer:
             # Such as `price` of `prices`.
             many = snake_case(steps[-1].name if steps else read.node.type_name)
             one = f"{many[:-3]}y" if many.endswith("ies") else many.removesuffix("s")
-            variable = unique(one if steps else many, self.variables)
+            variable = _unique(one if steps else many, self.variables)
             loops.append(f"for {variable} in {read.guarded(values, '()')}")
             here, above = Cursor(variable, read.node), here
         return loops, Scope(here, above)
@@ -270,7 +270,7 @@ class _Writer:
         return f"{transform}({arguments})"
 
 
-def unique(name: str, taken: set[str]) -> str:
+def _unique(name: str, taken: set[str]) -> str:
     """Return a name, numbered if it is taken, and take it."""
     numbered = (f"{name}_{number}" for number in itertools.count(2))
     free = next(each for each in itertools.chain((name,), numbered) if each not in taken)

@@ -40,7 +40,7 @@ class SpecSource(NamedTuple):
     beside: str | None = None
 
 
-class Field(NamedTuple):
+class SearchedField(NamedTuple):
     """Field that a search names: its canonical spelling; of a spec field such as `specs.resistance.value` also the key,
     and the attributes behind it with their shortnames: none of an unknown spec, nor of an end of what is no range.
     `shown_as` is the key that v3 shows: of an end the key of the range."""
@@ -75,14 +75,14 @@ class SpecNames:
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
             self.sources.setdefault(source.key, source)
             self.sources.setdefault(each.shortname, source)
-        self.fields: dict[str, Field] = {}
+        self.fields: dict[str, SearchedField] = {}
         for key, source in self.sources.items():
             ends = {"min_value": self.sources.get(source.low or ""), "max_value": self.sources.get(source.high or "")}
             for end, each in {"value": source, **ends}.items():
                 if each:
                     shortnames = tuple(filter(None, (each.value, each.low, each.high)))
                     shown_as = self._ranges.get(each.value or "", each).key
-                    field = Field(f"specs.{each.key}.value", key, each, shortnames, shown_as)
+                    field = SearchedField(f"specs.{each.key}.value", key, each, shortnames, shown_as)
                     self.fields[f"specs.{key}.{end}"] = field
 
     def key(self, shortname: str, name: str, specs: Sequence[Any] = (), category: Any = None) -> str:

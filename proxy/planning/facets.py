@@ -230,7 +230,8 @@ def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     found: dict[str, dict[str, Any]] = {}
     for field in fields:
-        _, requested_key, _, _, key = search_filters.field_of(tables, field)
+        named = search_filters.field_of(tables, field)
+        requested_key, key = named.key, named.shown_as
         if requested_key is None or not (described := specs(tables, field, result_set)):
             continue
         attribute = described[0].attribute

@@ -145,7 +145,7 @@ class Listing:
             values = ((number, value) for number in numbers for value in _listed(self._entries[number].v3[each.field]))
             if each.is_range:
                 ends = facets.as_number(each.low), facets.as_number(each.high)
-                is_numeric = (each.low, each.high).count(None) == ends.count(None)
+                is_numeric = (each.low, each.high).count(None) == ends.count(None)  # no end is a text
                 meeting = {number for number, value in values if _is_between(value, each, ends if is_numeric else None)}
             else:
                 plain = frozenset(value for value in accepted if lucene.ANY not in value)

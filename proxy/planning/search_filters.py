@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 from proxy import errors
 from proxy.mapping.rules import SearchField, Tables
-from proxy.mapping.specs import Field
+from proxy.mapping.specs import SearchedField
 from proxy.planning import lucene
 from proxy.planning.lucene import OPEN, Condition
 from proxy.v3.encoding import Bound
@@ -37,17 +37,18 @@ class SearchFilters(NamedTuple):
     finds_nothing: bool
 
 
-def field_of(tables: Tables, name: str) -> Field:
+def field_of(tables: Tables, name: str) -> SearchedField:
     """Return a field that a search names: of a spec without attributes behind it only with the key."""
     if known := tables.specs.fields.get(name):
         return known
     match = SPEC.fullmatch(name)
-    return Field(name, match[1] if match else None)
+    return SearchedField(name, match[1] if match else None)
 
 
 def field_support(tables: Tables, field: str) -> SearchField | None:
     """Return the upstream's support for a field; None if it has nothing similar. Raises UnknownSpec."""
-    _, key, source, *_ = field_of(tables, field)
+    known = field_of(tables, field)
+    key, source = known.key, known.source
     if key is None:
         return tables.search.get(field)
     if tables.specs.sources.get(key) is None:
@@ -61,7 +62,7 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
     """Translate all conditions together. Raises BadRequest for the first that cannot be expressed, and UnlistedError
     if a name must be looked up in an upstream list: upstream filters match names loosely, v3's matched them exactly."""
     filters: dict[str, list[str]] = {}
-    variables: dict[str, Any] = {}
+    in_stock_only = False
     rewritten = expanded(tables, [each for each in conditions if not is_always_true(tables, each)])
     # The map has one entry for each field, so ranges are merged first and values intersected below.
     for condition in _merged_ranges(rewritten):
@@ -72,14 +73,14 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
                 raise errors.BadRequest(
                     f"{condition.field} can only be requested as [1 TO *]: the service knows in stock or not"
                 )
-            variables["inStockOnly"] = True
+            in_stock_only = True
             continue
         if field is None or field.filter is None:
             raise unsupported_field(tables, condition.field, "filter")
         values = _values(tables, field, condition)
         filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
-    if filters:
-        variables["filters"] = filters
+    variables: dict[str, Any] = {"filters": filters} if filters else {}
+    variables |= {"inStockOnly": True} if in_stock_only else {}
     return SearchFilters(variables, finds_nothing=not all(filters.values()))
 
 
@@ -129,19 +130,20 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
 
 
 def _expand(tables: Tables, condition: Condition) -> list[Condition]:
-    field, _, spec, shortnames, _ = field_of(tables, condition.field)
+    field = field_of(tables, condition.field)
+    spec = field.source
     if spec is None:
         return [condition]
     if spec.low is None or spec.high is None:
         entry = tables.specs.names.get(spec.value or "")
         if not (entry and entry.plus_minus):
-            return [condition._replace(field=field)]
+            return [condition._replace(field=field.name)]
         # Upstream has tolerances as plain numbers.
         low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
-        return [Condition(field, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
+        return [Condition(field.name, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
     # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
     if spec.value is not None:
-        fields = ", ".join(field_of(tables, f"specs.{name}.value").name for name in shortnames)
+        fields = ", ".join(field_of(tables, f"specs.{name}.value").name for name in field.shortnames)
         raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
     low, high = condition.low, condition.high
     if not condition.is_range:

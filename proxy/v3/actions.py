@@ -34,7 +34,7 @@ class AuthenticatedRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class V3Actions:
-    """Actions in the names of one mapping: v3's own, or those of another dialect."""
+    """Actions of the endpoints, with the mappings of v3 or of another dialect."""
 
     objects: V3Objects
     mappings: Mappings
