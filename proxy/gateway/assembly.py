@@ -40,7 +40,7 @@ REFRESH_SECONDS = 1.0  # between two looks for what other processes know
 # that no other request would show that tokens are accepted again.
 PROBE = Document("probe", "query probe { supCategories { id } }", dict[str, Any]).operation({}, 0)
 PROBE_SECONDS = 10.0  # between two probes of a GraphQL service that has not responded with GraphQL
-CHECK_SECONDS = 5.0  # that a check of readiness waits for its token, and for its probe
+CHECK_SECONDS = 8.0  # that a check of readiness waits for its token, and for its probe; who asks waits a little longer
 
 log = structlog.get_logger()
 
