@@ -146,18 +146,16 @@ class Readiness:
 
     async def failures(self) -> list[dict[str, str]]:
         """Return `check` and `reason` of each check that fails."""
-
-        async def reason(check: Callable[[], Awaitable[None]]) -> str:
-            try:
-                await check()
-            except errors.BridgeError as error:
-                return error.message
-            except asyncio.CancelledError:
-                return "the configuration was replaced meanwhile"
-            return ""
-
-        reasons = await asyncio.gather(*map(reason, self._checks.values()))
-        return [{"check": name, "reason": each} for name, each in zip(self._checks, reasons, strict=True) if each]
+        found = await asyncio.gather(*(check() for check in self._checks.values()), return_exceptions=True)
+        failures = []
+        for name, error in zip(self._checks, found, strict=True):
+            if isinstance(error, errors.BridgeError):
+                failures.append({"check": name, "reason": error.message})
+            elif isinstance(error, asyncio.CancelledError):
+                failures.append({"check": name, "reason": "the configuration was replaced meanwhile"})
+            elif error is not None:
+                raise error
+        return failures
 
     async def _check_graphql(self) -> None:
         """Check that a GraphQL service responds at the configured address, and that the circuit breaker is not open.
