@@ -136,7 +136,8 @@ class Pipeline:
         now, until = self._clock.now(), self._clock.monotonic() + self._seconds
         for flight in flights:
             flight.begun, flight.until, flight.parts, flight.wanted = now, until, 0, flight.tier.selected
-        await self._place(flights)
+        if behind := [flight for flight in flights if flight.query.start > flight.query.first]:
+            await self._place(behind)
         for flight in flights:
             flight.begin = self._begin_of(flight, flight.query)
             flight.is_reserved = self._blocked(flight.client.application) is None  # it may be, from now on
@@ -153,12 +154,9 @@ class Pipeline:
         flights.clear()  # each ends with its operation
         await self.operations.send([flight for flight in begun if flight.is_reserved])
 
-    async def _place(self, flights: Sequence[Flight]) -> None:
+    async def _place(self, behind: Sequence[Flight]) -> None:
         """Give a list of its own to each flight that begins behind what is stored of its list, so that what lies
         between is not paid for, and to each of whose own list more is stored. Raises StoreUnavailable."""
-        behind = [flight for flight in flights if flight.query.start > flight.query.first]
-        if not behind:
-            return
         both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
         begins = [self._begin_of(flight, query) for flight, some in zip(behind, both, strict=True) for query in some]
         outcomes = iter(await self._store.quote(begins))

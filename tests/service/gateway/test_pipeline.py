@@ -172,6 +172,12 @@ async def test_batches_that_are_too_complex_are_halved(world: World, bills: bool
     assert world.upstream.billed["erp"] == (60 if bills else 20)
 
 
+async def test_an_operation_asks_for_no_more_parts_than_the_upstream_takes(world: World) -> None:
+    await world.resolve(world.process(), ERP, QUERIES)
+    limits = [[query["limit"] for query in each["variables"]["queries"]] for each in world.upstream.operations]
+    assert limits == [[3] * 33, [3] * 7]
+
+
 async def test_a_query_that_is_too_complex_alone_fails(world: World) -> None:
     world.upstream.complex_from = 1
     (answer,) = await world.resolve(world.process(), ERP, ONE)

@@ -78,12 +78,12 @@ def receive(data: Any) -> Received:
 
 
 class Process(BrokenStore):
-    """A process: its store, whose operations fail and are late at a `rate`, and its pipeline. After its death no
+    """A process: its store, whose operations fail and are late, and its pipeline. After its death no
     operation returns."""
 
     def __init__(self, run: "Run", name: str, store: Store) -> None:
         super().__init__(store)
-        self.run, self.name, self.rate, self.is_dead = run, name, 0.0, False
+        self.run, self.name, self.is_dead = run, name, False
         self.state = run.world.state(self)
         self.pipeline = self.configured()
 
@@ -110,7 +110,7 @@ class Process(BrokenStore):
 
     def die(self) -> None:
         self.is_dead, self.run.is_exact = True, False
-        self.run.exempt.append(self.run.now)
+        self.run.exempt.append(self.run.now())
 
     async def alive(self) -> None:
         """Return only if the process lives."""
@@ -119,15 +119,15 @@ class Process(BrokenStore):
 
     async def operate(self, name: str, *args: Any, **named: Any) -> Any:
         """Draw whether an operation fails, loses its reply or is the last one, and how late it and its reply are."""
-        draw, fault = self.run.draw, ""
-        if draw.random() < self.rate:
+        draw, rate, fault = self.run.draw, self.run.rates[self], ""
+        if draw.random() < rate:
             fault = draw.choices(("fails", "loses", "dies", "dies after"), (60, 30, 1, 1))[0]
-        late, reply_late = (draw.choice((0.0, 0.01, 2.0)) if draw.random() < self.rate else 0.0 for _ in range(2))
+        late, reply_late = (draw.choice((0.0, 0.01, 2.0)) if draw.random() < rate else 0.0 for _ in range(2))
         is_tier = name == "put_value" and args[0].startswith(TIER)
         is_lost = (fault or late) and name in ("finish", "put_value", "value", "values")
         # What is reserved, and sent when the reply has come, may come by another key meanwhile.
         if is_tier or is_lost or (reply_late and name == "begin"):
-            self.run.exempt.append(self.run.now)
+            self.run.exempt.append(self.run.now())
         await asyncio.sleep(late)
         if fault == "dies":
             self.die()
@@ -150,10 +150,11 @@ class Run:
     """One random run. `exempt` are the times at which what was fetched may have been lost, or a part be another one."""
 
     def __init__(self, world: World, draw: random.Random, address: str) -> None:
-        self.world, self.draw, self.address = world, draw, address
+        self.world, self.draw, self.address, self.now = world, draw, address, world.clock.monotonic
         self.processes, self.calls = list[Process](), list[asyncio.Task[None]]()
         self.tasks: list[tuple[Process, asyncio.Task[None]]] = []  # that end unless their process dies
         self.exempt, self.exceeded = list[float](), list[Account]()
+        self.rates: dict[Process, float] = defaultdict(float)  # at which operations of a store fail, and are late
         self.shorter: dict[str, float] = {}  # when a list became shorter, and by which part
         self.versions = {number: [(-math.inf, uids)] for number, uids in LISTS.items()}  # since when
         self.asked: dict[tuple[str, str], list[Sent]] = defaultdict(list)  # by scope and uid, or scope and key
@@ -171,10 +172,6 @@ class Run:
         events |= {self.change_tier: 1} if draw.random() < 0.3 else {}
         events |= {self.save: 2, self.lose_data: 1} if address and draw.random() < 0.5 else {}
         self.events = {self.call: 60.0} | {event: often for event, often in events.items() if draw.random() < 0.7}
-
-    @property
-    def now(self) -> float:
-        return self.world.clock.monotonic()
 
     async def steps(self) -> None:
         try:
@@ -203,14 +200,14 @@ class Run:
         """Do what is done once a second or minute, and replace who has died."""
         for place, process in enumerate(self.processes):
             if process.is_dead:
-                self.exempt.append(self.now)
+                self.exempt.append(self.now())
                 self.processes[place] = await self.start()
                 if self.address and self.draw.random() < 0.5:
                     await self.world.store.end_worker(process.name)
         for process in self.processes:
             process.spawn(process.refresh(process.pipeline))
-        if self.now - self.swept > 60.0:
-            self.swept = self.now
+        if self.now() - self.swept > 60.0:
+            self.swept = self.now()
             await self.world.store.sweep()
 
     async def call(self) -> None:
@@ -218,12 +215,12 @@ class Run:
         queries = [draw_query(self.draw) for _ in range(self.draw.choice((1, 1, 1, 4)))]
         if self.draw.random() < 0.1:
             queries = [draw_document(self.draw, caller)]
-        until = self.now + self.draw.choice((30.0, 30.0, 2.0))
+        until = self.now() + self.draw.choice((30.0, 30.0, 2.0))
         self.calls.append(process.spawn(self.resolve(process, caller, queries, until)))
 
     async def resolve(self, process: Process, caller: Client, queries: list[Query], until: float) -> None:
         answers = await process.pipeline.resolve(caller, queries, until)
-        assert self.now < until + 5.0, "no answer in time"
+        assert self.now() < until + 5.0, "no answer in time"
         self.paid[str(caller.application.credentials.client_id)] += sum(answer.parts for answer in answers)
         for query, answer in zip(queries, answers, strict=True):
             if answer.result is not None:
@@ -262,11 +259,7 @@ class Run:
 
     async def break_store(self) -> None:
         process = self.draw.choice(self.processes)
-        process.rate = self.draw.choice((0.05, 0.5, 1.0)) if not process.rate else 0.0
-
-    def mend_stores(self) -> None:
-        for process in self.processes:
-            process.rate = 0.0
+        self.rates[process] = self.draw.choice((0.05, 0.5, 1.0)) if not self.rates[process] else 0.0
 
     async def kill(self) -> None:
         self.draw.choice(self.processes).die()
@@ -281,11 +274,11 @@ class Run:
         place, new = self.draw.randrange(2), await self.start()
         old = self.processes[place]
         if not old.is_dead:  # perhaps since the other one began to start
-            self.processes[place], old.rate = new, 0.0
+            self.processes[place], self.rates[old] = new, 0.0
             old.spawn(old.pipeline.aclose())
 
     async def pass_time(self) -> None:
-        self.mend_stores()
+        self.rates.clear()
         for seconds in (61.0, 61.0, 61.0, self.draw.choice((EMPTY_SECONDS, 6 * HOUR, 23.6 * HOUR))):
             await asyncio.sleep(seconds)
             await self.tick()
@@ -295,11 +288,11 @@ class Run:
         number = self.draw.choice([*LISTS])
         listed = [*self.versions[number][-1][1]]
         if listed and self.draw.random() < 0.5:
-            self.shorter[number] = self.shorter[listed.pop(self.draw.randrange(len(listed)))] = self.now
+            self.shorter[number] = self.shorter[listed.pop(self.draw.randrange(len(listed)))] = self.now()
         else:
             listed.insert(self.draw.randint(0, len(listed)), uid(10_000 + next(self.names)))
         self.world.upstream.lists[number] = listed
-        self.versions[number].append((self.now, listed))
+        self.versions[number].append((self.now(), listed))
 
     async def change_tier(self) -> None:
         upstream = self.world.upstream
@@ -332,7 +325,7 @@ class Run:
                 server.flushall()
                 for key, (milliseconds, value) in self.snapshot.items() if self.draw.random() < 0.5 else ():
                     server.restore(key, milliseconds, value)
-        self.mend_stores()
+        self.rates.clear()
         for _ in range(self.draw.randrange(4)):
             await self.call()
             await asyncio.sleep(1.0)
@@ -350,11 +343,11 @@ class Run:
         billed = {(ACCOUNTS[name], period): parts for (name, period), parts in self.world.upstream.billed_in.items()}
         for pair, parts in (counted | billed).items():
             await self.world.store.set_usage(Account(*pair), parts)
-        self.exempt.append(self.now)
+        self.exempt.append(self.now())
 
     async def settle(self) -> None:
         """Let all end that can, and see that nothing stays reserved."""
-        self.mend_stores()
+        self.rates.clear()
         for process in self.processes:
             process.spawn(process.pipeline.aclose())
         for _ in range(100):
