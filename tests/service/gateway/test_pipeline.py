@@ -224,6 +224,16 @@ async def test_a_begin_without_confirmation_is_ended(world: World, loses: bool) 
     assert await world.counted("erp") == len(world.upstream.operations) == 0
 
 
+async def test_a_second_begin_without_confirmation_costs_no_more_than_the_first(world: World) -> None:
+    store = BrokenStore(world.store)
+    world.upstream.seconds, world.upstream.failures = 1.0, [(errors.OversizedOperation("too large"), False)]
+    asked = asyncio.create_task(world.resolve(world.process(store), ERP, QUERIES[:2]))
+    await asyncio.sleep(0.5)
+    store.broken = {"begin"}
+    assert {type(answer.error) for answer in await asked} == {errors.StoreUnavailable}
+    assert await world.counted("erp") == 0
+
+
 async def test_a_key_that_another_process_did_not_fetch_is_fetched_at_once(world: World) -> None:
     world.upstream.seconds, world.upstream.failures = 10.0, [(FAULT, False)]
     failed = asyncio.create_task(world.resolve(world.process(), ERP, ONE))
