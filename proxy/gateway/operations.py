@@ -76,11 +76,10 @@ class Operations:
                 application = flight.client.application
                 market = application.context.country, application.context.currency
                 key = application.account, *market, flight.selected.bits, query.operation, flight.apart
-            if key in self._waiting:
-                self._waiting[key].append(flight)
-            else:
-                self._waiting[key] = [flight]
+            if key not in self._waiting:
+                self._waiting[key] = []
                 new.append(key)
+            self._waiting[key].append(flight)
         for key in new[1:]:
             self.spawn(self._send(key, self._waiting[key]), self._waiting[key])
         for key in new[:1]:  # needs no other task
@@ -146,7 +145,7 @@ class Operations:
         reported = [error for each in fetched for error in each.reported]
         lacking = named(reported, selected) if reported else NO_FEATURES
         without, used = lacking | flights[0].without, sum(each.returned for each in fetched)
-        self._metrics.parts.inc(tier.name, by=used)
+        self._metrics.parts.inc(flights[0].client.application.name, by=used)
         if used and (without or tier.shown is None or tier.lacking & selected.features):
             # Before others find the results: they look for parts with the features that they know of.
             await self._features.keep(tier, selected, without, is_guess=flights[0].is_guess)

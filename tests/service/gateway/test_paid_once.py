@@ -131,6 +131,15 @@ async def test_processes_fetch_a_list_that_grew_anew_once(world: World) -> None:
     assert world.upstream.billed["erp"] == await world.counted("erp") == 10 + (10 + 20)
 
 
+async def test_what_processes_fetch_anew_at_the_same_time_is_paid_once(world: World) -> None:
+    processes = [world.process(), world.process()]
+    await world.resolve(processes[0], ERP, BY_NUMBER[:1])
+    until = world.clock.monotonic() + 10.0
+    answers = await asyncio.gather(*(each.resolve(ERP, BY_NUMBER[:1], until, anew=True) for each in processes))
+    assert [answer.parts for (answer,) in answers] == [1, 0]
+    assert world.upstream.billed["erp"] == await world.counted("erp") == 1 + 1
+
+
 async def test_a_list_that_lost_an_element_behind_its_beginning_is_fetched_anew(world: World) -> None:
     process, listed = world.process(), world.upstream.lists["LIST"]
     await world.resolve(process, ERP, pages((0, 10)))
