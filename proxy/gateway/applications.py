@@ -234,11 +234,12 @@ class AccessTokens:
     async def client(self, token: str) -> Client | None:
         """Return the client of a token; None for one that was not issued here, has expired, or whose API key is gone.
         Raises StoreUnavailable."""
-        if not self._secret:
-            await self._read()
         try:
+            if not self._secret:
+                jwt.get_unverified_header(token)  # an API key that looks like a token needs no store
+                await self._read()
             claims = jwt.decode(token, self._secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
-        except jwt.InvalidTokenError:
+        except (jwt.InvalidTokenError, UnicodeEncodeError):  # bytes that are no UTF-8 are surrogates here
             return None
         return self._clients.get(claims["sub"]) if self._clock.now() < claims["exp"] else None
 

@@ -51,6 +51,9 @@ async def test_requests_whose_key_cannot_be_read_count(start: StartEnvironment) 
                     found.append(response.status)
             assert all(400 <= status < 500 for status in found)
             assert [status == 429 for status in found] == [False] * LIMIT + [True]
+        environment.time.advance(61)
+        no_text = b"GET /graphql HTTP/1.1", b"Authorization: Bearer \xff.e30.AAAA"
+        assert [(await environment.raw(*no_text)).status for _ in range(LIMIT + 1)] == [401] * LIMIT + [429]
 
 
 async def test_throttled_address_gets_no_cached_response_but_for_a_key_that_it_uses(start: StartEnvironment) -> None:
