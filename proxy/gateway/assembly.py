@@ -30,7 +30,7 @@ from proxy.mapping import loader
 from proxy.metrics import Metrics
 from proxy.planning.documents import Document, ProjectionCache
 from proxy.store import open as opening
-from proxy.upstream import classify, http_post
+from proxy.upstream import http_post
 from proxy.upstream.sending import Sender
 from proxy.upstream.tokens import Credentials, Tokens
 
@@ -136,8 +136,8 @@ class Readiness:
         self._gateway = gateway
         self._owners = [application.credentials for application in gateway.applications.by_name.values()]
         self._next = 0.0  # by the monotonic clock
-        unknown = errors.UpstreamUnreachable(f"{classify.SERVICE} has not responded yet")
-        self._failure: errors.ServerError | None = unknown if self._owners else None  # of the last probe
+        self._failure: errors.ServerError | None = None  # of the last probe
+        self._probing = asyncio.Lock()
         self._checks: dict[str, Callable[[], Awaitable[None]]] = {
             "store": gateway.check_store,
             "graphql": self._check_graphql,
@@ -163,9 +163,16 @@ class Readiness:
         Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
         again after a response that was not GraphQL. A token that is missing is a check of its own.
         """
-        gateway = self._gateway
-        if refusal := gateway.breaker.refusal():
+        if refusal := self._gateway.breaker.refusal():
             raise refusal
+        async with self._probing:  # a check that comes meanwhile waits for the result
+            await self._probe()
+        if self._failure is not None:
+            raise self._failure.shared()
+
+    async def _probe(self) -> None:
+        """Send the probe, unless the last one was a moment ago or nothing is to be found out; keep its failure."""
+        gateway = self._gateway
         if gateway.sender.proven:
             self._failure = None
         elif gateway.clock.monotonic() >= self._next and self._owners:
@@ -183,8 +190,6 @@ class Readiness:
             except errors.ServerError as error:
                 failure = None if gateway.sender.proven else error.shared()
             self._failure = failure
-        if self._failure is not None:
-            raise self._failure.shared()
 
     async def _check_token(self, owner: Credentials) -> None:
         """Check that there is a token, and that it works if the previous one was refused. After a refusal the token

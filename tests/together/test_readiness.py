@@ -1,6 +1,7 @@
 """`/readyz` over sockets: a wrong GraphQL address, a token that the upstream does not take and an open circuit breaker
 are shown, without client requests and without cost."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
@@ -65,8 +66,8 @@ async def scripted_environment(*answers: object) -> AsyncIterator[ScriptedEnviro
 async def test_wrong_address_is_named_at_once_and_probed_at_intervals(answer: ScriptedResponse, what: str) -> None:
     async with scripted_environment(answer) as environment:
         for probes in (1, 2, 3):
-            for _ in range(4):
-                assert await environment.reasons() == [WRONG.format(what)]
+            found = await asyncio.gather(*(environment.reasons() for _ in range(4)))
+            assert [*found, await environment.reasons()] == [[WRONG.format(what)]] * 5
             assert (len(environment.upstream.requests), environment.upstream.tokens) == (probes, 1)
             environment.time.advance(INTERVAL)
         failure = await environment.match()
@@ -79,7 +80,8 @@ async def test_wrong_address_is_named_at_once_and_probed_at_intervals(answer: Sc
 async def test_probe_is_one_free_request(start: StartEnvironment) -> None:
     async with start() as environment:
         for _ in range(5):
-            assert (await environment.get("/readyz")).status == 200
+            ready = await asyncio.gather(*(environment.get("/readyz") for _ in range(3)))
+            assert [each.status for each in ready] == [200] * 3
             environment.time.advance(INTERVAL)
         assert len(environment.sandbox.documents) == 1
         assert (environment.billed_parts, environment.sandbox.request_counts.tokens) == (0, 1)
