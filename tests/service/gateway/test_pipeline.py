@@ -178,6 +178,23 @@ async def test_an_operation_asks_for_no_more_parts_than_the_upstream_takes(world
     assert limits == [[3] * 33, [3] * 7]
 
 
+async def test_markets_and_features_have_operations_of_their_own(world: World) -> None:
+    process, clients = world.process(), [ERP, client(country="DE"), client(features=["TECH_SPECS"])]
+    callers = [world.resolve(process, each, [query]) for each, query in zip(clients, QUERIES, strict=False)]
+    answers = [answer for (answer,) in await asyncio.gather(*callers)]
+    assert [answer.features for answer in answers] == [frozenset(ALL), frozenset(ALL), {"TECH_SPECS"}]
+    assert [each["variables"]["country"] for each in world.upstream.operations] == ["US", "DE", "US"]
+
+
+async def test_what_fails_in_an_unexpected_way_may_have_been_billed(world: World) -> None:
+    async def send(*_: Any) -> Any:
+        raise RuntimeError("a mistake")
+
+    (answer,) = await world.resolve(world.process(send=send), ERP, ONE)
+    assert type(answer.error) is errors.ServerError
+    assert await world.counted("erp") == 3
+
+
 async def test_a_query_that_is_too_complex_alone_fails(world: World) -> None:
     world.upstream.complex_from = 1
     (answer,) = await world.resolve(world.process(), ERP, ONE)
