@@ -8,7 +8,7 @@ from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, Upstream, World, 
 from support.store_client import BrokenStore
 
 from proxy import config, errors
-from proxy.planning.queries import matching, of_list, part
+from proxy.planning.queries import Query, matching, of_list, part
 
 NUMBERS = [f"N{n}" for n in range(40)]
 ERP = client()
@@ -269,6 +269,22 @@ async def test_what_has_waited_too_long_for_a_connection_is_not_sent(world: Worl
     await process.aclose()
     assert len(world.upstream.operations) == 2  # of which the second was late
     assert world.upstream.billed["erp"] <= await world.counted("erp") == 1 + 3
+
+
+async def test_an_operation_ends_with_the_first_of_its_reservations(world: World) -> None:
+    limits, world.upstream.seconds = list[float](), 10.0
+
+    async def send(*arguments: Any) -> Any:
+        limits.append(arguments[-1])
+        return await world.upstream.send(*arguments)
+
+    async def late(start: float, query: Query) -> None:
+        await asyncio.sleep(start)
+        await world.resolve(process, ERP, [query])
+
+    process = world.process(connections=1, send=send)
+    await asyncio.gather(*(late(start, query) for start, query in zip((0.0, 1.0, 5.0), QUERIES, strict=False)))
+    assert limits == [SECONDS, 1.0 + SECONDS - 10.0]
 
 
 async def test_what_has_waited_until_the_month_ended_is_begun_anew(world: World) -> None:

@@ -151,6 +151,7 @@ class Run:
 
     def __init__(self, world: World, draw: random.Random, address: str) -> None:
         self.world, self.draw, self.address, self.now = world, draw, address, world.clock.monotonic
+        self.upstream = world.upstream
         self.processes, self.calls = list[Process](), list[asyncio.Task[None]]()
         self.tasks: list[tuple[Process, asyncio.Task[None]]] = []  # that end unless their process dies
         self.exempt, self.exceeded = list[float](), list[Account]()
@@ -162,15 +163,14 @@ class Run:
         self.checked = 0  # parts that were asked for
         self.connections = draw.choice((2, 100, 100))
         self.paid: Counter[str] = Counter()  # by those who have waited for their answer, by client id
-        self.is_exact = True  # nobody died
-        self.is_set = False  # usage was set after a loss of data
-        self.is_over = False
+        self.is_exact, self.is_set, self.is_over = True, False, False  # nobody died; usage was set after a loss of data
         self.snapshot: dict[bytes, tuple[int, bytes]] = {}
         events: dict[Callable[[], Awaitable[None]], float] = {self.leave: 5, self.fail: 10, self.slow: 3, self.kill: 1}
         events |= {self.break_store: 4, self.reload: 2, self.stop: 1, self.pass_time: 2, self.change_list: 2}
         events |= {self.spoil: 2, self.exhaust: 0.5}
         events |= {self.change_tier: 1} if draw.random() < 0.3 else {}
-        events |= {self.save: 2, self.lose_data: 1} if address and draw.random() < 0.5 else {}
+        if address and draw.random() < 0.5:
+            events |= {self.save: 2, self.lose_data: 1} if address.startswith("unix:") else {self.lose_data: 1}
         self.events = {self.call: 60.0} | {event: often for event, often in events.items() if draw.random() < 0.7}
 
     async def steps(self) -> None:
@@ -246,16 +246,15 @@ class Run:
         failures += [errors.QueryRefused("no", reported=(refused,), may_be_billed=True)]
         failure = self.draw.choice(failures)
         is_billed = getattr(failure, "may_be_billed", False) and self.draw.random() < 0.5
-        self.world.upstream.failures.append((failure, is_billed))
+        self.upstream.failures.append((failure, is_billed))
 
     async def slow(self) -> None:
-        self.world.upstream.seconds = self.draw.choice((0.05, 0.05, 13.0, 31.0))
+        self.upstream.seconds = self.draw.choice((0.05, 0.05, 13.0, 31.0))
 
     async def spoil(self) -> None:
         """Let some parts come with an error, or as null, or all as they are."""
         some, none = frozenset(self.draw.choice([*LISTS.values()])), frozenset[str]()
-        upstream = self.world.upstream
-        upstream.faulty, upstream.null = self.draw.choice(((some, none), (none, some), (none, none)))
+        self.upstream.faulty, self.upstream.null = self.draw.choice(((some, none), (none, some), (none, none)))
 
     async def break_store(self) -> None:
         process = self.draw.choice(self.processes)
@@ -291,26 +290,23 @@ class Run:
             self.shorter[number] = self.shorter[listed.pop(self.draw.randrange(len(listed)))] = self.now()
         else:
             listed.insert(self.draw.randint(0, len(listed)), uid(10_000 + next(self.names)))
-        self.world.upstream.lists[number] = listed
+        self.upstream.lists[number] = listed
         self.versions[number].append((self.now(), listed))
 
     async def change_tier(self) -> None:
-        upstream = self.world.upstream
-        upstream.lacking = frozenset() if upstream.lacking else frozenset({self.draw.choice([*FIELDS])})
+        self.upstream.lacking = frozenset() if self.upstream.lacking else frozenset({self.draw.choice([*FIELDS])})
 
     async def exhaust(self) -> None:
         """Let the upstream refuse a quota as exhausted, or have more parts bought."""
         if self.draw.random() < 0.5:
-            error = errors.QuotaExhausted("You have exceeded your part limit of 100")
-            self.world.upstream.failures.insert(0, (error, False))
+            self.upstream.failures.insert(0, (errors.QuotaExhausted("You have exceeded your part limit of 100"), False))
         for application in APPLICATIONS:
             await self.world.store.put_value(f"{EXHAUSTED}{application.account}", "", 0.0)
 
     async def save(self) -> None:
         """Remember the data of Redis, as a snapshot does."""
-        if self.address.startswith("unix:"):
-            with redis.Redis.from_url(self.address) as server:
-                self.snapshot = {key: (max(0, server.pttl(key)), server.dump(key)) for key in server.keys("*")}
+        with redis.Redis.from_url(self.address) as server:
+            self.snapshot = {key: (max(0, server.pttl(key)), server.dump(key)) for key in server.keys("*")}
 
     async def lose_data(self) -> None:
         """Lose all data, or those since a snapshot, and set usage as the vendor's portal shows it. Until then nothing
@@ -340,7 +336,7 @@ class Run:
         for process in self.processes:
             process.spawn(process.reload())  # what was known of tiers is lost
         self.is_exact, self.is_set = False, True
-        billed = {(ACCOUNTS[name], period): parts for (name, period), parts in self.world.upstream.billed_in.items()}
+        billed = {(ACCOUNTS[name], period): parts for (name, period), parts in self.upstream.billed_in.items()}
         for pair, parts in (counted | billed).items():
             await self.world.store.set_usage(Account(*pair), parts)
         self.exempt.append(self.now())
@@ -350,13 +346,10 @@ class Run:
         self.rates.clear()
         for process in self.processes:
             process.spawn(process.pipeline.aclose())
-        for _ in range(100):
-            await asyncio.sleep(61.0)
-            if all(task.done() or process.is_dead for process, task in self.tasks):
-                break
+        for _ in range(10):
             await self.tick()
-        else:
-            raise AssertionError("does not end")
+            await asyncio.sleep(61.0)
+        assert all(task.done() or process.is_dead for process, task in self.tasks), "does not end"
         assert all(process.is_dead or not process.state.unfinished for process in self.processes)
         await self.world.store.sweep()
         await self.check()
@@ -364,7 +357,7 @@ class Run:
         assert not any(row.reserved for row in usage)
         used = {row.account: row.used for row in usage if row.period == "lifetime"}
         for client_id, account in ACCOUNTS.items() if self.is_exact else ():
-            assert used.get(account, 0) == self.world.upstream.used[client_id]
+            assert used.get(account, 0) == self.upstream.used[client_id]
 
     async def check(self) -> None:
         for _, task in self.tasks:
@@ -381,18 +374,17 @@ class Run:
         its list has become shorter meanwhile.
         """
         usage = {(row.account, row.period): row for row in await self.world.store.usage()}
-        upstream = self.world.upstream
         lowered = Counter(
             each.scope.partition(" ")[0]
-            for each in upstream.sent
+            for each in self.upstream.sent
             if each.uid and any(f in f"{each.key} {each.uid}" and each.sent <= at for f, at in self.shorter.items())
         )
-        for (client_id, period), parts in upstream.billed_in.items():
+        for (client_id, period), parts in self.upstream.billed_in.items():
             assert parts <= sum(usage.get((ACCOUNTS[client_id], period), ())[2:]) + lowered[client_id]
         is_booked = self.is_exact and not any(process.state.unfinished for process in self.processes)
         for client_id, account in ACCOUNTS.items():
             if (row := usage.get((account, "lifetime"), ())) and not self.is_set:
-                assert row.used <= upstream.used[client_id]
+                assert row.used <= self.upstream.used[client_id]
                 keys = {each.charged[1].id for each in CLIENTS if each.application.account == account}
                 own = [usage[key, "lifetime"][2:] for key in keys if (key, "lifetime") in usage]
                 assert row[2:] == tuple(map(sum, zip(*own, strict=True)))
@@ -410,7 +402,7 @@ class Run:
         """What has come is asked for again only for another list, a day later, or where it may be lost. That is what
         was asked for by the same, a part that is asked for by its uid or id, and the only part of a number that is
         asked for with its maker. Parts of what was passed on serve nothing else."""
-        new, self.checked = self.world.upstream.sent[self.checked :], len(self.world.upstream.sent)
+        new, self.checked = self.upstream.sent[self.checked :], len(self.upstream.sent)
         for each in new:
             is_passed_on = " passed on" in each.key
             changed = max([self.versions[number][-1][0] for number in LISTS if number in each.key], default=-math.inf)
