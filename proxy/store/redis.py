@@ -8,9 +8,10 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import redis.asyncio as client
@@ -21,18 +22,19 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.model import Seen
-from proxy.store.protocol import CLIENT, FAILURE, STORED_SECONDS, UNKNOWN_KEY, Usage
-from proxy.store.rows import TABLES, Key, Kind, PartRow, ReservationsRow, ResultRow, Transaction, Value, json_text
+from proxy.store.protocol import CLIENT, SEEN_MAX, STORED_SECONDS, Account, Usage
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ReservationsRow, Row, Rows, Value
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
 Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or an order, two times and how many
-VERSION = b"5"
+VERSION = b"6"
 PREFIX = "{v3bridge}:"
-ORDERS = {ReservationsRow: "ends", ResultRow: "ages", PartRow: "ages", Seen: "lasts"}  # of rows by their times
-SEEN = {kind: f"seen {kind}" for kind in (CLIENT, UNKNOWN_KEY, FAILURE)}  # tables
-DROPPED = ("reservation", "result", "part", "seen", *SEEN.values(), *ORDERS.values())  # of another version
+RESULT = '","='  # in the fields of results
+ORDERS = {ReservationsRow: "ends", PartRow: "ages"}  # of rows by their times
+SEEN = tuple(f"seen {kind}" for kind in (CLIENT, *SEEN_MAX))  # tables
+DROPPED = ("reservation", "part", *SEEN, *ORDERS.values())  # of another version
 SCRIPT = Path(__file__).with_name("redis.lua").read_text(encoding="utf-8")
 CONNECT_SECONDS, RESPONSE_SECONDS = 2.0, 5.0
 ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
@@ -40,6 +42,73 @@ ATTEMPTS = 50  # of a transaction whose rows others change meanwhile
 
 class _ChangedError(Exception):
     """A row has changed since it was read, or a new epoch has begun."""
+
+
+def json_text(key: Sequence[Any]) -> str:
+    return msgspec.json.encode(key).decode()
+
+
+def _name(kind: Kind, key: Key) -> tuple[str, str]:
+    return f"seen {key[0]}" if kind is Seen else TABLES[kind][0], json_text(key)
+
+
+class RedisRows(Rows):
+    """Rows as they were read, and as they are written after all. What is `lacking` is read next, and the operation
+    begins anew. The first time `now`, which is the time of Redis, is 0."""
+
+    def __init__(self, texts: dict[Name, Any], now: float, ahead: float, epoch: int) -> None:
+        self._texts, self.now, self.ahead, self.epoch = texts, now, ahead, epoch
+        self.lacking: dict[Name, None] = {}
+        self.writes: dict[Name, tuple[Any, float]] = {}  # texts and times; of values, the milliseconds until they end
+        self.added: dict[str, list[Any]] = {}  # to used, uncertain, reserved; at most so many are counted before
+
+    def _read(self, *name: Any) -> Any:
+        if name in self.writes:
+            return self.writes[name][0]
+        if name not in self._texts:
+            self.lacking[name] = None
+        return self._texts.get(name)
+
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        text = self._read(*_name(kind, key))
+        return None if text is None else kind._make(msgspec.msgpack.decode(text))
+
+    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
+        table, _ = _name(kind, prefix)
+        found = self._read(table) or []
+        rows = dict(zip(map(bytes.decode, found[::2]), found[1::2], strict=True))
+        self._texts.update({(table, field): text for field, text in rows.items()})
+        rows |= {name[1]: text for name, (text, _) in self.writes.items() if name[0] == table}
+        return [kind._make(msgspec.msgpack.decode(text)) for text in rows.values() if text is not None]
+
+    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
+        fields = self._read(ORDERS[kind], first, last, most) if kind in ORDERS and self.now else None
+        return [msgspec.json.decode(field, type=tuple) for field in fields or ()]
+
+    def uids(self, scope: str, id: str) -> list[str]:
+        uid = self.text(f"part {scope} {id}", ended=True)
+        return [] if uid is None else [uid]
+
+    def put(self, row: NamedTuple) -> None:
+        kind, time = type(row), getattr(row, TABLES[type(row)][2], 0.0)
+        if isinstance(row, Value):
+            time = max(1, round((row.until - self.now) * 1000))
+        if isinstance(row, PartRow) and row.id is not None:
+            self.put_value(f"part {row.scope} {row.id}", row.name, STORED_SECONDS)
+        self.writes[_name(kind, row[: TABLES[kind][1]])] = msgspec.msgpack.encode(row), time
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self.writes[_name(kind, key)] = None, 1
+
+    def usage(self, pair: Pair) -> Usage:
+        row, added = super().usage(pair), self.added.get(json_text(pair), (0, 0, 0))
+        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+
+    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
+        for pair, limit in ((account[:2], Account(*account).limit) for account in accounts):
+            old = self.added.setdefault(json_text(pair), [0, 0, 0, math.inf])
+            sums = [old[0] + used, old[1] + uncertain, old[2] + reserved]
+            old[:] = *sums, min(old[3], math.inf if limit is None else limit - sum(sums))
 
 
 class RedisStore(Store):
@@ -64,7 +133,7 @@ class RedisStore(Store):
         try:
             _check(await _response(store._redis.info()))
             if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
-                await _response(store._redis.delete(*(f"{PREFIX}{key}" for key in DROPPED)))
+                await _response(store._redis.delete(*(PREFIX + table for table in DROPPED)))
                 await store._run(_expire_all)
                 # Last: a process that dies before is followed by one that does all of it.
                 await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
@@ -77,36 +146,33 @@ class RedisStore(Store):
     async def _close(self) -> None:
         await self._redis.aclose()
 
-    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
+    async def _run(self, work: Callable[[RedisRows], R], *, is_kept: bool = True) -> R:
         for _ in range(ATTEMPTS):
             with contextlib.suppress(_ChangedError):
-                known, rows, result = await self._work(work)
-                writes = _writes(rows) if is_kept else []
-                if writes:
-                    additions = [(json_text(each[:2]), *parts, *each[2:]) for each, *parts in rows.additions]
-                    await self._call([], _expected(known, writes), additions, writes)
+                texts, rows, result = await self._work(work)
+                if is_kept and rows.writes:
+                    writes = [(*name, _string(text), time) for name, (text, time) in rows.writes.items()]
+                    await self._call([], _expected(texts, rows.writes), rows.added, writes)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
-    async def _work(self, work: Callable[[Transaction], R]) -> tuple[dict[Name, Any], Transaction, R]:
+    async def _work(self, work: Callable[[RedisRows], R]) -> tuple[dict[Name, Any], RedisRows, R]:
         """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
         texts: dict[Name, Any] = {}
         now = ahead = 0.0
         while True:
-            reads = _Reads(texts, now)
-            rows = Transaction(reads.read, now, ahead, self._last[0])
+            rows = RedisRows(texts, now, ahead, self._last[0])
             result = work(rows)
-            if now and not reads.lacking:
+            if now and not rows.lacking:
                 return texts, rows, result
-            time, found = await self._call([*reads.lacking])
-            texts.update(zip(reads.lacking, found, strict=True))
+            time, found = await self._call([*rows.lacking])
+            texts.update(zip(rows.lacking, found, strict=True))
             if not now:
                 now, ahead = time, time - self._clock.now()
 
-    async def _call(self, reads: list[Name], *changes: list[Any]) -> tuple[float, list[Any]]:
+    async def _call(self, reads: list[Name], *changes: Any) -> tuple[float, list[Any]]:
         """Read rows, or write; return the time, and the rows."""
-        expected, additions, writes = changes or ([], [], [])
-        values = [*self._last, reads, expected, additions, writes, self._cache_bytes, self._now()]
+        values = [*self._last, reads, *(changes or ([], {}, [])), self._cache_bytes, self._now()]
         reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
         epoch, counter, now, is_done, rows = reply
         self._last = max(self._last, (epoch, counter))
@@ -115,71 +181,21 @@ class RedisStore(Store):
         return float(now), rows
 
 
-class _Reads:
-    """Texts that were read, by their names, and the names of those that are lacking. The first time, `now` is 0."""
-
-    def __init__(self, texts: dict[Name, Any], now: float) -> None:
-        self._texts, self._now = texts, now
-        self.lacking: dict[Name, None] = {}
-
-    def read(self, kind: Kind, key: Key, times: Key = (), *, is_id: bool = False) -> Any:
-        table, length, _ = TABLES[kind]
-        if is_id:
-            value = self.read(Value, (f"part {key[0]} {key[1]}",))
-            return value and self.read(PartRow, (key[0], value[1]))
-        if times:
-            names = self._text(ORDERS[kind], *times) if kind in ORDERS and self._now else None
-            found = (name.split(b" [", 1) for name in names or () if name.startswith(table.encode()))
-            return [msgspec.json.decode(b"[" + field, type=tuple) for _, field in found]
-        if len(key) < length:
-            return self._all(_table(kind, key))
-        text = self._text(_table(kind, key), json_text(key))
-        return None if text is None else msgspec.msgpack.decode(text)
-
-    def _text(self, *name: Any) -> Any:
-        if name not in self._texts:
-            self.lacking[name] = None
-        return self._texts.get(name)
-
-    def _all(self, table: str) -> list[Any]:
-        found = self._text(table) or []
-        self._texts.update(((table, field.decode()), text) for field, text in zip(found[::2], found[1::2], strict=True))
-        return [msgspec.msgpack.decode(text) for text in found[1::2]]
+def _string(text: bytes | str | None) -> Any:
+    """Return bytes as a text, because Redis' MessagePack knows no bytes."""
+    return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text) if isinstance(text, bytes) else text
 
 
-def _table(kind: Kind, key: Key) -> str:
-    return SEEN[key[0]] if kind is Seen else TABLES[kind][0]
-
-
-def _writes(rows: Transaction) -> list[tuple[Any, ...]]:
-    """Return the rows to write: tables and fields, orders, texts, and their times; of values, the milliseconds until
-    they end. A part is found by its id, too."""
-    for part in [*rows.changed[PartRow].values()]:
-        if part and part.id is not None:
-            rows.put_value(f"part {part.scope} {part.id}", part.uid, STORED_SECONDS)
-    writes: list[tuple[Any, ...]] = []
-    for kind, changed in rows.changed.items():
-        for key, row in changed.items():
-            text, time = msgspec.msgpack.encode(row), getattr(row, TABLES[kind][2], None)
-            if kind is Value:
-                time = max(1, round((row.until - rows.now) * 1000))
-            # Redis' MessagePack knows no bytes: this is a text.
-            raw = row and msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text)
-            writes.append((_table(kind, key), json_text(key), ORDERS.get(kind), raw, time))
-    return writes
-
-
-def _expected(texts: dict[Name, Any], writes: list[tuple[Any, ...]]) -> list[tuple[str, ...]]:
+def _expected(texts: dict[Name, Any], writes: dict[Name, Any]) -> list[tuple[str, ...]]:
     """Return the digests of rows that must be as they were read: what is changed, and results."""
-    changed = {write[:2] for write in writes}
     return [
         (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
         for name, text in texts.items()
-        if name in changed or (name[0] == "result" and len(name) == 2)
+        if name in writes or (name[0] == "part" and RESULT in name[1])
     ]
 
 
-def _expire_all(rows: Transaction) -> None:
+def _expire_all(rows: RedisRows) -> None:
     """Move what is reserved to uncertain usage."""
     for usage in rows.all(Usage):
         rows.put(usage._replace(uncertain=usage.uncertain + usage.reserved, reserved=0))

@@ -5,7 +5,7 @@ stores results, and frees the key.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 from datetime import date, timedelta
 from typing import Any, Literal, NamedTuple
 
@@ -16,12 +16,11 @@ from proxy import errors
 from proxy.model import Seen
 from proxy.store import protocol
 from proxy.store.protocol import Begin, Busy, Finish, Found, Hit, Outcome, Refused, Reserved, Result, Usage
-from proxy.store.rows import FETCHED, Pair, PartRow, ReservationsRow, ResultRow, Transaction, Value, json_text
+from proxy.store.rows import Pair, PartRow, ReservationsRow, Rows, Value
 
 DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 SWEPT = 1_000  # rows of a kind that are looked at in one transaction: others wait for it
-KEPT = {ResultRow: protocol.STORED_SECONDS, PartRow: protocol.STORED_SECONDS, Value: 0.0}
 MOVED = -1  # start of an expired reservation whose list may be another one since
 LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
 UNCERTAIN = ("expired", "taken")
@@ -45,7 +44,7 @@ _reservations = msgspec.json.Decoder(dict[str, Reservation])
 _result = msgspec.msgpack.Decoder(Result)
 
 
-def begin(rows: Transaction, begin: Begin, worker: str) -> Outcome:
+def begin(rows: Rows, begin: Begin, worker: str) -> Outcome:
     want, others, stored = begin.want, _of_key(rows, begin.scope, begin.want.key), _stored(rows, begin)
     own, start = others.get(begin.id), stored.asked if stored else 0
     if own and own.state == "open":  # sent again: nothing more is reserved, perhaps too little for what is stored now
@@ -65,7 +64,7 @@ def begin(rows: Transaction, begin: Begin, worker: str) -> Outcome:
     return Reserved(stored)
 
 
-def _refusal(rows: Transaction, begin: Begin, parts: int) -> Refused | errors.StoreUnavailable | None:
+def _refusal(rows: Rows, begin: Begin, parts: int) -> Refused | errors.StoreUnavailable | None:
     """Return why so many parts are not reserved. After a loss of data, usage has to be set for the application, and for
     each account with a limit."""
     if rows.epoch:
@@ -81,41 +80,38 @@ def _refusal(rows: Transaction, begin: Begin, parts: int) -> Refused | errors.St
     return None
 
 
-def _stored(rows: Transaction, begin: Begin) -> Result | None:
-    """Return the first candidate that is fresh and has all its parts."""
-    for found in _candidates(rows, begin):
+def _stored(rows: Rows, begin: Begin) -> Result | None:
+    """Return what is fresh and has all its parts: a part that the want names, or the stored result of its key."""
+    scope, want, candidates = begin.scope, begin.want, []
+    if want.part is not None:
+        uids = want.part, *rows.uids(scope, want.part)
+        candidates = [Result(want.key, want.end, 1, (Hit(uid),), (), fetched=rows.now) for uid in uids]
+    if (row := _opened(rows, scope, f"={want.key}", _result.decode)) is not None:
+        candidates.append(row.body)
+    for found in candidates:
         fresh_from = begin.fresh_from + rows.ahead
         if not found.items and found.details is None:
             fresh_from = max(fresh_from, rows.now - protocol.EMPTY_SECONDS)
-        parts = [part for hit in found.items if (part := _part(rows, begin.scope, hit.uid)) is not None]
-        is_whole = len(parts) == len(found.items) and not any(begin.features & ~part.features for part in parts)
+        stored = [_opened(rows, scope, hit.uid, lz4.block.decompress) for hit in found.items]
+        parts = [part for part in stored if part and not begin.features & ~part.features]
         times = [found.fetched, *(part.fetched for part in parts)]
-        if is_whole and fresh_from <= min(times) and max(times) <= rows.now:
-            bodies, ids = tuple(part.body for part in parts), tuple(part.id for part in parts)
+        if len(parts) == len(stored) and fresh_from <= min(times) and max(times) <= rows.now:
+            bodies, ids = tuple([part.body for part in parts]), tuple([part.id for part in parts])
             return found._replace(bodies=bodies, part_ids=ids, fetched=min(times) - rows.ahead)
     return None
 
 
-def _part(rows: Transaction, scope: str, uid: str) -> PartRow | None:
-    """Return a stored part with its body as the upstream sent it. One that the disk has damaged is dropped."""
-    part = rows.get(PartRow, scope, uid)
+def _opened(rows: Rows, scope: str, name: str, decode: Callable[[bytes], Any]) -> Any:
+    """Return a row with its body decoded; None without one. One that the disk has damaged is dropped."""
+    row = rows.get(PartRow, scope, name)
     try:
-        return part and part._replace(body=lz4.block.decompress(part.body))
-    except lz4.block.LZ4BlockError:
-        rows.drop(PartRow, scope, uid)
+        return row and row._replace(body=decode(row.body))
+    except (lz4.block.LZ4BlockError, msgspec.DecodeError):
+        rows.drop(PartRow, scope, name)
         return None
 
 
-def _candidates(rows: Transaction, begin: Begin) -> Iterator[Result]:
-    """Yield what may serve a want, without bodies: the part that it names, and the stored result of its key."""
-    scope, want = begin.scope, begin.want
-    if want.part is not None and (part := rows.part(scope, want.part)) is not None:
-        yield Result(want.key, want.end, 1, (Hit(part.uid),), (), fetched=rows.now)
-    if (row := rows.get(ResultRow, scope, want.key)) is not None:
-        yield _result.decode(row.text)
-
-
-def finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
+def finish(rows: Rows, finish: Finish, cache_bytes: int) -> None:
     id, scope, key = finish.begin.id, finish.begin.scope, finish.begin.want.key
     reservations = _of_key(rows, scope, key)
     own = reservations.pop(id, None)
@@ -138,15 +134,16 @@ def finish(rows: Transaction, finish: Finish, cache_bytes: int) -> None:
             _store(rows, finish, result)
 
 
-def _book(rows: Transaction, finish: Finish, own: Reservation) -> None:
-    present = {account[:2] for account in finish.accounts}
-    rows.add(own.accounts, 0, *((0, -own.parts) if own.state == "open" else (-own.parts, 0)))
-    rows.add(present, finish.used, finish.uncertain, 0)
+def _book(rows: Rows, finish: Finish, own: Reservation) -> None:
+    reserved, late = (own.parts, 0) if own.state == "open" else (0, own.parts)
+    begun, present = set(own.accounts), {account[:2] for account in finish.accounts}
+    rows.add(begun & present, finish.used, finish.uncertain - late, -reserved)
+    rows.add(present - begun, finish.used, finish.uncertain, 0)
     # In a period that has ended meanwhile, the upstream may have counted the parts, too.
-    rows.add(set(own.accounts) - present, 0, finish.used + finish.uncertain, 0)
+    rows.add(begun - present, 0, finish.used + finish.uncertain - late, -reserved)
 
 
-def _lowered(rows: Transaction, other: Reservation, own: Reservation, finish: Finish) -> Reservation:
+def _lowered(rows: Rows, other: Reservation, own: Reservation, finish: Finish) -> Reservation:
     """Lower what is uncertain since today to what has come of the same query: a reservation that has expired may have
     cost no more than this one if this one began where it did, and was as long or has the end of the list. The rest of a
     list without a result may show that it is another list now."""
@@ -163,7 +160,7 @@ def _lowered(rows: Transaction, other: Reservation, own: Reservation, finish: Fi
     return other._replace(parts=min(came, other.parts))
 
 
-def _store(rows: Transaction, finish: Finish, result: Result) -> None:
+def _store(rows: Rows, finish: Finish, result: Result) -> None:
     scope, now = finish.begin.scope, rows.now
     fetched = min(result.fetched + rows.ahead, now) if result.fetched else now
     ids = result.part_ids or (None,) * len(result.items)
@@ -172,7 +169,7 @@ def _store(rows: Transaction, finish: Finish, result: Result) -> None:
         if not _stays(rows.get(PartRow, scope, hit.uid), part, now):
             rows.put(part)
     text = msgspec.msgpack.encode(result._replace(bodies=(), part_ids=(), fetched=fetched))
-    rows.put(ResultRow(scope, result.key, fetched, text))
+    rows.put(PartRow(scope, f"={result.key}", fetched, None, 0, text))
 
 
 def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
@@ -182,18 +179,18 @@ def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
     return old.features != new.features or old.fetched > new.fetched
 
 
-def _of_key(rows: Transaction, scope: str, key: str) -> dict[str, Reservation]:
+def _of_key(rows: Rows, scope: str, key: str) -> dict[str, Reservation]:
     row = rows.get(ReservationsRow, scope, key)
     return _reservations.decode(row.text) if row else {}
 
 
-def _put(rows: Transaction, scope: str, key: str, reservations: dict[str, Reservation]) -> None:
+def _put(rows: Rows, scope: str, key: str, reservations: dict[str, Reservation]) -> None:
     left = {id: each for id, each in reservations.items() if each.until > rows.now or each.state == "open"}
     ends = [each.until for each in left.values() if each.state == "open"] or [each.until for each in left.values()]
-    rows.put(ReservationsRow(scope, key, max(ends, default=rows.now), json_text(left)))
+    rows.put(ReservationsRow(scope, key, max(ends, default=rows.now), msgspec.json.encode(left).decode()))
 
 
-def expire(rows: Transaction, scope: str, key: str, worker: str | None = None) -> bool:
+def expire(rows: Rows, scope: str, key: str, worker: str | None = None) -> bool:
     """Move the open reservation of a key to uncertain usage, if it is this worker's; return whether there is one. The
     key is free, and the reservation stays for a late finish."""
     reservations = _of_key(rows, scope, key)
@@ -205,7 +202,7 @@ def expire(rows: Transaction, scope: str, key: str, worker: str | None = None) -
     return first is not None
 
 
-def set_usage(rows: Transaction, pair: Pair, used: int) -> None:
+def set_usage(rows: Rows, pair: Pair, used: int) -> None:
     """Replace usage. A late finish takes nothing off again that is uncertain no more."""
     rows.put(rows.usage(pair)._replace(used=used, uncertain=0))
     for row in rows.all(ReservationsRow):
@@ -217,24 +214,25 @@ def set_usage(rows: Transaction, pair: Pair, used: int) -> None:
             _put(rows, row.scope, row.key, reservations)
 
 
-def sweep(rows: Transaction) -> bool:
+def sweep(rows: Rows) -> bool:
     """End what is out of date, a part of it; return whether there may be more."""
     now = rows.now
     ended = rows.timed(ReservationsRow, 0.0, now, SWEPT)
-    old: list[Any] = [(ReservationsRow, key) for key in ended if not expire(rows, *key)]
-    for kind, seconds in KEPT.items():
-        old += [(kind, key) for key in rows.timed(kind, 0.0, now - seconds, SWEPT)]
-    for kind in FETCHED:  # a time of tomorrow was written before the clock was set back
-        old += [(kind, key) for key in rows.timed(kind, now + protocol.STORED_SECONDS, math.inf, SWEPT)]
-    for kind, key in old:
-        rows.drop(kind, *key)
+    old: list[Any] = [(ReservationsRow, *key) for key in ended if not expire(rows, *key)]
+    old += [(Value, *key) for key in rows.timed(Value, 0.0, now, SWEPT)]
+    # A time of tomorrow was written before the clock was set back.
+    for first, last in ((0.0, now - protocol.STORED_SECONDS), (now + protocol.STORED_SECONDS, math.inf)):
+        old += [(PartRow, *key) for key in rows.timed(PartRow, first, last, SWEPT)]
+    may_be_more = len(ended) + len(old) >= SWEPT
     today = int(now // protocol.DAY_SECONDS)
     if rows.text("today", ended=True) != str(today):  # once a day: there may be many
         rows.put_value("today", str(today), protocol.DAY_SECONDS)
         first_day = (date(1970, 1, 1) + timedelta(today - protocol.DAYS_KEPT)).isoformat()
-        for usage in rows.all(Usage):
-            if len(usage.period) == len(first_day) and usage.period < first_day:
-                rows.drop(Usage, *usage[:2])
-        for key in rows.timed(Seen, 0.0, (today - protocol.CLIENT_DAYS + 1) * protocol.DAY_SECONDS):
-            rows.drop(Seen, *key)
-    return len(ended) + len(old) >= SWEPT
+        first_time = (today - protocol.CLIENT_DAYS + 1) * protocol.DAY_SECONDS
+        days = (row for row in rows.all(Usage) if len(row.period) == len(first_day))
+        old += [(Usage, *row[:2]) for row in days if row.period < first_day]
+        for kind in (protocol.CLIENT, *protocol.SEEN_MAX):
+            old += [(Seen, *row[:7]) for row in rows.all(Seen, kind) if row.last < first_time]
+    for kind, *key in old:
+        rows.drop(kind, *key)
+    return may_be_more

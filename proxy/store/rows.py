@@ -1,10 +1,7 @@
-"""Rows that the store keeps, and a transaction over them, which is the same in SQLite and in Redis."""
+"""Rows that the store keeps, and what an operation does with them, which is the same in SQLite and in Redis."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, TypeVar
-
-import msgspec
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from proxy.model import Seen
 from proxy.store.protocol import Account, Usage
@@ -24,20 +21,15 @@ class ReservationsRow(NamedTuple):
     text: str
 
 
-class ResultRow(NamedTuple):
-    scope: str
-    key: str
-    fetched: float
-    text: bytes  # a Result without parts, in MessagePack
-
-
 class PartRow(NamedTuple):
+    """Part, by its uid, as an lz4 block; or result without its parts, by = and its key, in MessagePack."""
+
     scope: str
-    uid: str
+    name: str
     fetched: float
     id: str | None
     features: int
-    body: bytes  # an lz4 block
+    body: bytes
 
 
 class Value(NamedTuple):
@@ -51,80 +43,38 @@ class Value(NamedTuple):
 TABLES: dict[Kind, tuple[str, int, str]] = {
     Usage: ("usage", 2, ""),
     ReservationsRow: ("reservation", 2, "until"),
-    ResultRow: ("result", 2, "fetched"),
     PartRow: ("part", 2, "fetched"),
     Value: ("value", 1, "until"),
-    Seen: ("seen", 7, "last"),
+    Seen: ("seen", 7, ""),
 }
-FETCHED = (ResultRow, PartRow)
 
 
-def json_text(values: Any) -> str:
-    return msgspec.json.encode(values).decode()
+class Rows(Protocol):
+    """Rows by kind and key, within a transaction. `now` is `ahead` of this process's clock. `epoch`: how often data
+    were lost."""
 
+    now: float
+    ahead: float
+    epoch: int
 
-class Transaction:
-    """Rows by kind and key as they are read and `changed`: None is a row that is not there. Usage is `added` to. `now`
-    is `ahead` of this process's clock. `epoch`: how often data were lost.
-
-    `read` returns the fields of the row with a key; of all whose keys begin so, if it is a part of one; with two times
-    and a number, of so many at most between the times, or their keys only; with `is_id`, of the part with that id."""
-
-    def __init__(self, read: Callable[..., Any], now: float, ahead: float = 0.0, epoch: int = 0) -> None:
-        self._read, self.now, self.ahead, self.epoch = read, now, ahead, epoch
-        self._rows: dict[Kind, dict[Key, Any]] = defaultdict(dict)
-        self.changed: dict[Kind, dict[Key, Any]] = defaultdict(dict)
-        self.added: dict[Pair, tuple[int, int, int]] = {}
-        self.additions: list[tuple[Pair | Account, int, int, int]] = []  # one by one
-
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        rows = self._rows[kind]
-        if key not in rows:
-            values = self._read(kind, key)
-            rows[key] = values and kind._make(values)
-        row: Row | None = rows[key]
-        return row
+    def get(self, kind: type[Row], *key: Any) -> Row | None: ...
 
     def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
         """Return the rows whose keys begin so."""
-        found = {row[: TABLES[kind][1]]: row for row in map(kind._make, self._read(kind, prefix))}
-        changed = {key: row for key, row in self.changed[kind].items() if key[: len(prefix)] == prefix}
-        return [row for row in (found | changed).values() if row is not None]
 
     def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
-        """Return the keys of stored rows whose time is between two, about so many at most."""
-        found, length = self._read(kind, (), (first, last, most)), TABLES[kind][1]
-        keys = [row[:length] for row in found]
-        if found and len(found[0]) > length:
-            self._rows[kind].update(zip(keys, map(kind._make, found), strict=True))
-        return keys
+        """Return the keys of rows whose time is between two, so many at most."""
 
-    def part(self, scope: str, name: str) -> PartRow | None:
-        """Return the stored part with a uid or id."""
-        if (part := self.get(PartRow, scope, name)) is not None:
-            return part
-        values = self._read(PartRow, (scope, name), is_id=True)
-        return values and PartRow._make(values)
+    def uids(self, scope: str, id: str) -> list[str]:
+        """Return the uids of stored parts with an id."""
 
-    def put(self, row: NamedTuple) -> None:
-        kind = type(row)
-        key = row[: TABLES[kind][1]]
-        self._rows[kind][key] = self.changed[kind][key] = row
+    def put(self, row: NamedTuple) -> None: ...
 
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self._rows[kind][key] = self.changed[kind][key] = None
-
-    def usage(self, pair: Pair) -> Usage:
-        row, added = self.get(Usage, *pair) or Usage(*pair), self.added.get(pair, (0, 0, 0))
-        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+    def drop(self, kind: Kind, *key: Any) -> None: ...
 
     def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
         """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is
         exceeded."""
-        for account in accounts:
-            self.additions.append((account, used, uncertain, reserved))
-            old = self.added.get(pair := account[:2], (0, 0, 0))
-            self.added[pair] = old[0] + used, old[1] + uncertain, old[2] + reserved
 
     def text(self, key: str, *, ended: bool = False) -> str | None:
         """Return a value; with `ended` also one that has ended but is still stored. One that begins later was written
@@ -134,3 +84,6 @@ class Transaction:
 
     def put_value(self, key: str, text: str, seconds: float) -> None:
         self.put(Value(key, text, self.now, self.now + seconds))
+
+    def usage(self, pair: Pair) -> Usage:
+        return self.get(Usage, *pair) or Usage(*pair)

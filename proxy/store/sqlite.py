@@ -9,36 +9,35 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Finish
-from proxy.store.rows import FETCHED, TABLES, Key, Kind, Transaction
+from proxy.store.protocol import Account, Finish
+from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, Row, Rows
 from proxy.store.sqlite_file import LOG_BYTES, RESTORE, StoreFile
 from proxy.store.store import Store
 
 R = TypeVar("R")
 
-VERSION = 5
+VERSION = 6
 APPLICATION = 0x76334272  # by which a file is recognized, whatever its version
 BUSY_SECONDS, RETRY_SECONDS = 5.0, 0.001  # to wait for another process's transaction, and between two attempts
 CHECKPOINT_BYTES = 8 * 2**20  # written to the write-ahead log, after which its pages are moved to the file
 CHECKPOINT_ROUNDS = 10  # at most, while writers go on
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-ROW_BYTES = 2**10  # about what a row writes beside its texts
+ROW_BYTES = 2**10  # about what a row writes beside its body
 
-_INDEXES = ("part_id ON part (id)", "part_fetched ON part (fetched)", "result_fetched ON result (fetched)")
-# Eight of the oldest parts and results: deleted at a time.
-_OLDEST = "SELECT max(fetched) FROM (SELECT fetched FROM part UNION ALL SELECT fetched FROM result ORDER BY 1 LIMIT 8)"
+_INDEXES = "part_id ON part (id)", "part_fetched ON part (fetched)"
+_DROP_OLDEST = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched LIMIT 8)"
 
 
 def _where(kind: Kind, length: int) -> str:
     """Return the condition by the first columns of a table."""
-    return " AND ".join(f"{column} = ?" for column in kind._fields[:length])
+    return " AND ".join(f"{column} = ?" for column in kind._fields[:length]) or "TRUE"
 
 
 _GET = {kind: f"SELECT * FROM {name} WHERE {_where(kind, length)}" for kind, (name, length, _) in TABLES.items()}
@@ -50,14 +49,50 @@ uncertain = max(0, uncertain + excluded.uncertain), reserved = max(0, reserved +
 """
 
 
+class SqliteRows(Rows):
+    """Rows of the tables. About `written` bytes were, since the start."""
+
+    now, ahead, epoch, written = 0.0, 0.0, 0, 0
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._execute, self._many = connection.execute, connection.executemany
+
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        row = self._execute(_GET[kind], key).fetchone()
+        return row and kind._make(row)
+
+    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
+        found = self._execute(f"SELECT * FROM {TABLES[kind][0]} WHERE {_where(kind, len(prefix))}", prefix)
+        return [*map(kind._make, found.fetchall())]
+
+    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
+        table, length, time = TABLES[kind]
+        names = ", ".join(kind._fields[:length])
+        found = f"SELECT {names} FROM {table} WHERE {time} BETWEEN ? AND ? LIMIT ?"
+        return self._execute(found, (first, last, most)).fetchall()
+
+    def uids(self, scope: str, id: str) -> list[str]:
+        return [uid for (uid,) in self._execute("SELECT name FROM part WHERE scope = ? AND id = ?", (scope, id))]
+
+    def put(self, row: NamedTuple) -> None:
+        self._execute(_PUT[type(row)], row)
+        self.written += ROW_BYTES + (len(row[-1]) if type(row) is PartRow else 0)
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self._execute(_DROP[kind], key)
+
+    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
+        self._many(_ADD, [(each[0], each[1], used, uncertain, reserved) for each in accounts])
+
+
 class SqliteStore(Store):
     """Store in a file or in memory. Made by `open`."""
 
     def __init__(self, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> None:
         super().__init__(worker, cache_bytes)
         self._clock = clock
-        self._written = 0  # bytes since the last checkpoint
-        self._room = 0  # bytes that may be written until the used ones are counted again
+        self._checkpoint_at = CHECKPOINT_BYTES  # bytes written since the start
+        self._count_at = 0  # the same, when the used bytes are counted again
         self._damage = ""  # what SQLite has found, perhaps in pages that others have still in memory
         self._checkpoint: asyncio.Future[None] | None = None
         with contextlib.ExitStack() as stack:
@@ -65,7 +100,7 @@ class SqliteStore(Store):
                 self._file = StoreFile(path)
                 stack.callback(self._file.close)
                 connection = stack.enter_context(contextlib.closing(_connect(self._file.name)))
-                self._execute, self._many = connection.execute, connection.executemany
+                self._execute, self._rows = connection.execute, SqliteRows(connection)
                 (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
             except (OSError, sqlite3.Error) as error:
                 raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
@@ -90,7 +125,7 @@ class SqliteStore(Store):
             raise
         return store
 
-    def _make_tables(self, _rows: Transaction) -> None:
+    def _make_tables(self, _rows: SqliteRows) -> None:
         """Make the tables that are missing. Of those of another version usage stays, where all that was reserved is
         uncertain."""
         tables = {name for (name,) in self._execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -101,10 +136,10 @@ class SqliteStore(Store):
         if tables and not self._file.is_alone:
             raise errors.StoreUnavailable(f"{self._file.name} is used by another version of v3bridge; stop that first")
         for name in tables - {"usage", "sqlite_sequence"}:
-            self._execute(f"DROP TABLE {name}")
+            self._execute(f'DROP TABLE "{name}"')
         for kind, (name, length, _) in TABLES.items():
             columns, key = ", ".join(kind._fields), ", ".join(kind._fields[:length])
-            order = "" if kind in FETCHED else "WITHOUT ROWID"  # in the order of keys, unless rows are large
+            order = "" if kind is PartRow else "WITHOUT ROWID"  # in the order of keys, unless rows are large
             self._execute(f"CREATE TABLE IF NOT EXISTS {name} ({columns}, PRIMARY KEY ({key})) {order}")
         for index in _INDEXES:
             self._execute(f"CREATE INDEX {index}")
@@ -126,17 +161,17 @@ class SqliteStore(Store):
             # The disk may have room for the usage, if not for the results.
             await super().finish([finish._replace(results=()) for finish in finishes])
 
-    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
+    async def _run(self, work: Callable[[SqliteRows], R], *, is_kept: bool = True) -> R:
         if self._damage:
             raise errors.StoreUnavailable(self._damage)
         try:
             await self._begin()
             self._file.check()
-            rows = Transaction(self._read, self._clock.now())
-            result = work(rows)
-            if is_kept:
-                self._write(rows)
-            self._execute("COMMIT")
+            self._rows.now = self._clock.now()
+            result = work(self._rows)
+            if self._rows.written > self._count_at:
+                self._make_room()
+            self._execute("COMMIT" if is_kept else "ROLLBACK")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self._execute("ROLLBACK")
@@ -146,8 +181,9 @@ class SqliteStore(Store):
                     self._damage = f"{self._file.name} is damaged ({error}); {RESTORE}"
                 raise errors.StoreUnavailable(self._damage or f"the store (SQLite) cannot be used: {error}") from error
             raise
-        if self._written > CHECKPOINT_BYTES and self._file.path and (not self._checkpoint or self._checkpoint.done()):
-            self._written = 0
+        is_due = self._file.path and self._rows.written > self._checkpoint_at
+        if is_due and (self._checkpoint is None or self._checkpoint.done()):
+            self._checkpoint_at = self._rows.written + CHECKPOINT_BYTES
             self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file.name)
         return result
 
@@ -166,38 +202,14 @@ class SqliteStore(Store):
             else:
                 return
 
-    def _read(self, kind: Kind, key: Key, times: Key = (), *, is_id: bool = False) -> Any:
-        table, length, time = TABLES[kind]
-        if is_id:
-            return self._execute("SELECT * FROM part WHERE scope = ? AND id = ?", key).fetchone()
-        if times:
-            names = ", ".join(kind._fields[:length]) if kind in FETCHED else "*"
-            return self._execute(f"SELECT {names} FROM {table} WHERE {time} BETWEEN ? AND ? LIMIT ?", times).fetchall()
-        if len(key) < length:
-            return self._execute(f"SELECT * FROM {table} WHERE {_where(kind, len(key)) or 'TRUE'}", key).fetchall()
-        return self._execute(_GET[kind], key).fetchone()
-
-    def _write(self, rows: Transaction) -> None:
-        """Write what was changed, and delete the oldest parts and results beyond the bound."""
-        written = 0
-        for kind, changed in rows.changed.items():
-            kept = [row for row in changed.values() if row is not None]
-            self._many(_PUT[kind], kept)
-            if len(kept) < len(changed):
-                self._many(_DROP[kind], [key for key, row in changed.items() if row is None])
-            bodies = sum(len(row[-1] or b"") for row in kept) if kind in FETCHED else 0  # and details
-            written += ROW_BYTES * len(changed) + bodies
-        self._many(_ADD, [(*pair, *added) for pair, added in rows.added.items()])
-        self._written += written
-        self._room -= written
-        while self._room < 0:
-            pages = self._pragma("page_count") - self._pragma("freelist_count")
-            free = self._cache_bytes - self._pragma("page_size") * pages
-            oldest = self._execute(_OLDEST).fetchone() if free < 0 else (None,)
-            if oldest[0] is None:
-                self._room = max(0, min(free, self._cache_bytes // 64))
-            for kind in FETCHED:
-                self._execute(f"DELETE FROM {TABLES[kind][0]} WHERE fetched <= ?", oldest)
+    def _make_room(self) -> None:
+        """Delete the oldest parts and results beyond the bound."""
+        while True:
+            used = self._pragma("page_count") - self._pragma("freelist_count")
+            free = self._cache_bytes - self._pragma("page_size") * used
+            if free >= 0 or not self._execute(_DROP_OLDEST).rowcount:
+                break
+        self._count_at = self._rows.written + max(0, min(free, self._cache_bytes // 64))
 
     def _pragma(self, name: str) -> int:
         return int(self._execute(f"PRAGMA {name}").fetchone()[0])

@@ -18,7 +18,7 @@ from proxy.kit.clock import Window
 from proxy.model import Seen
 from proxy.store import protocol, reservations
 from proxy.store.protocol import Account, Begin, Finish, Outcome, Usage
-from proxy.store.rows import FETCHED, Pair, PartRow, ReservationsRow, Transaction
+from proxy.store.rows import Pair, PartRow, ReservationsRow, Rows
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +27,7 @@ FOREVER = 1e9  # seconds
 
 
 def _transaction(
-    work: Callable[Concatenate["Store", Transaction, P], R],
+    work: Callable[Concatenate["Store", Rows, P], R],
 ) -> Callable[Concatenate["Store", P], Coroutine[Any, Any, R]]:
     """Make an operation of what it does in a transaction."""
 
@@ -45,9 +45,9 @@ class Store(ABC):
         self._cache_bytes = cache_bytes
 
     @abstractmethod
-    async def _run(self, work: Callable[[Transaction], R], *, is_kept: bool = True) -> R:
-        """Return what `work` returns, and write what it has changed, all or nothing. It may be called several times;
-        the last one counts. Raises StoreUnavailable."""
+    async def _run(self, work: Callable[[Any], R], *, is_kept: bool = True) -> R:
+        """Return what `work` returns with Rows, and write what it has changed, all or nothing. It may be called several
+        times; the last one counts. Raises StoreUnavailable."""
 
     @abstractmethod
     async def _close(self) -> None: ...
@@ -70,7 +70,7 @@ class Store(ABC):
         return await self.begin(begins, is_kept=False)
 
     @_transaction
-    def finish(self, rows: Transaction, finishes: Sequence[Finish]) -> None:
+    def finish(self, rows: Rows, finishes: Sequence[Finish]) -> None:
         """Book usage, store results, end reservations. May come after the deadline, twice, or without its `begin`."""
         for each in finishes:
             reservations.finish(rows, each, self._cache_bytes)
@@ -81,19 +81,19 @@ class Store(ABC):
             await asyncio.sleep(0)
 
     @_transaction
-    def end_worker(self, rows: Transaction, worker: str | None) -> None:
+    def end_worker(self, rows: Rows, worker: str | None) -> None:
         """Move the reservations of a process that has died, or of all, to uncertain usage, at once."""
         for row in rows.all(ReservationsRow):
             reservations.expire(rows, row.scope, row.key, worker)
 
     @_transaction
-    def usage(self, rows: Transaction, pairs: Collection[Pair] | None = None) -> list[Usage]:
+    def usage(self, rows: Rows, pairs: Collection[Pair] | None = None) -> list[Usage]:
         """Return accounts and periods with usage, by both: these, or all."""
         found = rows.all(Usage) if pairs is None else [rows.usage(pair) for pair in pairs]
         return sorted(row for row in found if any(row[2:]))
 
     @_transaction
-    def set_usage(self, rows: Transaction, account: Account, used: int) -> None:
+    def set_usage(self, rows: Rows, account: Account, used: int) -> None:
         """Replace used parts and end uncertain ones, as the vendor's portal shows them; in Redis, begin a new epoch
         for the account after a loss of data."""
         reservations.set_usage(rows, account[:2], used)
@@ -101,29 +101,29 @@ class Store(ABC):
             rows.put_value(f"epoch {account.account}", str(rows.epoch), FOREVER)
 
     @_transaction
-    def parts(self, rows: Transaction, scopes: str = "") -> int:
+    def parts(self, rows: Rows, scopes: str = "") -> int:
         """Return how many parts are stored in scopes that begin so."""
-        return sum(scope.startswith(scopes) for scope, _ in rows.timed(PartRow, -math.inf, math.inf))
+        stored = rows.timed(PartRow, -math.inf, math.inf)
+        return sum(scope.startswith(scopes) and not name.startswith("=") for scope, name in stored)
 
     @_transaction
-    def forget(self, rows: Transaction, scopes: str = "") -> int:
+    def forget(self, rows: Rows, scopes: str = "") -> int:
         """Delete results and parts in scopes that begin so; return how many parts. The value "forgotten" becomes
         another one, so that memories of results are dropped with them."""
         rows.put_value("forgotten", secrets.token_hex(8), FOREVER)
-        for kind in FETCHED:
-            for scope, name in rows.timed(kind, -math.inf, math.inf):
-                if scope.startswith(scopes):
-                    rows.drop(kind, scope, name)
-        return len(rows.changed[PartRow])
+        stored = [key for key in rows.timed(PartRow, -math.inf, math.inf) if key[0].startswith(scopes)]
+        for key in stored:
+            rows.drop(PartRow, *key)
+        return sum(not name.startswith("=") for _, name in stored)
 
     @_transaction
-    def values(self, rows: Transaction, keys: Sequence[str]) -> list[str | None]:
+    def values(self, rows: Rows, keys: Sequence[str]) -> list[str | None]:
         """Return small values; None where there is none or it has ended."""
         return [rows.text(key) for key in keys]
 
     @_transaction
     def put_value(
-        self, rows: Transaction, key: str, value: str, seconds: float, *, instead: Sequence[str | None] | None = None
+        self, rows: Rows, key: str, value: str, seconds: float, *, instead: Sequence[str | None] | None = None
     ) -> bool:
         """Keep a value for so long, or end it: 0 seconds. With `instead` only where one of these is there, None for
         none; return whether it is kept."""
@@ -133,7 +133,7 @@ class Store(ABC):
         return is_kept
 
     @_transaction
-    def take(self, rows: Transaction, key: str, windows: Sequence[Window], *, again: bool = False) -> float:
+    def take(self, rows: Rows, key: str, windows: Sequence[Window], *, again: bool = False) -> float:
         """Count a request in every window and return 0.0; or count none and return the seconds until it would be.
         `again`: count the newest one from now on, because it has arrived at some moment since it was counted."""
         now = rows.now
@@ -149,7 +149,7 @@ class Store(ABC):
         return 0.0
 
     @_transaction
-    def add_seen(self, rows: Transaction, id: str, seen: Sequence[Seen]) -> None:
+    def add_seen(self, rows: Rows, id: str, seen: Sequence[Seen]) -> None:
         """Add requests, once for each id."""
         if rows.text(f"seen {id}", ended=True) is not None:
             return
@@ -163,6 +163,6 @@ class Store(ABC):
                 rows.drop(Seen, *row[:7])
 
     @_transaction
-    def seen(self, rows: Transaction, kind: str, first_day: int) -> list[Seen]:
+    def seen(self, rows: Rows, kind: str, first_day: int) -> list[Seen]:
         """Return what was seen of a kind on this day and later ones, the last one first."""
         return sorted((row for row in rows.all(Seen, kind) if row.day >= first_day), key=lambda row: -row.last)

@@ -331,7 +331,7 @@ async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, open_cl
 async def test_damaged_part_is_fetched_anew(client: Client, file: Path, time: ManualClock) -> None:
     await client.fetch(result("a", "u"))
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute("UPDATE part SET body = ?", (b"damaged",))
+        other.execute("UPDATE part SET body = ? WHERE name = 'u'", (b"damaged",))
     assert await client.stored("a") is None
     time.advance(1)
     await client.fetch(result("a", "u"))
