@@ -213,9 +213,10 @@ class Pipeline:
     ) -> list[Answer | None]:
         """Return what was fetched for queries within so many seconds, and nothing where the store cannot be read."""
         selected = self._features.tier(client.application).selected
+        begins = [self._begin_within(client, query, selected, seconds) for query in queries]
         outcomes: Sequence[Outcome] = [Busy()] * len(queries)
         with suppress(errors.StoreUnavailable):
-            outcomes = await self._store.quote([self._look(client, query, selected, seconds) for query in queries])
+            outcomes = await self._store.quote(begins)
         return [
             Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
             for query, outcome in zip(queries, outcomes, strict=True)
@@ -223,9 +224,9 @@ class Pipeline:
 
     def _begin_of(self, flight: Flight, query: Query) -> Begin:
         """Return the begin of a flight."""
-        return self._look(flight.client, query, flight.wanted, ANEW_SECONDS if flight.anew else FRESH_SECONDS)
+        return self._begin_within(flight.client, query, flight.wanted, ANEW_SECONDS if flight.anew else FRESH_SECONDS)
 
-    def _look(self, client: Client, query: Query, selected: Selected, seconds: float) -> Begin:
+    def _begin_within(self, client: Client, query: Query, selected: Selected, seconds: float) -> Begin:
         """Return the begin of a query, for what was fetched within so many seconds."""
         id, now = f"{self._process.rng.getrandbits(128):032x}", self._clock.now()
         accounts, lasts = periods(client.charged, now // DAY_SECONDS).every, self._seconds + RESERVATION_SECONDS
