@@ -412,6 +412,13 @@ async def test_result_is_as_old_as_its_oldest_part(client: Client, time: ManualC
     assert [found.fetched for found in stored] == pytest.approx([now - 100, now], abs=1)
 
 
+async def test_result_is_deleted_a_day_after_its_oldest_part(client: Client, time: ManualClock) -> None:
+    await client.fetch(result("a", details=b"{}", fetched=time.now() - 100))
+    time.advance(STORED_SECONDS - 100)
+    await client.store.sweep()
+    assert await client.stored("a", fresh_from=0.0) is None
+
+
 @pytest.mark.parametrize("want", [Want("by uid", 1, part="u"), Want("by id", 1, part="7")])
 async def test_part_is_found_by_uid_and_id_whatever_it_came_with(client: Client, time: ManualClock, want: Want) -> None:
     await client.fetch(result("list", "t", "u", asked=2, part_ids=("6", "7")))
@@ -439,6 +446,7 @@ async def test_bytes_are_bounded_and_the_oldest_go(client: Client, time: ManualC
         time.advance(1)
         one = result(str(number), f"u{number}", body=body) if has_part else result(str(number), details=body)
         await client.fetch(one)
+        assert await client.store.parts() <= 20
     found = [number for number in range(60) if await client.stored(str(number))]
     assert found == list(range(60 - len(found), 60))
     assert 5 < len(found) <= 20

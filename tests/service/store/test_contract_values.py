@@ -88,19 +88,20 @@ async def test_requests_are_added_once_for_each_id(store: Store) -> None:
     assert await store.seen(CLIENT, DAY + 1) == []
 
 
-@pytest.mark.parametrize("kind", [CLIENT, UNKNOWN_KEY, FAILURE])
-async def test_what_was_seen_is_deleted_after_30_days(store: Store, time: ManualClock, kind: str) -> None:
-    old, late = seen(kind=kind, last=time.now()), seen(kind=kind, key="other", last=time.now() + DAY_SECONDS)
+@pytest.mark.parametrize("sort", [CLIENT, UNKNOWN_KEY, FAILURE])
+async def test_what_was_seen_is_deleted_after_30_days(store: Store, time: ManualClock, sort: str) -> None:
+    old, late = seen(kind=sort, last=time.now()), seen(kind=sort, key="other", last=time.now() + DAY_SECONDS)
     await store.add_seen("1", [old, late])
     for days, left in ((CLIENT_DAYS - 1, [late, old]), (1, [late]), (1, [])):
         time.advance(days * DAY_SECONDS)
         await store.sweep()
-        assert await store.seen(kind, 0) == left
+        assert await store.seen(sort, 0) == left
 
 
-@pytest.mark.parametrize("kind", [UNKNOWN_KEY, FAILURE])
-async def test_last_rows_of_a_kind_are_kept(store: Store, kind: str) -> None:
-    rows = [seen(kind=kind, key=str(number), last=DAY * 86_400.0 + number) for number in range(SEEN_MAX[kind] + 9)]
+@pytest.mark.parametrize("sort", [UNKNOWN_KEY, FAILURE])
+async def test_last_rows_of_a_kind_are_kept(store: Store, sort: str) -> None:
+    rows = [seen(kind=sort, key=str(number), last=DAY * 86_400.0 + number) for number in range(SEEN_MAX[sort] + 9)]
     await store.add_seen("1", rows)
+    assert await store.seen(sort, DAY) == [*reversed(rows[9:])]
     await store.add_seen("2", [last := rows[9]._replace(last=DAY * 86_400.0 + 999)])
-    assert await store.seen(kind, DAY) == [last._replace(requests=4), *reversed(rows[10:])]
+    assert await store.seen(sort, DAY) == [last._replace(requests=4), *reversed(rows[10:])]
