@@ -51,30 +51,23 @@ TABLES: dict[Kind, tuple[str, int, str]] = {
 
 class Rows(Protocol):
     """Rows by kind and key, within a transaction. `now` is `ahead` of this process's clock. `epoch`: how often data
-    were lost."""
+    were lost.
+
+    `all` returns the rows whose keys begin so, `timed` the keys of those whose time is between two, so many at most,
+    `uids` those of the parts with an id. `add` adds to usage; with an Account nothing is written if others have added
+    so much meanwhile that its limit is exceeded."""
 
     now: float
     ahead: float
     epoch: int
 
     def get(self, kind: type[Row], *key: Any) -> Row | None: ...
-
-    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
-        """Return the rows whose keys begin so."""
-
-    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
-        """Return the keys of rows whose time is between two, so many at most."""
-
-    def uids(self, scope: str, id: str) -> list[str]:
-        """Return the uids of stored parts with an id."""
-
+    def all(self, kind: type[Row], *prefix: Any) -> list[Row]: ...
+    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]: ...
+    def uids(self, scope: str, id: str) -> list[str]: ...
     def put(self, row: NamedTuple) -> None: ...
-
     def drop(self, kind: Kind, *key: Any) -> None: ...
-
-    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
-        """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is
-        exceeded."""
+    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None: ...
 
     def text(self, key: str, *, ended: bool = False) -> str | None:
         """Return a value; with `ended` also one that has ended but is still stored. One that begins later was written

@@ -31,7 +31,7 @@ CHECKPOINT_ROUNDS = 10  # at most, while writers go on
 DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 ROW_BYTES = 2**10  # about what a row writes beside its body
 
-_INDEXES = "part_id ON part (id)", "part_fetched ON part (fetched)"
+_INDEXES = "part_id ON part (id) WHERE id IS NOT NULL", "part_fetched ON part (fetched)"
 _DROP_OLDEST = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched LIMIT 8)"
 
 
