@@ -8,8 +8,7 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-import math
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,7 +21,7 @@ from redis.backoff import NoBackoff
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.model import Seen
-from proxy.store.protocol import CLIENT, SEEN_MAX, STORED_SECONDS, Account, Usage
+from proxy.store.protocol import CLIENT, SEEN_MAX, STORED_SECONDS, Usage
 from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ReservationsRow, Row, Rows, Value
 from proxy.store.store import Store
 
@@ -60,7 +59,7 @@ class RedisRows(Rows):
         self._texts, self.now, self.ahead, self.epoch = texts, now, ahead, epoch
         self.lacking: dict[Name, None] = {}
         self.writes: dict[Name, tuple[Any, float]] = {}  # texts and times; of values, the milliseconds until they end
-        self.added: dict[str, list[Any]] = {}  # to used, uncertain, reserved; at most so many are counted before
+        self.added: dict[Pair, list[Any]] = {}
 
     def _read(self, *name: Any) -> Any:
         if name in self.writes:
@@ -99,16 +98,6 @@ class RedisRows(Rows):
 
     def drop(self, kind: Kind, *key: Any) -> None:
         self.writes[_name(kind, key)] = None, 1
-
-    def usage(self, pair: Pair) -> Usage:
-        row, added = super().usage(pair), self.added.get(json_text(pair), (0, 0, 0))
-        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
-
-    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
-        for pair, limit in ((account[:2], Account(*account).limit) for account in accounts):
-            old = self.added.setdefault(json_text(pair), [0, 0, 0, math.inf])
-            sums = [old[0] + used, old[1] + uncertain, old[2] + reserved]
-            old[:] = *sums, min(old[3], math.inf if limit is None else limit - sum(sums))
 
 
 class RedisStore(Store):
@@ -152,7 +141,8 @@ class RedisStore(Store):
                 texts, rows, result = await self._work(work)
                 if is_kept and rows.writes:
                     writes = [(*name, _string(text), time) for name, (text, time) in rows.writes.items()]
-                    await self._call([], _expected(texts, rows.writes), rows.added, writes)
+                    added = {json_text(pair): parts for pair, parts in rows.added.items()}
+                    await self._call([], _expected(texts, rows.writes), added, writes)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 

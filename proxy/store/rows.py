@@ -1,5 +1,6 @@
 """Rows that the store keeps, and what an operation does with them, which is the same in SQLite and in Redis."""
 
+import math
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -54,12 +55,13 @@ class Rows(Protocol):
     were lost.
 
     `all` returns the rows whose keys begin so, `timed` the keys of those whose time is between two, so many at most,
-    `uids` those of the parts with an id. `add` adds to usage; with an Account nothing is written if others have added
-    so much meanwhile that its limit is exceeded."""
+    `uids` those of the parts with an id. `added` to usage, at the end of the transaction, are parts that are used,
+    uncertain and reserved, and how many may be counted before, at most."""
 
     now: float
     ahead: float
     epoch: int
+    added: dict[Pair, list[Any]]
 
     def get(self, kind: type[Row], *key: Any) -> Row | None: ...
     def all(self, kind: type[Row], *prefix: Any) -> list[Row]: ...
@@ -67,7 +69,6 @@ class Rows(Protocol):
     def uids(self, scope: str, id: str) -> list[str]: ...
     def put(self, row: NamedTuple) -> None: ...
     def drop(self, kind: Kind, *key: Any) -> None: ...
-    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None: ...
 
     def text(self, key: str, *, ended: bool = False) -> str | None:
         """Return a value; with `ended` also one that has ended but is still stored. One that begins later was written
@@ -79,4 +80,16 @@ class Rows(Protocol):
         self.put(Value(key, text, self.now, self.now + seconds))
 
     def usage(self, pair: Pair) -> Usage:
-        return self.get(Usage, *pair) or Usage(*pair)
+        row, added = self.get(Usage, *pair) or Usage(*pair), self.added.get(pair, (0, 0, 0))
+        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+
+    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
+        """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is
+        exceeded."""
+        for account in accounts:
+            added = self.added.setdefault(account[:2], [0, 0, 0, math.inf])
+            added[0] += used
+            added[1] += uncertain
+            added[2] += reserved
+            if (limit := account[2:3]) and limit[0] is not None:
+                added[3] = min(added[3], limit[0] - sum(added[:3]))

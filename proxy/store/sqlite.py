@@ -9,14 +9,14 @@ import asyncio
 import contextlib
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
-from proxy.store.protocol import Account, Finish
+from proxy.store.protocol import Finish
 from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, Row, Rows
 from proxy.store.sqlite_file import LOG_BYTES, RESTORE, StoreFile
 from proxy.store.store import Store
@@ -56,6 +56,7 @@ class SqliteRows(Rows):
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._execute, self._many = connection.execute, connection.executemany
+        self.added: dict[Pair, list[Any]] = {}
 
     def get(self, kind: type[Row], *key: Any) -> Row | None:
         row = self._execute(_GET[kind], key).fetchone()
@@ -81,8 +82,9 @@ class SqliteRows(Rows):
     def drop(self, kind: Kind, *key: Any) -> None:
         self._execute(_DROP[kind], key)
 
-    def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
-        self._many(_ADD, [(each[0], each[1], used, uncertain, reserved) for each in accounts])
+    def book(self) -> None:
+        """Write what was added to usage."""
+        self._many(_ADD, [(*pair, *parts[:3]) for pair, parts in self.added.items()])
 
 
 class SqliteStore(Store):
@@ -168,7 +170,10 @@ class SqliteStore(Store):
             await self._begin()
             self._file.check()
             self._rows.now = self._clock.now()
+            self._rows.added.clear()
             result = work(self._rows)
+            if is_kept:
+                self._rows.book()
             if self._rows.written > self._count_at:
                 self._make_room()
             self._execute("COMMIT" if is_kept else "ROLLBACK")
