@@ -134,8 +134,8 @@ class Flight:
     (`is_guess`).
 
     Since it was begun in the store, at `begun` (seconds since 1970), with features that were `wanted`: its `begin`,
-    which is, or may be, reserved `until` when (monotonic seconds); what is `fetch`ed, with which features `selected`,
-    and how many `parts` that can cost.
+    which is, or may be, reserved `until` when (monotonic seconds); what was `stored` of its list; what is `fetch`ed,
+    with which features `selected`, and how many `parts` that can cost.
     """
 
     key: tuple[str, str]
@@ -155,6 +155,7 @@ class Flight:
     begun: float = 0.0
     until: float = 0.0
     is_reserved: bool = False
+    stored: Result | None = None
     parts: int = 0
     outcome: Answer | Again | None = None
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
@@ -169,17 +170,28 @@ class Flight:
                 if not each.done():  # its caller has left
                     each.set_result(None)
 
+    def beginning(self, key: tuple[str, str], query: Query) -> Answer | None:
+        """Return the answer to a query that asks for no more than what was stored when the flight began."""
+        first, stored = self.query.first, self.stored
+        if stored is None or self.key != key or not query.is_covered(stored, first):
+            return None
+        return Answer(stored, first=first, features=self.wanted.features)
+
     def answer(self, key: tuple[str, str], query: Query, client: Client, *, is_own: bool) -> Answer | None:
         """Return the answer to a query that has waited for this flight; None where it is to be looked for again."""
         outcome = self.outcome
         if outcome is None or self.key != key:
             return None
         if isinstance(outcome, Again):
-            return Answer(None, outcome.error) if outcome.client is client else None
+            # A shorter list may fit, or be stored.
+            is_refused = outcome.client is client and (is_own or query.end >= self.query.end)
+            return Answer(None, outcome.error) if is_refused else None
         if not _is_answer(outcome, query):
             return None
         if is_own:
             return outcome
+        if outcome.result is None and (stored := self.beginning(key, query)):
+            return stored  # the failure is that of the rest
         return outcome._replace(source="shared" if outcome.source == "miss" else outcome.source, parts=0)
 
 

@@ -68,17 +68,20 @@ class Pipeline:
         # Numbers with their makers last: they wait for the same numbers alone, whose results may be theirs.
         missing = sorted(range(len(queries)), key=lambda place: queries[place].general is not None)
         while missing:
-            flights: list[Flight] = []
+            flights: dict[int, Flight] = {}
             own: dict[int, Flight] = {}
             for place in missing:
                 key, query = keys[place], queries[place]
                 flight = self._flights.find(key, query)
                 if flight is None:
                     flight = self._flights[key] = own[place] = Flight(key, query, client, request, anew, tier)
-                flights.append(flight)
+                elif not anew and (stored := flight.beginning(key, query)):
+                    answers[place] = stored  # what is fetched is the rest of the list
+                    continue
+                flights[place] = flight
             self._start([*own.values()])
-            await wait_for(flights, deadline - self._clock.monotonic())
-            for place, flight in zip(missing, flights, strict=True):
+            await wait_for(flights.values(), deadline - self._clock.monotonic())
+            for place, flight in flights.items():
                 answers[place] = flight.answer(keys[place], queries[place], client, is_own=place in own)
             missing = [place for place in missing if answers[place] is None]
             if missing and self._clock.monotonic() >= deadline:
@@ -147,7 +150,7 @@ class Pipeline:
         outcomes += await self._store.quote([flight.begin for flight in blocked]) if blocked else []
         for flight, outcome in zip(begun + blocked, outcomes, strict=True):
             if flight.is_reserved and isinstance(outcome, Reserved):
-                flight.fetch = flight.query.fetch(outcome.stored)
+                flight.stored, flight.fetch = outcome.stored, flight.query.fetch(outcome.stored)
             else:
                 flight.is_reserved = False
                 self._take(flight, outcome)

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from service.gateway.world import HOUR, Upstream, World, client, uid, uids
 
+from proxy import errors
 from proxy.planning.queries import Query, matching, of_list, part
 
 NUMBERS = [f"N{n}" for n in range(60)]
@@ -156,6 +157,38 @@ async def test_a_longer_beginning_waits_for_a_shorter_one_and_fetches_the_rest(w
     answers = [answer for (answer,) in await asyncio.gather(*callers)]
     assert [len(uids(answer)) for answer in answers] == [10, 30, 30]
     assert world.upstream.billed["erp"] == 30
+
+
+async def test_a_stored_beginning_does_not_wait_for_the_rest_of_its_list(world: World) -> None:
+    process = world.process()
+    await world.resolve(process, ERP, pages((0, 10)))
+    world.upstream.seconds, before = 5.0, world.clock.monotonic()
+    longer = asyncio.create_task(world.resolve(process, ERP, pages((0, 30))))
+    await asyncio.sleep(1.0)
+    (answer,) = await world.resolve(process, ERP, pages((0, 8)))
+    assert (answer.source, uids(answer)) == ("hit", world.upstream.lists["LIST"][:10])
+    assert world.clock.monotonic() - before == 1.0
+    assert len(uids((await longer)[0])) == 30
+    assert world.upstream.billed["erp"] == 30
+
+
+async def test_a_stored_beginning_is_served_though_the_rest_of_its_list_fails(world: World) -> None:
+    process = world.process()
+    await world.resolve(process, ERP, pages((0, 10)))
+    world.upstream.failures = [(errors.UpstreamFault("HTTP 500", may_be_billed=False), False)]
+    (failed,), (served,) = await asyncio.gather(*(world.resolve(process, ERP, [each]) for each in pages((0, 30), (0, 5))))
+    assert isinstance(failed.error, errors.UpstreamFault)
+    assert (served.source, len(uids(served))) == ("hit", 10)
+
+
+@pytest.mark.parametrize("stored", [0, 5])
+async def test_a_shorter_list_is_served_though_a_longer_one_is_refused(world: World, stored: int) -> None:
+    process, caller = world.process(), client(limit=5)
+    await world.resolve(process, caller, pages((0, stored)))
+    longer, shorter = await world.resolve(process, caller, pages((0, 30), (0, 5)))
+    assert isinstance(longer.error, errors.QuotaExhausted)
+    assert len(uids(shorter)) == 5
+    assert world.upstream.billed["erp"] == 5
 
 
 async def test_a_number_is_not_twice_in_an_operation(world: World) -> None:
