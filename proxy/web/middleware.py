@@ -139,7 +139,7 @@ class RequestMiddleware:
         application, key = (None, None) if client is None else (client.application.name, client.key)
         cache = parts = None
         if metadata is not None and (metadata.source or metadata.cost):
-            cache, parts = metadata.source, metadata.cost
+            cache, parts = metadata.source, 0 if metadata.is_quote else metadata.cost
         method = request.method if request.method in hdrs.METH_ALL else "other"  # any token is a valid method
         milliseconds, is_check = round(seconds * 1000, 1), route in operators.PATHS
         values = (request.origin.address, application, cache, kind, key, method, milliseconds, parts)

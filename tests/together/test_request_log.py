@@ -54,6 +54,7 @@ async def test_line_has_client_cost_source_and_kind_of_error(start: StartEnviron
         await environment.get(f"/v3/{KEY}/nothing")
         await environment.get("/v3/parts/match", method="PUT")
         await raw(environment.port, b"PROPFIND /v3/parts/match HTTP/1.1")
+        await environment.get(target(ONE, key=KEY), "HEAD")
         for query in (ONE, ONE, {"mpn": "1N4007"}):
             await environment.get(target(query, key=KEY))
     known = {**MATCH, "application": "demo", "key": "erp"}
@@ -68,6 +69,7 @@ async def test_line_has_client_cost_source_and_kind_of_error(start: StartEnviron
         {**MATCH, "route": "unknown", "status": 404, "error": "NotFound"},
         {**MATCH, "method": "PUT", "status": 405, "error": "MethodNotAllowed"},
         {**MATCH, "method": "other", "status": 405, "error": "MethodNotAllowed"},
+        {**known, "method": "HEAD", "status": 200, "parts": 0, "cache": "miss"},
         {**known, "status": 200, "parts": 3, "cache": "miss"},
         {**known, "status": 200, "parts": 0, "cache": "hit"},
         {**known, "status": 429, "error": "QuotaExhausted", "parts": 0, "cache": "miss"},
