@@ -176,7 +176,8 @@ async def test_a_stored_beginning_is_served_though_the_rest_of_its_list_fails(wo
     process = world.process()
     await world.resolve(process, ERP, pages((0, 10)))
     world.upstream.failures = [(errors.UpstreamFault("HTTP 500", may_be_billed=False), False)]
-    (failed,), (served,) = await asyncio.gather(*(world.resolve(process, ERP, [each]) for each in pages((0, 30), (0, 5))))
+    callers = [world.resolve(process, ERP, [query]) for query in pages((0, 30), (0, 5))]
+    (failed,), (served,) = await asyncio.gather(*callers)
     assert isinstance(failed.error, errors.UpstreamFault)
     assert (served.source, len(uids(served))) == ("hit", 10)
 
