@@ -52,9 +52,9 @@ class Pipeline:
         await self._process.quotas.refresh([account for client in clients for account in client.charged])
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
-        """Return the answers that are stored, and None for each query that would be fetched."""
+        """Return what is stored, and None for each query that would be fetched. Raises StoreUnavailable."""
         own = [query.as_list_of_its_own() if query.start > query.first else query for query in queries]
-        answers = await self._stored(client, [*queries, *own], "hit", FRESH_SECONDS)
+        answers = await self._found(client, [*queries, *own], "hit", FRESH_SECONDS)
         return [whole or alone for whole, alone in zip(answers[: len(own)], answers[len(own) :], strict=True)]
 
     async def resolve(
@@ -211,15 +211,18 @@ class Pipeline:
             self._busy[: len(waiting)] = [flight for flight, outcome in both if isinstance(outcome, Busy)]
             self._start(free)
 
-    async def _stored(
-        self, client: Client, queries: Sequence[Query], source: Source = "stale", seconds: float = STORED_SECONDS
-    ) -> list[Answer | None]:
-        """Return what was fetched for queries within so many seconds, and nothing where the store cannot be read."""
-        selected = self._features.tier(client.application).selected
-        begins = [self._begin_within(client, query, selected, seconds) for query in queries]
-        outcomes: Sequence[Outcome] = [Busy()] * len(queries)
+    async def _stored(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
+        """Return stale answers to queries, and none where the store cannot be read."""
         with suppress(errors.StoreUnavailable):
-            outcomes = await self._store.quote(begins)
+            return await self._found(client, queries, "stale", STORED_SECONDS)
+        return [None] * len(queries)
+
+    async def _found(
+        self, client: Client, queries: Sequence[Query], source: Source, seconds: float
+    ) -> list[Answer | None]:
+        """Return what was fetched for queries within so many seconds. Raises StoreUnavailable."""
+        selected = self._features.tier(client.application).selected
+        outcomes = await self._store.quote([self._begin_within(client, query, selected, seconds) for query in queries])
         return [
             Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
             for query, outcome in zip(queries, outcomes, strict=True)

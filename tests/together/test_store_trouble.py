@@ -91,6 +91,8 @@ def test_store_emptied_while_nothing_used_it_is_refused(service: running.Service
 def test_truncated_store_is_refused_everywhere(service: running.Service, sandbox: running.Sandbox, name: str) -> None:
     os.truncate(service.folder / name, 0)
     assert "was truncated; stop the service, restore the file" in check_refused(service, sandbox)
+    quoted = service.get(bills.match(OTHERS[0], key="free"), method="HEAD")
+    assert (quoted.status, quoted.text, "x-parts-cost" in quoted.headers) == (503, "", False)
     done = running.command("usage", "--config", service.file, folder=service.folder)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"v3bridge: store: {service.folder / 'store'} ")
