@@ -106,7 +106,7 @@ def _opened(rows: Rows, scope: str, name: str, decode: Callable[[bytes], Any]) -
     row = rows.get(PartRow, scope, name)
     try:
         return row and row._replace(body=decode(row.body))
-    except (lz4.block.LZ4BlockError, msgspec.DecodeError):
+    except (lz4.block.LZ4BlockError, msgspec.DecodeError, ValueError):
         rows.drop(PartRow, scope, name)
         return None
 

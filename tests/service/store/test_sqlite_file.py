@@ -328,11 +328,12 @@ async def test_file_with_one_damaged_page_is_not_used_at_all(file: Path, open_cl
             await work
 
 
+@pytest.mark.parametrize("damaged", [b"damaged", b"\xff\xff\xff\xffx", b"\xff\xff\xff\x7fx", b"x", b""])
 @pytest.mark.parametrize("name", ["u", "=a"])
-async def test_damaged_part_or_result_is_fetched_anew(client: Client, file: Path, name: str) -> None:
+async def test_damaged_part_or_result_is_fetched_anew(client: Client, file: Path, name: str, damaged: bytes) -> None:
     await client.fetch(result("a", "u"))
     with contextlib.closing(sqlite3.connect(file, isolation_level=None)) as other:
-        other.execute("UPDATE part SET body = ? WHERE name = ?", (b"damaged", name))
+        other.execute("UPDATE part SET body = ? WHERE name = ?", (damaged, name))
     assert await client.stored("a") is None
     await client.fetch(result("a", "u"), features=0b01)  # it would not replace a part that is whole
     assert await client.stored("a", features=0b01)
