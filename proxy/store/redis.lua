@@ -1,12 +1,13 @@
 -- One transaction in Redis: it reads rows, or checks what was read and writes, all or nothing. KEYS[1]: what all keys
--- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: epoch and counter that the process has
--- seen, what to read (rows, tables, or names of rows by their times), digests of rows that must be as they were read,
+-- begin with: a hash tag, so that they are in one slot. ARGV[1], in MessagePack: the version of the rows, epoch and
+-- counter that the process has seen, what to read (rows, tables, or names of rows by their times), digests of rows that must be as they were read,
 -- what is added to usage, rows to write, bytes of parts and results at most, and in tests the time.
 --
 -- Tables are hashes, but each value is a key of its own that ends by itself. Orders are names of rows by their times:
 -- `ages` of parts and results, `ends` of reservations. `state` has the epoch, the counter of writes, the bytes of parts
 -- and results, and the version.
-local epoch_seen, counter_seen, reads, expected, added, writes, bytes_most, now = unpack(cmsgpack.unpack(ARGV[1]))
+local arguments = cmsgpack.unpack(ARGV[1])
+local version, epoch_seen, counter_seen, reads, expected, added, writes, bytes_most, now = unpack(arguments)
 if not now then
   local time = redis.call('TIME')
   now = time[1] + time[2] / 1e6
@@ -61,7 +62,7 @@ end
 local epoch, counter = number('epoch'), number('counter')
 if epoch < epoch_seen or epoch == epoch_seen and counter < counter_seen then
   epoch = epoch_seen + 1
-  run('HSET', 'state', 'epoch', epoch)
+  run('HSET', 'state', 'epoch', epoch, 'version', version)
   for _, field in ipairs(run('HKEYS', 'usage')) do add(field, 0, 0, -math.huge) end
   run('DEL', 'reservation')
   run('DEL', 'ends')

@@ -28,7 +28,7 @@ from proxy.store.store import Store
 R = TypeVar("R")
 
 Name = tuple[Any, ...]  # of a row: its table and field; of rows: the table, or an order, two times and how many
-VERSION = b"6"
+VERSION = "6"
 PREFIX = "{v3bridge}:"
 RESULT = '","='  # in the fields of results
 ORDERS = {ReservationsRow: "ends", PartRow: "ages"}  # of rows by their times
@@ -121,7 +121,7 @@ class RedisStore(Store):
         store = cls(url, clock, worker, cache_bytes, now)
         try:
             _check(await _response(store._redis.info()))
-            if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION:
+            if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION.encode():
                 await _response(store._redis.delete(*(PREFIX + table for table in DROPPED)))
                 await store._run(_expire_all)
                 # Last: a process that dies before is followed by one that does all of it.
@@ -162,7 +162,7 @@ class RedisStore(Store):
 
     async def _call(self, reads: list[Name], *changes: Any) -> tuple[float, list[Any]]:
         """Read rows, or write; return the time, and the rows."""
-        values = [*self._last, reads, *(changes or ([], {}, [])), self._cache_bytes, self._now()]
+        values = [VERSION, *self._last, reads, *(changes or ([], {}, [])), self._cache_bytes, self._now()]
         reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
         epoch, counter, now, is_done, rows = reply
         self._last = max(self._last, (epoch, counter))

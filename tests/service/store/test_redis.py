@@ -131,6 +131,17 @@ async def test_each_account_waits_for_its_own_usage(open_client: Opens, redis_se
     assert await other.counts() == (41, 0, 0)
 
 
+async def test_what_is_stored_after_a_loss_stays_when_another_process_starts(
+    client: Client, open_client: Opens, redis_server: RedisServer
+) -> None:
+    redis_server.empty()
+    assert isinstance(await client.begin("a", "k"), errors.StoreUnavailable)
+    await client.store.set_usage(NOVEMBER, 0)
+    await client.fetch(result("k", "u"))
+    await open_client()
+    assert await client.stored("k")
+
+
 async def test_what_a_snapshot_has_reserved_is_no_more(client: Client, inside: Any) -> None:
     await client.begin("a", Want("k", 3))
     inside.hset("{v3bridge}:state", "counter", 0)  # as before the process saw more
