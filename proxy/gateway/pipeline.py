@@ -24,7 +24,7 @@ from proxy.store.protocol import DAY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Beg
 from proxy.upstream.sending import Send
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
-PAUSE_TURNS = 8  # that bring nothing further: 15 µs of an idle loop; under load, 1 makes batches of 4 queries, 8 of 26
+PAUSE_TURNS = 8  # that bring nothing further: under load, 1 makes batches of 4 queries, 8 of 26
 PAUSES_MAX = 4  # under load every pause may bring more
 READ_SECONDS = 0.02  # between two looks for what other processes are fetching
 ANEW_SECONDS = -1.0  # within which nothing was fetched that is stored

@@ -123,7 +123,8 @@ class Upstream:
         body, pages = self._response(request, credentials)
         uids = [uid for page in pages for uid in page.uids]
         returned = sum(uid not in self.null for uid in uids)
-        is_returned = failure is None and not is_late and body.get("data") is not None
+        nothing = {"supParts": [None] * len(pages)} if "errors" in body else None  # which is no data
+        is_returned = failure is None and not is_late and body.get("data") not in (None, nothing)
         client_id, scope = str(credentials.client_id), f"{credentials.client_id} {request['variables']['country']}"
         if is_returned or (failure[1] if failure else is_late or self.bills_refused):
             self.billed[client_id] += len(uids)
