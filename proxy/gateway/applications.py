@@ -226,7 +226,7 @@ class AccessTokens:
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
         now = int(self._clock.now())
-        await self._read()  # also where it is known: the store may have lost it, and other processes have a new one
+        await self._make()  # also where it is known: the store may have lost it
         subject = next(subject for subject, each in self._clients.items() if each.name == client.name)
         claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
         return jwt.encode(claims, self._secret, ALGORITHM)
@@ -237,21 +237,26 @@ class AccessTokens:
         try:
             if not self._secret:
                 jwt.get_unverified_header(token)  # an API key that looks like a token needs no store
-                await self._read()
+                await self._make()
             claims = jwt.decode(token, self._secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
         except (jwt.InvalidTokenError, UnicodeEncodeError):  # bytes that are no UTF-8 are surrogates here
             return None
         return self._clients.get(claims["sub"]) if self._clock.now() < claims["exp"] else None
 
-    async def _read(self) -> None:
-        """Read the secret, which the first process makes."""
+    async def _make(self) -> None:
+        """Make the secret, unless another process was faster."""
         await self._store.put_value(SECRET, secrets.token_hex(32), FOREVER, instead=[None])
-        [text] = await self._store.values([SECRET])
-        if text is None:
+        if not await self.refresh():
             raise errors.StoreUnavailable("the signing secret was lost")
-        if text != self._secret:
+
+    async def refresh(self) -> bool:
+        """Take over the secret that the store has, which another process may have made anew; return whether there is
+        one. Once a second. Raises StoreUnavailable."""
+        [text] = await self._store.values([SECRET])
+        if text is not None and text != self._secret:
             self._secret, key = text, bytes.fromhex(text)
             self._clients = {
                 hashlib.blake2b(digest.encode(), key=key, digest_size=16).hexdigest(): client
                 for digest, client in self._applications.clients.items()
             }
+        return text is not None

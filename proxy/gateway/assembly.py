@@ -101,6 +101,7 @@ class Gateway:
         failure = ""
         try:
             await self.pipeline.refresh(self.applications.clients.values())
+            await self.access_tokens.refresh()
             [forgotten] = await self.process.store.values(["forgotten"])
             if forgotten != self._forgotten:
                 self._forgotten = forgotten

@@ -13,6 +13,7 @@ from proxy.gateway.process import ProcessState
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
 from proxy.store.protocol import DAY_SECONDS, Account, Refused
+from proxy.store.sqlite import SqliteStore
 
 DEMO = config.ApplicationSettings(
     apikeys=(
@@ -70,6 +71,19 @@ async def test_a_signing_secret_that_the_store_loses_is_named() -> None:
     store.values.return_value = [None]
     with pytest.raises(errors.StoreUnavailable, match="the signing secret was lost"):
         await AccessTokens(store, applications, ManualClock(START)).issue(applications.client("a"))
+
+
+async def test_tokens_of_another_process_are_known_after_the_store_has_lost_the_secret() -> None:
+    time, applications = ManualClock(START), Applications({"demo": DEMO})
+    store = await SqliteStore.open(None, time, "worker", 10**6)
+    own, other = (AccessTokens(store, applications, time) for _ in range(2))
+    await own.issue(applications.client("a"))
+    await store.put_value("signing secret", "", 0.0)
+    token = await other.issue(applications.client("a"))
+    assert await own.client(token) is None
+    await own.refresh()
+    assert await own.client(token) is applications.client("a")
+    await store.aclose()
 
 
 @pytest.mark.parametrize("workers, admitted", [(1, 5), (2, 3), (3, 2), (9, 1)])
