@@ -53,9 +53,13 @@ class Pipeline:
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return what is stored, and None for each query that would be fetched. Raises StoreUnavailable."""
-        own = [query.as_list_of_its_own() if query.start > query.first else query for query in queries]
-        answers = await self._found(client, [*queries, *own], "hit", FRESH_SECONDS)
-        return [whole or alone for whole, alone in zip(answers[: len(own)], answers[len(own) :], strict=True)]
+        behind = [query.as_list_of_its_own() for query in queries if query.start > query.first]
+        answers = await self._found(client, [*queries, *behind], "hit", FRESH_SECONDS)
+        whole, own = answers[: len(queries)], iter(answers[len(queries) :])
+        return [
+            next(own) or answer if query.start > query.first else answer
+            for query, answer in zip(queries, whole, strict=True)
+        ]
 
     async def resolve(
         self, client: Client, queries: Sequence[Query], deadline: float, *, anew: bool = False
