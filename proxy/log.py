@@ -135,7 +135,7 @@ def request_completed(level: str, time: float, values: tuple[str | float | None,
         return
     _, output, renderer = _request_log
     named = zip(_NAMES, values, strict=True)
-    if renderer is None:  # what structlog's ConsoleRenderer returns, in a tenth of the time
+    if renderer is None:  # as structlog's ConsoleRenderer writes it
         fields = "".join([f" {name}={value}" for name, value in named if value is not None])
         output.write(f"{_iso(time)} [{level:<9}] request completed{fields}\n")
     else:

@@ -2,9 +2,9 @@
 
 Runs at start and once for every new projection, never per part. The mapping function is ordinary Python source: a `def`
 for each v3 object, which is as fast as one written by hand, because no rule is interpreted while a part is mapped. It
-consists of names and constants of mapping files only, and of nothing that a client sends. A v3 object is a struct: it
-takes a quarter of the time of a dict to make, and is encoded in the order of its fields. What a client shows or hides
-below the fields of the object itself, and slices, are taken from what the function returns.
+consists of names and constants of mapping files only, and of nothing that a client sends. A v3 object is a struct,
+encoded in the order of its fields. What a client shows or hides below the fields of the object itself, and slices, are
+taken from what the function returns.
 """
 
 import dataclasses
@@ -143,8 +143,7 @@ class _Writer:
         struct = _struct(name, tuple((each, Any) for each in fields), tag=class_name, tag_field=tag_field, gc=False)
         if struct not in self.structs:
             self.structs[struct] = _unique(name, self.names)
-        # By position, which takes a tenth of the time of keywords; comments name the fields instead, behind the first
-        # line of an expression of several.
+        # By position; comments name the fields, behind the first line of an expression of several.
         lines = ""
         for field, expression in fields.items():
             first, newline, further = expression.partition("\n")

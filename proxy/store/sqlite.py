@@ -224,7 +224,7 @@ def _connect(name: str) -> sqlite3.Connection:
     connection = sqlite3.connect(name, timeout=BUSY_SECONDS, isolation_level=None)
     connection.execute("PRAGMA synchronous = NORMAL")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
-    # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync (p99 6 ms instead of 1.4).
+    # The log keeps its size: a writer that makes it longer waits for the checkpoint's fsync.
     connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
     return connection
 

@@ -59,8 +59,7 @@ class V3Actions:
             fetched = self._sourceless(received, features - metadata.lacking)
             metadata.unsupported += tuple(parameter for parameter in fetched if parameter not in sourceless)
         encoded = msgspec.json.encode(result)
-        # Bodies recorded in 2018 and 2019 are indented without pretty_print, too. A JSON reader sees no difference, and
-        # writing would take 0.5 ms instead of 0.01 ms.
+        # Bodies recorded in 2018 and 2019 are indented without pretty_print, too. A JSON reader sees no difference.
         if response_format.pretty_print:
             encoded = json.dumps(json.loads(encoded), sort_keys=True, indent=4).encode()
         body = encoding.encode_body(encoded, response_format, gzip)

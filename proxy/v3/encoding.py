@@ -25,7 +25,7 @@ _OCTETS = {f"{high}{low}".encode(): bytes.fromhex(high + low) for high in _DIGIT
 VALUES, FILTER_TEXTS = "filter[fields][<field>][]", ("filter[queries][]", "facet[queries][]")
 
 GZIP_FROM = 512  # bytes; a shorter body hardly shrinks
-GZIP_LEVEL = 4  # a third faster than 6, with a twentieth more bytes
+GZIP_LEVEL = 4
 
 JSON = {"Content-Type": "application/json"}
 # Without a charset a browser decodes a script in the encoding of the page that includes it.
