@@ -180,7 +180,8 @@ async def listening(subject: Subject, _: str) -> str:
             raise Problem(f"{other}, responds at {url}", advice, is_warning=True)
     for block, (host, port) in places.items():
         try:
-            ports.check(host, port)
+            for each in ports.listen(host, port):
+                each.close()
         except OSError as error:
             text = f"cannot listen on {host}:{port} ({block}): {error.strerror}"
             advice = f"if v3bridge does not run, end what listens there (ss -ltnp), or set {block}.host or {block}.port"

@@ -2,6 +2,7 @@
 aiohttp itself limits only how long a connection is idle. Bodies have their limits in `messages.py`."""
 
 import asyncio
+from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
 import structlog
@@ -30,30 +31,32 @@ class Limits(NamedTuple):
     unread_bytes: int = 134_217_728
 
 
+@dataclass(eq=False)
 class Connections:
     """The open connections. At the limit a new one replaces the one that is idle for the longest time, as in nginx."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.limits = limits  # those of a reload apply also to open connections
-        self.open: set[Connection] = set()
-        self._loop = asyncio.get_running_loop()
-        self._logged: dict[str, float] = {}
+    limits: Limits  # those of a reload apply also to open connections
+    open: set["Connection"] = field(default_factory=set)
+    _logged: dict[str, float] = field(default_factory=dict)
 
     async def watch(self) -> None:
-        """Close the connections whose time is over, until this is cancelled."""
+        """Close the connections whose clients take too long, until this is cancelled."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            limits, now = self.limits, asyncio.get_running_loop().time()
             for connection in list(self.open):
-                connection.check(self.limits)
-
-    async def wait_closed(self, until: float) -> None:
-        """Wait until no connection is left, or until a time of the loop."""
-        while self.open and self._loop.time() < until:  # noqa: ASYNC110 - it ends a process
-            await asyncio.sleep(0.02)
+                unread = connection.unread_bytes()
+                # Progress, not completion: a long response over a slow line is fine.
+                if not unread or unread > connection.unread or connection.unread - unread >= MIN_READ_BYTES:
+                    connection.unread, connection.read_at = unread, now
+                seconds = limits.header_seconds if connection.in_head else limits.idle_seconds
+                is_over = now - connection.since > seconds and connection.is_idle()
+                if is_over or now - connection.read_at > limits.write_seconds:
+                    connection.abort()
 
     def warn(self, event: str, **fields: int) -> None:
         """Log an event that may come often, once in LOG_SECONDS."""
-        now = self._loop.time()
+        now = asyncio.get_running_loop().time()
         if now - self._logged.get(event, -LOG_SECONDS) >= LOG_SECONDS:
             self._logged[event] = now
             log.warning(event, **fields)
@@ -61,17 +64,18 @@ class Connections:
 
 class Connection(asyncio.Protocol):
     """Connection with the limits, between its transport and aiohttp's protocol. One `over_limit` serves health checks
-    only. `since`: when it became idle, or the first byte of a head came. `read_at`: when its client last read."""
+    only. `since`: when it became idle, or the first byte of a head came. `read_at`: when its client last read, and how
+    many bytes were `unread` then."""
 
     def __init__(self, connections: Connections, http: asyncio.Protocol) -> None:
         self._connections, self._http, self._time = connections, http, asyncio.get_running_loop().time
-        self._in_head = self._in_request = False
-        self._unread = 0  # bytes at `read_at`
+        self.in_head = self._in_request = self.over_limit = False
+        self.unread = 0
         self.since = self.read_at = self._time()
-        self.over_limit = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
+        self.unread_bytes = self.transport.get_write_buffer_size
         opened, limit = self._connections.open, self._connections.limits.connections
         if len(opened) >= limit:
             self._connections.warn("connection limit reached", open=len(opened), limit=limit)
@@ -91,13 +95,13 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         # From the first byte, not renewed by further ones: a client that sends one byte at a time runs out of time.
-        if not self._in_request and not self._in_head:
-            self._in_head = True
+        if not self._in_request and not self.in_head:
+            self.in_head = True
             self.since = self._time()
         self._http.data_received(data)
 
     def pause_writing(self) -> None:
-        self._unread, self.read_at = self.unread_bytes(), self._time()
+        self.unread, self.read_at = self.unread_bytes(), self._time()
         opened, limit = self._connections.open, self._connections.limits.unread_bytes
         total = sum(connection.unread_bytes() for connection in opened)
         if total > limit:
@@ -114,7 +118,7 @@ class Connection(asyncio.Protocol):
 
     def begin_request(self) -> None:
         """Begin a request, whose head is complete."""
-        self._in_head, self._in_request = False, True
+        self.in_head, self._in_request = False, True
         self.over_limit = self.over_limit and len(self._connections.open) > self._connections.limits.connections
 
     def end_request(self) -> None:
@@ -123,19 +127,6 @@ class Connection(asyncio.Protocol):
 
     def is_idle(self) -> bool:
         return not self._in_request and not self.unread_bytes()
-
-    def unread_bytes(self) -> int:
-        return self.transport.get_write_buffer_size()
-
-    def check(self, limits: Limits) -> None:
-        """Abort the connection if its client takes too long."""
-        now, unread = self._time(), self.unread_bytes()
-        # Progress, not completion: a long response over a slow line is fine.
-        if not unread or unread > self._unread or self._unread - unread >= MIN_READ_BYTES:
-            self._unread, self.read_at = unread, now
-        seconds = limits.header_seconds if self._in_head else limits.idle_seconds
-        if (now - self.since > seconds and self.is_idle()) or now - self.read_at > limits.write_seconds:
-            self.abort()
 
     def abort(self) -> None:
         """Close the connection at once, without waiting for the client to read the rest."""

@@ -33,6 +33,7 @@ READ_BUFFER = 16_384  # bytes of a body that wait for its handler, beyond which 
 IDLE_SECONDS = 90_000.0  # aiohttp's limit, longer than that of `Limits`
 FAILURE_SECONDS = 1.0  # without accepting, after an error of the system
 ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is known
+CLOSED_SECONDS = 0.02  # between two looks whether all connections are closed
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 ADVICE = (
     "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
@@ -69,17 +70,12 @@ def listen(host: str, port: int, *, shared: bool = False) -> Sockets:
     return tuple(opened)
 
 
-def check(host: str, port: int) -> None:
-    """Raise OSError if the port cannot be bound. 0 stands for any free port."""
-    for each in listen(host, port):
-        each.close()
-
-
 def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = False) -> list[Sockets]:
     """Return sockets for each worker, of all addresses of a host; port 0 is a free one. Raises ConfigError."""
     opened: list[Sockets] = []
     try:
-        check(host, port)  # another program may share its port, so that binding below would succeed
+        for each in listen(host, port):  # another program may share its port, so that binding below would succeed
+            each.close()
         for _ in range(workers):
             opened.append(listen(host, port, shared=workers > 1))
             port = address(opened[0][0])[1]
@@ -170,16 +166,18 @@ class Listener:
     async def stop(self) -> None:
         """Finish the requests under way, and those that arrive within `drain_seconds`: one may be on its way on an idle
         connection. Close all after `stop_seconds`. A cancellation stops the waiting."""
-        limits, now = self.connections.limits, asyncio.get_running_loop().time()
+        connections, loop = self.connections, asyncio.get_running_loop()
+        limits, now = connections.limits, loop.time()
         self._draining = True
         try:
             for _ in range(ACCEPT_TURNS):
                 await asyncio.sleep(0)
-            await self.connections.wait_closed(now + min(limits.drain_seconds, limits.stop_seconds))
-            for connection in list(self.connections.open):
-                if connection.is_idle():
-                    connection.abort()
-            await self.connections.wait_closed(now + limits.stop_seconds)
+            for seconds in (min(limits.drain_seconds, limits.stop_seconds), limits.stop_seconds):
+                while connections.open and loop.time() < now + seconds:  # noqa: ASYNC110 - it ends a process
+                    await asyncio.sleep(CLOSED_SECONDS)
+                for connection in list(connections.open):
+                    if connection.is_idle():
+                        connection.abort()
         finally:
             await self._server.shutdown(AT_ONCE)
 
