@@ -40,7 +40,7 @@ class Authenticator:
         try:
             return self._applications.client(apikey)
         except errors.ForbiddenKey:
-            self.fail(request.origin)
+            self.throttle(request.origin)
             agent, digest = request.headers.get(hdrs.USER_AGENT, ""), config.hex_digest(apikey)
             self._seen.add_unknown(apikey, digest, request.origin.address, agent, self._clock.now())
             raise
@@ -70,17 +70,22 @@ class Authenticator:
         age = now - self._recent.get(key, -math.inf)
         if age >= NOTED_SECONDS:
             if age >= RECENT_SECONDS + NOTED_SECONDS:
-                self._counted(origin)
+                self.throttle(origin, is_wrong=False)
             self._recent.pop(key, None)
             self._recent[key] = now
             if len(self._recent) > RECENT_MAX:
                 del self._recent[next(iter(self._recent))]
 
-    def fail(self, origin: ClientAddress) -> None:
-        """Count a wrong key, or a request whose key cannot be read. At the limit the address is refused until the
-        oldest of them leaves the window. Raises TooManyRequests then."""
-        counted = self._counted(origin)
-        if not self._limit:
+    def throttle(self, origin: ClientAddress, *, is_wrong: bool = True) -> None:
+        """Count a wrong key, or a request whose key cannot be read, if it `is_wrong`. At the limit the address is
+        refused until the oldest of them leaves the window. Raises TooManyRequests then."""
+        counted = self._wrong.get(origin.group)
+        if counted is not None and (wait := counted.wait()):
+            self._metrics.wrong_api_keys.inc("throttled")
+            seconds = max(1, math.ceil(wait))
+            message = f"too many wrong API keys from your address; try again in {seconds} s"
+            raise errors.TooManyRequests(message, retry_after=seconds) from None
+        if not is_wrong or not self._limit:
             return
         self._metrics.wrong_api_keys.inc("forbidden")
         if counted is None:
@@ -88,13 +93,3 @@ class Authenticator:
         counted.try_take()
         if wait := counted.wait():
             log.warning("wrong API keys throttled", address=origin.address, limit=self._limit, retry_in=math.ceil(wait))
-
-    def _counted(self, origin: ClientAddress) -> SlidingWindow | None:
-        """Return the wrong keys that an address has sent. Raises TooManyRequests if they are too many."""
-        counted = self._wrong.get(origin.group)
-        if counted is not None and (wait := counted.wait()):
-            self._metrics.wrong_api_keys.inc("throttled")
-            seconds = max(1, math.ceil(wait))
-            message = f"too many wrong API keys from your address; try again in {seconds} s"
-            raise errors.TooManyRequests(message, retry_after=seconds) from None
-        return counted

@@ -138,7 +138,7 @@ class GraphQLRoutes:
                 form = await self._bodies.form(request)
             except errors.ClientError:
                 if client is None:  # a form that cannot be read is a failed authentication
-                    self._authenticator.fail(request.origin)
+                    self._authenticator.throttle(request.origin)
                 raise
             if form.get("grant_type") != "client_credentials":
                 return web.json_response({"error": "unsupported_grant_type"}, status=400)
