@@ -3,12 +3,12 @@ a fast one with status 200, usage headers, and v3's errors (contract v3-rest.md 
 """
 
 import asyncio
-import functools
 import math
 import re
 import time
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -35,6 +35,8 @@ ALLOWED = "GET, HEAD, OPTIONS"
 AGE, X_CACHE, X_COST = "Age", "X-Cache", "X-Parts-Cost"
 X_USED, X_LIMIT, X_RESET = "X-Parts-Used", "X-Parts-Limit", "X-Parts-Reset"
 ACCEPT_ENCODING, TOKEN = istr("Accept-Encoding"), istr("token")
+
+_date = lru_cache(maxsize=1)(partial(formatdate, usegmt=True))  # of a second: many responses have the same
 
 
 class ClientAddress(NamedTuple):
@@ -155,11 +157,6 @@ class PlainResponse(web.StreamResponse):
         last = f"Content-Length: {size}\r\nDate: {date}\r\nServer: {SERVER_SOFTWARE}\r\n{closing}\r\n"
         head = f"HTTP/1.1 200 OK\r\n{fields}{last}"
         await self._request.writer.write_eof(head.encode() + self._content)
-
-
-@functools.lru_cache(maxsize=1)
-def _date(seconds: int) -> str:
-    return formatdate(seconds, usegmt=True)
 
 
 def response(request: Request, body: EncodedBody) -> web.StreamResponse:

@@ -3,11 +3,12 @@ always gets JSON with a message; what it must not see is logged, by type and pla
 """
 
 import asyncio
-import functools
 import ipaddress
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from itertools import count
 
 import structlog
@@ -39,11 +40,13 @@ _ESCAPED = re.compile(r"%(?:2[DEde]|3[0-9]|[46][1-9A-Fa-f]|5[0-9AFaf]|7[0-9Aa])"
 _CLIENT_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
+@dataclass
 class RequestIds:
     """Makes ids of 8 random hex digits of the process and an 8-digit counter."""
 
-    def __init__(self, keys: redaction.Redaction) -> None:
-        self.redaction, self._process, self._numbers = keys, secrets.token_hex(4), count()
+    redaction: redaction.Redaction
+    _process: str = field(default_factory=partial(secrets.token_hex, 4))
+    _numbers: Iterator[int] = field(default_factory=count)
 
     def resolve(self, client_id: str | None, target: str) -> str:
         """Return the client's id, or a new one if that is not well-formed, an API key, or begins one in `target`."""
@@ -55,33 +58,25 @@ class RequestIds:
         return f"{self._process}{next(self._numbers):08x}"
 
 
-class ClientAddressResolver:
-    """Resolves the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
+def client_address(
+    trusted: Iterable[ipaddress.IPv4Network | ipaddress.IPv6Network], remote: str, forwarded: str
+) -> ClientAddress:
+    """Return the address of a client: that of its connection, or of X-Forwarded-For where trusted proxies connect.
 
     Each proxy appends the address of its own client, so the right end is true, and the left end can be forged: the
     client is the rightmost address that is not a trusted proxy."""
-
-    def __init__(self, trusted: Iterable[str] = ()) -> None:
-        self._trusted = tuple(ipaddress.ip_network(network) for network in trusted)
-        self._resolve = functools.lru_cache(RESOLVED_MAX)(self._resolved)
-
-    def from_request(self, request: web.BaseRequest) -> ClientAddress:
-        forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
-        return self._resolve(request.remote or "", forwarded[-FORWARDED_MAX:])
-
-    def _resolved(self, remote: str, forwarded: str) -> ClientAddress:
-        client = _parsed(remote)
-        if client is None:
-            return ClientAddress("unknown", "unknown")  # such as of a Unix socket
-        entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
-        while entries and any(client in network for network in self._trusted):
-            before = _parsed(entries.pop())
-            if before is None:  # trusted proxies write addresses only
-                break
-            client = before
-        # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
-        group = client if client.version == 4 else ipaddress.ip_network((client, 64), strict=False)
-        return ClientAddress(str(client), str(group))
+    client = _parsed(remote)
+    if client is None:
+        return ClientAddress("unknown", "unknown")  # such as of a Unix socket
+    entries = forwarded.rsplit(",", HOPS_MAX)[-HOPS_MAX:]
+    while entries and any(client in network for network in trusted):
+        before = _parsed(entries.pop())
+        if before is None:  # trusted proxies write addresses only
+            break
+        client = before
+    # A provider gives a customer a /64 at least, so that single addresses could be changed at will.
+    group = client if client.version == 4 else ipaddress.ip_network((client, 64), strict=False)
+    return ClientAddress(str(client), str(group))
 
 
 def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
@@ -106,7 +101,8 @@ class RequestMiddleware:
     def __init__(self, routes: messages.Routes, gateway: Gateway, ids: RequestIds, seen: SeenRequests) -> None:
         self._routes, self._ids, self._seen = routes, ids, seen
         self._metrics, self._clock = gateway.metrics, gateway.clock
-        self._addresses = ClientAddressResolver(gateway.settings.listen.trusted_proxies)
+        self._trusted = tuple(map(ipaddress.ip_network, gateway.settings.listen.trusted_proxies))
+        self._address = lru_cache(RESOLVED_MAX)(partial(client_address, self._trusted))
         self.in_flight = 0  # requests that are being handled
 
     async def handle(self, request: Request) -> web.StreamResponse:
@@ -114,7 +110,9 @@ class RequestMiddleware:
         request.id = self._ids.resolve(request.headers.get(X_REQUEST_ID), request.raw_path)
         REQUEST_ID.set(request.id)  # the task of this request ends with it
         REDACTION.set(self._ids.redaction)
-        request.origin, request.added = self._addresses.from_request(request), {X_REQUEST_ID: request.id}
+        forwarded = ", ".join(request.headers.getall(X_FORWARDED_FOR, ())) if self._trusted else ""
+        request.origin = self._address(request.remote or "", forwarded[-FORWARDED_MAX:])
+        request.added = {X_REQUEST_ID: request.id}
         self.in_flight += 1
         try:
             response = await (self._routes.find(request) or _unserved)(request)

@@ -1,12 +1,12 @@
 """Tests of the bounded state of wrong API keys, for any number of addresses."""
 
+import ipaddress
 import random
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import pytest
-from multidict import CIMultiDict
 
 from proxy import config, errors
 from proxy.gateway import Applications
@@ -17,7 +17,7 @@ from proxy.metrics import Metrics
 from proxy.web import authentication, middleware
 
 KEY = "the-right-key"
-ADDRESSES = middleware.ClientAddressResolver(["127.0.0.1"])
+TRUSTED = (ipaddress.ip_network("127.0.0.1"),)
 
 
 @pytest.fixture
@@ -38,9 +38,8 @@ def keys() -> Any:
 
 
 def request(address: str) -> Any:
-    sent: Any = SimpleNamespace(headers=CIMultiDict({"X-Forwarded-For": address}), remote="127.0.0.1", added={})
-    sent.origin = ADDRESSES.from_request(sent)
-    return sent
+    origin = middleware.client_address(TRUSTED, "127.0.0.1", address)
+    return SimpleNamespace(headers={}, origin=origin, added={})
 
 
 def use(guarded: authentication.Authenticator, address: str) -> None:
