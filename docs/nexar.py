@@ -55,7 +55,7 @@ same requests share it.
 def page() -> str:
     """Return the page, with a row for each assumption."""
     rows = (
-        f"| `{each.name}`: {each.question} | graphql.md {each.evidence} | {each.parts} | {each.matters} |\n"
+        f"| `{each.name}`: {each.question} | graphql.md {each.evidence} | {each.probe.parts} | {each.matters} |\n"
         for each in assumptions.ALL
     )
     return citations.linked(INTRODUCTION + "".join(rows), Path(__file__).parent)

@@ -1,40 +1,44 @@
 """Assumptions about the Nexar services that change a value or a bill, as functions of the answers to probes.
 
-`Assumed` has the evidence (section and mark of contract/graphql.md; OWN: no public source) and the probes, which say
-what they cost. Most assumptions about hits are declared by their `counts`. Each of the others is a function: its
-docstring is the question, and it returns True where the assumption holds, else what was observed.
+`Assumed` has the evidence (section and mark of contract/graphql.md; OWN: no public source), what depends on it, and the
+probe, which says what it costs. Most assumptions about hits are declared by their `counts`. Each of the others is a
+function: its docstring is the question, and it returns True where the assumption holds, else what was observed.
 """
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 from proxy.tools.conform.run import NO_PARTS, NO_SPECS, Answer, Assumption, NotTested, Probe
 
-Check = Callable[..., Any]
-NESTED_MAX = 5  # most parts within a part that are asked for
+Check = Callable[[Answer], Any]
 
 ALL: list[Assumption] = []
 NEEDED, SOME = "needed", "some"  # at least one hit: else the assumption is not tested, or contradicted
 
 
+@dataclass(frozen=True)
 class Assumed:
-    """Declares assumptions, with their evidence, what depends on them, and the probes that test them."""
+    """Declares assumptions, with their evidence, what depends on them, and the probe that tests them."""
 
-    def __init__(self, evidence: str, matters: str, *probes: Probe) -> None:
-        self._basis = evidence, matters, probes
+    evidence: str
+    matters: str
+    probe: Probe
 
     def __call__(self, check: Check) -> Check:
         """Declare a function as the check of an assumption."""
-        ALL.append(Assumption(check.__name__.replace("_", "-"), check.__doc__ or "", *self._basis, check))
+        name, question = check.__name__.replace("_", "-"), check.__doc__ or ""
+        ALL.append(Assumption(name, question, self.evidence, self.matters, self.probe, check))
         return check
 
     def counts(self, name: str, question: str, /, **expected: int | str) -> None:
         """Declare what is assumed of hits: by alias their number, an alias with as many, SOME, or NEEDED for a test."""
-        ALL.append(Assumption(name, question, *self._basis, partial(_check_counts, expected)))
+        check = partial(_check_counts, expected)
+        ALL.append(Assumption(name, question, self.evidence, self.matters, self.probe, check))
 
 
 def _check_counts(expected: Mapping[str, int | str], answer: Answer) -> Any:
@@ -80,11 +84,6 @@ def existing(found: list[Any]) -> list[Any]:
     return [each for each in found if each]
 
 
-def refused(answer: Answer) -> Any:
-    """Return True for an answer with errors and without data."""
-    return bool(answer.errors and not answer.body.get("data")) or answer.body
-
-
 NUMBER, SHARED = {"mpn": "SN74S74N"}, {"mpn": "MBR1020VL"}
 TEXAS = "Texas Instruments"
 NUMBERS = matches(
@@ -109,27 +108,25 @@ ORDER_CODES = matches(
 )
 
 
-Assumed("§2.3 INF", "v3 matched part numbers in any case; stored results are found in any", NUMBERS).counts(
-    "match-case", "A match ignores the case of letters in part numbers.", plain=NEEDED, lower="plain"
-)
-Assumed("§2.3 DOC", "v3 matched part numbers without their punctuation", NUMBERS).counts(
-    "match-punctuation", "A match ignores punctuation and blanks in part numbers.", plain=NEEDED, punctuated="plain"
+Assumed("§2.3 DOC, INF", "v3 matched part numbers so; stored results are found by any spelling", NUMBERS).counts(
+    "match-spelling",
+    "A match ignores case, punctuation and blanks in part numbers.",
+    plain=NEEDED,
+    lower="plain",
+    punctuated="plain",
 )
 Assumed("§2.3 INF", "no part is paid for and left out", NUMBERS).counts(
     "match-whole-number", "A match finds whole part numbers only, not longer ones.", shared=NEEDED, piece=0
 )
 
 
-@Assumed("§2.3 REC", "v3 returned the parts of all makers", NUMBERS)
-def match_several_makers(answer: Answer) -> Any:
-    """A match without a maker finds the parts of all makers of a number."""
-    found = hits(answer, "shared")
-    return found["shared"] > 1 or found
-
-
-@Assumed("§1.3 REC", "the answer without a maker serves those with one where it has a single hit", NUMBERS)
-def maker_only_narrows(answer: Answer) -> Any:
-    """A maker only narrows a match: it adds no part, and takes those of other makers away."""
+@Assumed(
+    "§1.3, §2.3 REC",
+    "v3 returned the parts of all makers; the answer without a maker serves those with one where it has a single hit",
+    NUMBERS,
+)
+def match_makers(answer: Answer) -> Any:
+    """A match finds the parts of all makers of a number; a maker adds no part, and takes those of others away."""
     found = hits(answer, "shared", "plain")
     return (0 < found["one"] < found["shared"] and 0 < found["same"] <= found["plain"]) or found
 
@@ -248,17 +245,12 @@ RESULTS = Probe(
 BAD_CURRENCY = Probe(
     '{ supSearch(q: "SN74S74N", limit: 1, currency: "XXX") { hits results { part { mpn } } } }', parts=1
 )
-BEST = Probe('{ supSearchMpn(q: "SN74S74N", limit: 1) { hits results { part { mpn counts } } } }', parts=1)
-NESTED = Probe(
-    '{ supMultiMatch(queries: [{mpn: "SN74S74N", limit: 1}]) { parts { mpn similarParts { mpn } } } }',
-    parts=1 + NESTED_MAX,
-    features=("SIMILAR_PARTS",),
-    after=BEST,
-    only_if=lambda answer: any(
-        0 < count <= NESTED_MAX
-        for name, count in answer.data["supSearchMpn"]["results"][0]["part"]["counts"].items()
-        if "similar" in name.lower()  # names of counts are not known
-    ),
+BEST = Probe(
+    """{
+        plain: supMultiMatch(queries: [{mpn: "SN74S74N", limit: 0}]) { hits }
+        best: supSearchMpn(q: "SN74S74N", limit: 1) { results { part { mpn } } }
+    }""",
+    parts=1,
 )
 
 
@@ -279,24 +271,15 @@ def results_are_null_without_hits(answer: Answer) -> Any:
 @Assumed("§6 INF", "the parts of a refused request are released", BAD_CURRENCY)
 def refusal_is_free(answer: Answer) -> Any:
     """A request that is refused, here for its currency, returns no part and is not billed."""
-    return refused(answer) if not answer.billed else answer.billed
+    is_refused = bool(answer.errors and not answer.body.get("data"))
+    return (is_refused and not answer.billed) or answer.billed or answer.body
 
 
-@Assumed("§11 no. 8 OWN", "v3bridge refuses them under a limit, whether they count or not", BEST, NESTED)
-def nested_parts_are_free(_: Answer, answer: Answer) -> Any:
-    """Parts within parts do not count as parts."""
-    (part,) = existing(answer.data["supMultiMatch"][0]["parts"])
-    inner = len(part["similarParts"])
-    if answer.billed is None:
-        raise NotTested(f"see the portal: this request has 1 part if they do not count, {1 + inner} if they do")
-    return answer.billed == 1 or answer.billed
-
-
-@Assumed("§2.3 INF", "the first part with another number ends the matches of a query", NUMBERS, BEST)
-def number_search_order(numbers: Answer, answer: Answer) -> Any:
+@Assumed("§2.3 INF", "the first part with another number ends the matches of a query", BEST)
+def number_search_order(answer: Answer) -> Any:
     """SupSearchMpn lists numbers that equal the query first."""
-    hits(numbers, "plain")
-    mpn = existing(answer.data["supSearchMpn"]["results"])[0]["part"]["mpn"]
+    existing([answer.data["plain"][0]["hits"]])
+    mpn = answer.data["best"]["results"][0]["part"]["mpn"]
     return mpn == "SN74S74N" or mpn
 
 
@@ -365,16 +348,16 @@ AGGREGATIONS = Probe(
 Assumed("§1.1 INF", "v3's q", TEXTS).counts(
     "search-every-word", "SupSearch finds parts that have every word of the query.", word=NEEDED, nonsense=0
 )
-Assumed("§2.4 DOC", "brands and sellers of v3 queries are sent as filters", FILTERS).counts(
+Assumed(
+    "§2.4 DOC, INF", "brands and sellers of v3 queries are sent as filters, which must not be ignored", FILTERS
+).counts(
     "filter-by-name",
-    "Filters by a maker or a seller take its name in place of its id.",
+    "Filters by a maker or a seller take its name in place of its id, and find nothing by an unknown one.",
     id=NEEDED,
     seller=NEEDED,
     name="id",
     seller_name="seller",
-)
-Assumed("§2.4 INF", "a filter must not be ignored", FILTERS).counts(
-    "filter-by-unknown-name", "A filter by an unknown name finds nothing.", id=NEEDED, unknown=0
+    unknown=0,
 )
 
 
@@ -408,7 +391,7 @@ Assumed("§2.4 INF", "values of v3 filters are sent as they are", VALUES).counts
 @Assumed("§2.4 OWN", "a filter must not be ignored", UNKNOWN_FILTER)
 def unknown_filter(answer: Answer) -> Any:
     """An unknown key of the filters is refused."""
-    return refused(answer)
+    return bool(answer.errors and not answer.body.get("data")) or answer.body
 
 
 @Assumed("§2.4 DOC", "v3's filter and facet of avg_avail", AGGREGATIONS)
@@ -451,8 +434,8 @@ PARTS = Probe(
     fragment seller on SupPartSeller {
         isBroker
         offers {
-            inventoryLevel updated
-            prices { quantity price currency convertedPrice convertedCurrency conversionRate }
+            inventoryLevel
+            prices { quantity currency convertedCurrency }
         }
     }""",
     # FLUKE-424D by its uid, 206062-1 by one of its earlier uids, C0603C475K8PACTU by its id; and two unknown ids.
@@ -515,15 +498,6 @@ def stock_codes(answer: Answer) -> Any:
     return (min(levels) >= -4 and max(levels) > 0) or [min(levels), max(levels)]
 
 
-@Assumed("§1.4 REC", "v3's last_updated", PARTS)
-def times(answer: Answer) -> Any:
-    """Times are in UTC, end with Z, and have no fraction of a second."""
-    other = [
-        offer["updated"] for offer in _offers(answer) if not offer["updated"].endswith("Z") or "." in offer["updated"]
-    ]
-    return not other or other[:3]
-
-
 @Assumed("§2.6 REC", "v3's price table", PARTS)
 def price_order(answer: Answer) -> Any:
     """The prices of an offer ascend by quantity."""
@@ -538,14 +512,6 @@ def price_currency(answer: Answer) -> Any:
     prices = [price for offer in _offers(answer) for price in offer["prices"]]
     found = [{price[name] for price in prices} for name in ("currency", "convertedCurrency")]
     return ("USD" in found[0] and found[1] == {"JPY"}) or [sorted(each) for each in found]
-
-
-@Assumed("§1.5 DOC", "prices in spreadsheets", PARTS)
-def converted_price(answer: Answer) -> Any:
-    """ConvertedPrice is the product of price and conversionRate, not rounded."""
-    prices = [price for offer in _offers(answer) for price in offer["prices"]]
-    wrong = [each for each in prices if each["convertedPrice"] != each["price"] * each["conversionRate"]]
-    return (bool(prices) and not wrong) or wrong[:3]
 
 
 @Assumed("§1.2, §2.6 SDL", "v3's values, datatypes and units of specs", SPECS)
@@ -567,18 +533,10 @@ def spec_texts(answer: Answer) -> Any:
     return (found[0] == "Blue, Green, Red" and is_bare) or list(found)
 
 
-# Tokens: last, because an earlier token is used after a new one was requested.
-TOKEN = Probe()
-EARLIER = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }')
+EARLIER = Probe('{ supSearchMpn(q: "SN74S74N", limit: 0) { hits } }', after_new_token=True)
 
 
-@Assumed("§4.1 DOC", "a token is kept for its lifetime; each request counts against four windows", TOKEN)
-def token_lifetime(answer: Answer) -> Any:
-    """An access token is valid for 24 hours by `expires_in`."""
-    return int(answer.body["expires_in"]) == 86_400 or answer.body["expires_in"]
-
-
-@Assumed("§4.1 INF", "every process may use the token that another one got", TOKEN, EARLIER)
-def earlier_tokens(_: Answer, answer: Answer) -> Any:
+@Assumed("§4.1 INF", "every process may use the token that another one got", EARLIER)
+def earlier_tokens(answer: Answer) -> Any:
     """A new token leaves an earlier one of the same application valid."""
     return hits(answer)["supSearchMpn"] > 0 or answer.messages

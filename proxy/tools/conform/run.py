@@ -34,18 +34,17 @@ _PRIVATE = re.compile(
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """GraphQL request, or a token request without a document. `parts` is the most that it can cost, `account` which
-    application sends it; `features` are those of a plan that its selection needs; `token` replaces the access token.
-    Where `only_if` is false for the answer to the probe `after`, it is not sent to a service that is paid for."""
+    """GraphQL request. `parts` is the most that it can cost, `account` which application sends it; `features` are those
+    of a plan that its selection needs; `token` replaces the access token. `after_new_token`: it is sent with a token
+    when another one has been requested."""
 
-    document: str = ""
+    document: str
     variables: Mapping[str, Any] = field(default_factory=dict)
     parts: int = 0
     account: str = MAIN
     features: tuple[str, ...] = ()
     token: str | None = None
-    after: "Probe | None" = None
-    only_if: Callable[["Answer"], bool] = lambda _: True
+    after_new_token: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,20 +76,15 @@ class NotTested(Exception):  # noqa: N818 (named by what has happened)
 
 
 class Assumption(NamedTuple):
-    """Assumption: its name, the question, the evidence, what depends on it, its probes, and the function that checks
-    it."""
+    """Assumption: its name, the question, the evidence, what depends on it, its probe, and the function that checks the
+    answer: it returns True, or what was observed instead."""
 
     name: str
     question: str
     evidence: str
     matters: str
-    probes: tuple[Probe, ...]
-    check: Callable[..., Any]
-
-    @property
-    def parts(self) -> int:
-        """The most that its probes can cost."""
-        return sum(probe.parts for probe in self.probes)
+    probe: Probe
+    check: Callable[[Answer], Any]
 
 
 @dataclass(frozen=True)
@@ -124,17 +118,10 @@ class Service:
 
     async def send(self, probe: Probe) -> Answer:
         """Send a probe. Raises ProbeError."""
-        if not probe.document or probe.account not in self._tokens:
-            await asyncio.sleep(self.pauses[1])
-            own = self.accounts[probe.account]
-            form = {"client_id": own.client_id, "client_secret": own.client_secret, "scope": SCOPE}
-            granted = await self._post(self.token_url, {}, data={"grant_type": "client_credentials", **form})
-            if not probe.document:
-                return granted
-            token = granted.body.get("access_token") if isinstance(granted.body, dict) else None
-            if not isinstance(token, str):
-                raise ProbeError(f"no access token: the identity service responded {granted.status}")
-            self._tokens[probe.account] = token
+        if probe.account not in self._tokens:
+            self._tokens[probe.account] = await self._request_token(probe.account)
+        if probe.after_new_token:
+            await self._request_token(probe.account)
         await asyncio.sleep(self.pauses[0])
         token = self._tokens[probe.account] if probe.token is None else probe.token
         headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
@@ -143,6 +130,16 @@ class Service:
         answer = await self._post(self.graphql_url, headers, json=query)
         billed = self.ledger() - before if self.ledger else None
         return Answer(answer.status, answer.body, _returned(answer.body), billed)
+
+    async def _request_token(self, account: str) -> str:
+        await asyncio.sleep(self.pauses[1])
+        own = self.accounts[account]
+        form = {"client_id": own.client_id, "client_secret": own.client_secret, "scope": SCOPE}
+        granted = await self._post(self.token_url, {}, data={"grant_type": "client_credentials", **form})
+        token = granted.body.get("access_token") if isinstance(granted.body, dict) else None
+        if not isinstance(token, str):
+            raise ProbeError(f"no access token: the identity service responded {granted.status}")
+        return token
 
     async def _post(self, url: str, headers: dict[str, str], **content: Any) -> Answer:
         try:
@@ -210,9 +207,8 @@ class Selection(msgspec.Struct):
 
 def select(assumptions: Sequence[Assumption], budget: int, service: Service) -> Selection:
     """Select the probes of assumptions whose account there is, up to `budget` parts at worst, cheap ones first."""
-    probes = list(dict.fromkeys(probe for assumption in assumptions for probe in assumption.probes))
     chosen = Selection([], {})
-    for probe in sorted(probes, key=lambda probe: probe.parts):
+    for probe in sorted(dict.fromkeys(each.probe for each in assumptions), key=lambda probe: probe.parts):
         account = service.accounts.get(probe.account)
         lacking = set(probe.features) - account.features if account and account.features is not None else set()
         if account is None:
@@ -231,71 +227,52 @@ async def run(
     assumptions: Sequence[Assumption], selection: Selection, service: Service, tell: Callable[[int], None]
 ) -> RunResult:
     """Send the selected probes and judge the assumptions. `tell` is called with the number of probes that are done."""
-    answers: dict[Probe, Answer] = {}
-    failures = dict(selection.left_out)
+    answers: dict[Probe, Answer | str] = {**selection.left_out}  # or the reason why there is none
     sent = unanswered = uncertain = 0
     for done, probe in enumerate(selection.probes, 1):
         if unanswered == UNANSWERED_MAX:
-            failures[probe] = f"the service left {UNANSWERED_MAX} requests in a row without an answer"
-        elif service.ledger is None and not _is_bounded(probe, answers):  # else no part is paid for
-            failures[probe] = "it could cost more than the run may"
+            answers[probe] = f"the service left {UNANSWERED_MAX} requests in a row without an answer"
         else:
             sent += 1
             try:
                 answers[probe] = await service.send(probe)
                 unanswered = 0
             except ProbeError as error:
-                failures[probe] = str(error)
+                answers[probe] = str(error)
                 unanswered += error.was_sent
                 uncertain += probe.parts if error.was_sent else 0
         tell(done)
     accounts = service.accounts.values()
     secrets = Redaction([text for each in accounts for text in (each.client_id, each.client_secret)])
-    outcomes = tuple(judge(assumption, answers, failures, secrets) for assumption in assumptions)
-    billed = [answer.billed for answer in answers.values() if answer.billed is not None]
-    returned = sum(answer.returned for answer in answers.values())
-    return RunResult(outcomes, sent, selection.at_worst, returned, uncertain, sum(billed) if service.ledger else None)
+    outcomes = tuple(judge(assumption, answers[assumption.probe], secrets) for assumption in assumptions)
+    found = [answer for answer in answers.values() if isinstance(answer, Answer)]
+    billed = sum(answer.billed or 0 for answer in found) if service.ledger else None
+    returned = sum(answer.returned for answer in found)
+    return RunResult(outcomes, sent, selection.at_worst, returned, uncertain, billed)
 
 
-def _is_bounded(probe: Probe, answers: Mapping[Probe, Answer]) -> bool:
-    """Whether an earlier answer says that a probe costs no more than its parts."""
-    if probe.after is None:
-        return True
-    try:
-        return probe.only_if(answers[probe.after])
-    except UNEXPECTED:
-        return False
-
-
-def judge(
-    assumption: Assumption, answers: Mapping[Probe, Answer], failures: Mapping[Probe, str], secrets: Redaction
-) -> Outcome:
-    """Judge one assumption by the answers to its probes; the outcome is without `secrets`."""
-    observed: Any = None
-    reasons = (failures.get(probe) or _unrelated(probe, answers[probe]) for probe in assumption.probes)
-    reason = next(filter(None, reasons), "")
-    if not reason:
-        given = [answers[probe] for probe in assumption.probes]
+def judge(assumption: Assumption, answer: Answer | str, secrets: Redaction) -> Outcome:
+    """Judge one assumption by the answer to its probe, or the reason why there is none; the outcome is without
+    `secrets`."""
+    probe, observed, reason = assumption.probe, None, ""
+    if isinstance(answer, str):
+        reason = answer
+    elif answer.status in UNAVAILABLE or (answer.status >= 500 and not isinstance(answer.body, dict)):
+        reason = f"the service responded {answer.status}"
+    elif probe.account == MAIN and any(text.startswith(PART_LIMIT) for text in answer.messages):
+        reason = "the application's part limit is exhausted"
+    elif answer.status == 401 and probe.token is None:
+        reason = "the service does not accept the access token"
+    else:
         try:
-            observed = assumption.check(*given)
+            observed = assumption.check(answer)
         except NotTested as error:
             reason = str(error)
         except UNEXPECTED:
-            observed = [answer.messages or answer.status for answer in given]
+            observed = [answer.messages or answer.status]
     verdict: Verdict = "not tested" if reason else "confirmed" if observed is True else "contradicted"
     shown = _redacted(observed if verdict == "contradicted" else None, secrets)
     return Outcome(assumption.name, assumption.question, verdict, shown, _redacted(reason, secrets))
-
-
-def _unrelated(probe: Probe, answer: Answer) -> str:
-    """Return why an answer says nothing about an assumption; empty if it does."""
-    if answer.status in UNAVAILABLE or (answer.status >= 500 and not isinstance(answer.body, dict)):
-        return f"the service responded {answer.status}"
-    if probe.account == MAIN and any(text.startswith(PART_LIMIT) for text in answer.messages):
-        return "the application's part limit is exhausted"
-    if answer.status == 401 and probe.token is None:
-        return "the service does not accept the access token"
-    return ""
 
 
 def _redacted(value: Any, secrets: Redaction) -> Any:

@@ -16,8 +16,8 @@ import nexar_sandbox
 from proxy.tools.conform import assumptions
 from proxy.tools.conform import command as conform
 
-FREE, PAID, LIMITED, TOKENS = "invalid-token-status", "part-order", "part-limit-message", "token-lifetime"
-AT_WORST = next(assumption.parts for assumption in assumptions.ALL if assumption.name == PAID)
+FREE, PAID, LIMITED, TOKENS = "invalid-token-status", "part-order", "part-limit-message", "earlier-tokens"
+AT_WORST = next(assumption.probe.parts for assumption in assumptions.ALL if assumption.name == PAID)
 USER = nexar_sandbox.DEFAULT_USERS[0]
 PLANTED = (
     nexar_sandbox.DEFAULT_APPLICATION.client_id,
@@ -74,10 +74,10 @@ async def test_a_contradiction_is_named(
     async with nexar_sandbox.serve(settings, catalog=catalog, key=signing_key) as sandbox:
         account = _Account(tmp_path, sandbox)
         account.write()
-        done = await account.run("--against", "our.yaml", *_only(FREE, "match-case"))
+        done = await account.run("--against", "our.yaml", *_only(FREE, "match-spelling"))
     assert done.code == 1
     assert done.out.splitlines() == [
-        "confirmed  match-case: A match ignores the case of letters in part numbers.",
+        "confirmed  match-spelling: A match ignores case, punctuation and blanks in part numbers.",
         f"contradicted  {FREE}: A request with an invalid token gets the status 401.",
         "    observed: 200",
         "1 confirmed, 0 not tested, 1 contradicted; 2 requests, 0 parts returned, at most 0",
