@@ -22,7 +22,7 @@ import msgspec
 
 from proxy import errors, model
 from proxy.mapping import loader, paths, rules
-from proxy.mapping.paths import NOTHING, Cursor, Node, ReadExpression, Scope
+from proxy.mapping.paths import NOTHING, Node, ReadExpression, Scope
 from proxy.mapping.rules import ComputedValue, FieldRule
 
 _NAMES = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*")  # not attributes, nor the beginnings of texts such as keys
@@ -63,7 +63,7 @@ def compile_object(
     reserved = frozenset({PARENT, CONTEXT, *mappings.transforms, *keyword.kwlist, "sorted", "rank"})
     writer, of_name = _Writer(mappings, projection, reserved, set(reserved)), mappings.rules[name]
     record = _unique(snake_case(name), writer.variables)
-    start = Scope(Cursor(record, Node(of_name.reads)), None)
+    start = Scope(ReadExpression(record, Node(of_name.reads)), None)
     shown = [field for field, rule in of_name.fields.items() if rules.shows(projection, rule, (field,))]
     # Single fields of the object have no class.
     has_class = not projection.show
@@ -164,6 +164,10 @@ class _Writer:
 
     def _field(self, rule: FieldRule, scope: Scope) -> str:
         """Return the expression of a field, which is blank where the service has null."""
+        for through in (rule.through, *(each.through for each in (rule.key, rule.only, rule.order) if each)):
+            if through is not None and through not in self.mappings.transforms:
+                available = ", ".join(sorted(self.mappings.transforms))
+                raise LookupError(f"no transform is called {through!r}; there are {available}")
         blank = repr(rule.empty)  # contract v3-rest.md §3, third column
         if rule.empty is None and (rule.each or rule.keyed):
             blank = "[]" if rule.each else "{}"
@@ -183,7 +187,7 @@ class _Writer:
             return listed
         read = paths.read(self.mappings.schema, rule.paths, scope)
         above = scope.above if rule.paths == "." else scope.here
-        inner = self._object(rule.target, Scope(Cursor(read.expression, read.node), above))
+        inner = self._object(rule.target, Scope(read, above))
         if rule.only:
             inner = f"({inner} if {self._value(rule.only, scope)} else {blank})"
         return read.guarded(inner, blank)
@@ -191,9 +195,12 @@ class _Writer:
     def _value(self, rule: FieldRule | ComputedValue, scope: Scope, blank: str = "None") -> str:
         if isinstance(rule.paths, str):
             read = paths.read(self.mappings.schema, rule.paths, scope)
-            return read.guarded(self._through(rule.through, read.expression), blank)
+            value = f"{rule.through}({read.expression})" if rule.through else read.expression
+            return read.guarded(value, blank)
+        if not rule.through:
+            raise LookupError("a value of several paths needs a function that takes them all: name it in `through`")
         reads = [paths.read(self.mappings.schema, text, scope) for text in rule.paths or ()]
-        return self._through(rule.through, ", ".join(read.guarded(read.expression, "None") for read in reads))
+        return f"{rule.through}({', '.join(read.guarded(read.expression, 'None') for read in reads)})"
 
     def _object(self, name: str, scope: Scope) -> str:
         """Return the call of the function that maps one object, without the parameters that no field uses."""
@@ -207,10 +214,10 @@ class _Writer:
         arguments = {record: scope.here.expression, CONTEXT: CONTEXT}
         above = None
         if scope.above is not None:
-            arguments[PARENT], above = scope.above.expression, Cursor(PARENT, scope.above.node)
+            arguments[PARENT], above = scope.above.expression, ReadExpression(PARENT, scope.above.node)
         include = self.projection.include
         shown = [field for field, rule in of_name.fields.items() if not rule.include or field in include]
-        fields = self.fields(name, Scope(Cursor(record, node), above), shown)
+        fields = self.fields(name, Scope(ReadExpression(record, node), above), shown)
         self.variables = caller
         used = {used for expression in fields.values() for used in _NAMES.findall(expression)}
         passed = {parameter: value for parameter, value in arguments.items() if parameter in used}
@@ -237,36 +244,29 @@ class _Writer:
             listed = f"[element for _, element in sorted({pairs}, key=rank)]"
         if rule.or_else:  # the list of one other object, or of none where it is null
             read = paths.read(self.mappings.schema, rule.or_else, scope)
-            inner = self._object(target, Scope(Cursor(read.expression, read.node), scope.here))
+            inner = self._object(target, Scope(read, scope.here))
             listed = f"({listed} or {read.guarded(f'[{inner}]', '[]')})"
         return listed
 
     def _loops(self, rule: FieldRule, path: str, scope: Scope) -> tuple[list[str], Scope]:
         """Return the `for` clauses over a path, and the scope of the elements' own paths."""
         route = paths.parse(path)
-        loops: list[str] = []
-        here, above = scope.origin(route), scope.above
-        for steps, is_list in paths.up_to_lists(self.mappings.schema, route.steps, here.node):
-            read = paths.follow(self.mappings.schema, here, steps)
-            values = read.expression if is_list else f"({read.expression},)"
+        here, above, left, loops = scope.origin(route), scope.above, [*route.steps], list[str]()
+        while left or not loops:  # a path without steps (`.`) is a loop over the value itself
+            read, is_list, name = here, False, here.node.type_name
+            while left and not is_list:
+                name = left[0].name
+                read, is_list = read.follow(self.mappings.schema, left.pop(0))
+            values, node = read.expression if is_list else f"({read.expression},)", read.node
             if rule.through:
-                values = self._through(rule.through, read.expression)
-                read = ReadExpression(read.expression, read.nulls, Node("String"))
+                values, node = f"{rule.through}({read.expression})", Node("String")
             # Such as `price` of `prices`.
-            many = snake_case(steps[-1].name if steps else read.node.type_name)
+            many = snake_case(name)
             one = f"{many[:-3]}y" if many.endswith("ies") else many.removesuffix("s")
-            variable = _unique(one if steps else many, self.variables)
+            variable = _unique(one if route.steps else many, self.variables)
             loops.append(f"for {variable} in {read.guarded(values, '()')}")
-            here, above = Cursor(variable, read.node), here
+            here, above = ReadExpression(variable, node), here
         return loops, Scope(here, above)
-
-    def _through(self, transform: str | None, arguments: str) -> str:
-        if transform is None:
-            return arguments
-        if transform not in self.mappings.transforms:
-            available = ", ".join(sorted(self.mappings.transforms))
-            raise LookupError(f"no transform is called {transform!r}; there are {available}")
-        return f"{transform}({arguments})"
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -190,19 +190,20 @@ class Node:
 _record = lru_cache(RECORDS_MAX)(msgspec.defstruct)
 
 
-class Cursor(NamedTuple):
-    """Start of a path: an expression of the mapping function, and the selection that it reads from."""
-
-    expression: str
-    node: Node
-
-
 class ReadExpression(NamedTuple):
-    """Expression of a value, the conditions under which it is null, and the type that it has."""
+    """Expression of a value in the mapping function, the selection of its type, and the conditions under which it is
+    null. Paths start at one: an object, or the element of a list."""
 
     expression: str
-    nulls: tuple[str, ...]
     node: Node
+    nulls: tuple[str, ...] = ()
+
+    def follow(self, schema: Schema, step: Step) -> tuple["ReadExpression", bool]:
+        """Return the value of a field of this object, which is selected, and whether it is a list."""
+        selected = self.node.select(schema, step)
+        expression = f"{self.expression}.{step.name}"
+        nulls = (*self.nulls, f"{expression} is None") if selected.type.nullable else self.nulls
+        return ReadExpression(expression, selected.node, nulls), selected.type.is_list
 
     def guarded(self, value: str, blank: str) -> str:
         """Return `value`, or `blank` where any field on the path is null."""
@@ -216,11 +217,11 @@ class ReadExpression(NamedTuple):
 class Scope(NamedTuple):
     """Objects that a path can start from: the object itself, and the one that it is listed under (`^`)."""
 
-    here: Cursor
-    above: Cursor | None
+    here: ReadExpression
+    above: ReadExpression | None
 
-    def origin(self, route: Route) -> Cursor:
-        """Return the cursor that a route starts at. Raises LookupError for a `^` without a parent object."""
+    def origin(self, route: Route) -> ReadExpression:
+        """Return the object that a route starts at. Raises LookupError for a `^` without a parent object."""
         if route.origin == "here":
             return self.here
         if self.above is None:
@@ -236,32 +237,8 @@ def read(schema: Schema, text: str, scope: Scope) -> ReadExpression:
         if name not in CONTEXT:
             available = ", ".join(f"${field}" for field in CONTEXT)
             raise LookupError(f"the request's context has no ${name}; it has {available}")
-        return ReadExpression(f"context.{name}", (), Node("String"))
-    return follow(schema, scope.origin(route), route.steps)
-
-
-def follow(schema: Schema, start: Cursor, steps: tuple[Step, ...]) -> ReadExpression:
-    """Return the value at the end of some steps, which are selected."""
-    expression, node = start.expression, start.node
-    nulls: list[str] = []
-    for step in steps:
-        selected = node.select(schema, step)
-        expression, node = f"{expression}.{step.name}", selected.node
-        if selected.type.nullable:
-            nulls.append(f"{expression} is None")
-    return ReadExpression(expression, tuple(nulls), node)
-
-
-def up_to_lists(schema: Schema, steps: tuple[Step, ...], start: Node) -> list[tuple[tuple[Step, ...], bool]]:
-    """Split the steps into groups that each end at a list; the last group may end at a single value, and says so."""
-    groups: list[tuple[tuple[Step, ...], bool]] = []
-    group: tuple[Step, ...] = ()
-    node = start
-    for step in steps:
-        selected = node.select(schema, step)
-        group, node = (*group, step), selected.node
-        if selected.type.is_list:
-            groups.append((group, True))
-            group = ()
-    # A path without steps (`.`) is one empty group: a loop over the value itself.
-    return [*groups, (group, False)] if group or not steps else groups
+        return ReadExpression(f"context.{name}", Node("String"))
+    found = scope.origin(route)
+    for step in route.steps:
+        found, _ = found.follow(schema, step)
+    return found
