@@ -85,18 +85,13 @@ def load(folder: Path, site: str = "octopart", own_uids: Path | None = None) -> 
     functions = transforms.TRANSFORMS | transforms.of_tables(loaded.uids, names)
     mappings = Mappings(schema, rules, loaded, functions, places, {})
     _check(mappings, ROOTS)
-    folders = ((folder / name, root) for name, root in VIEWS.items())
-    views = {root: load_view(mappings, view, site, root) for view, root in folders if view.is_dir()}
+    views: dict[str, Mappings] = {}
+    for name, root in VIEWS.items():
+        if (folder / name).is_dir():
+            rules, places = _rules(folder / name, site)
+            views[root] = replace(mappings, rules=rules, places=places)
+            _check(views[root], (root,))
     return replace(mappings, views=views)
-
-
-def load_view(mappings: Mappings, folder: Path, site: str, *roots: str) -> Mappings:
-    """Read a folder of objects that are no part of v3, such as parts of another dialect, with the schema and the tables
-    of `mappings`. Nothing need use `roots`. Raises ConfigError."""
-    rules, places = _rules(folder, site)
-    view = replace(mappings, rules=rules, places=places)
-    _check(view, roots)
-    return view
 
 
 def _rules(folder: Path, site: str) -> tuple[dict[str, ObjectRules], dict[tuple[str, str], str]]:

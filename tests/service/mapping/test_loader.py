@@ -66,29 +66,29 @@ def test_mistake_in_a_table_names_the_file(load: Callable[..., loader.Mappings])
 def test_view_has_objects_of_its_own_with_the_schema_of_the_mappings(
     load: Callable[..., loader.Mappings], tmp_path: Path
 ) -> None:
-    folder = view_folder(tmp_path, "Line:\n  reads: SupPart\n  source: here\n  fields:\n    number: mpn\n")
+    write_view(tmp_path, "WrapperPart:\n  reads: SupPart\n  source: here\n  fields:\n    number: mpn\n")
     mappings = load(HEAD)
-    view = loader.load_view(mappings, folder, "octopart", "Line")
-    assert (list(view.rules), list(mappings.rules)) == (["Line"], ["Part"])
-    assert compiler.compile_object(view, "Line", model.Projection()).selection == "mpn"
+    view = mappings.views["WrapperPart"]
+    assert (list(view.rules), list(mappings.rules)) == (["WrapperPart"], ["Part"])
+    assert compiler.compile_object(view, "WrapperPart", model.Projection()).selection == "mpn"
 
 
 @pytest.mark.parametrize(
-    "rules, says", [(HEAD, "nothing uses the object Part"), ("Line:\n  reads: SupPart\n", "line.yaml:1")]
+    "rules, says", [(HEAD, "nothing uses the object Part"), ("WrapperPart:\n  reads: SupPart\n", "view.yaml:1")]
 )
 def test_mistake_of_a_view_is_found_on_loading(
     load: Callable[..., loader.Mappings], tmp_path: Path, rules: str, says: str
 ) -> None:
+    write_view(tmp_path, rules)
     with pytest.raises(errors.ConfigError) as caught:
-        loader.load_view(load(HEAD), view_folder(tmp_path, rules), "octopart", "Line")
+        load(HEAD)
     assert says in caught.value.message
 
 
-def view_folder(tmp_path: Path, rules: str) -> Path:
-    folder = tmp_path / "view"
+def write_view(tmp_path: Path, rules: str) -> None:
+    folder = tmp_path / "v4"
     folder.mkdir()
-    (folder / "line.yaml").write_text(rules, encoding="utf-8")
-    return folder
+    (folder / "view.yaml").write_text(rules, encoding="utf-8")
 
 
 COMPLETE = Path(__file__).parents[3] / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql"
