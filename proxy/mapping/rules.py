@@ -5,15 +5,15 @@ show[], hide[], slice[]; contract v3-rest.md §2.3, §2.4) is looked up by path.
 its keys, or `*` for every key.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
-from itertools import chain, product
+from itertools import product
 from typing import Any
 
 import msgspec
 
 from proxy.mapping.specs import SpecNames
-from proxy.mapping.transforms import Uids, UidTarget
+from proxy.mapping.transforms import Uids
 from proxy.model import Path, Projection
 
 # v3 has two uids for each maker (as brand and as manufacturer), upstream has one list.
@@ -121,31 +121,6 @@ class Tables(msgspec.Struct, frozen=True):
     def __len__(self) -> int:  # the directory compares lengths, to detect a list that may be incomplete
         """Return the number of specs that upstream listed."""
         return self.specs.listed
-
-    def ids(self, kind: str, name: str) -> tuple[str, ...]:
-        """Return the upstream ids of all objects of a kind with exactly this name, or with another name of the table's
-        entry that has it. Raises UnlistedError if the list is needed."""
-        entry = self.uids[kind].named.get(name)
-        return self._list(kind).get(name, ()) if entry is None else self.ids_of(kind, entry)
-
-    def ids_of(self, kind: str, target: UidTarget) -> tuple[str, ...]:
-        """Return the upstream ids of what a uid or a table's entry refers to: by its first name that the list has, else
-        by any, whatever the case of letters. Raises UnlistedError."""
-        if target.id is not None:  # a list may not have been fetched
-            return (target.id,)
-        exact, folded = map(self._list(kind).get, target.names), set(map(str.casefold, target.names))
-        return next(filter(None, exact), None) or self.ids_like(kind, lambda name: name.casefold() in folded)
-
-    def ids_like(self, kind: str, matches: Callable[[str], bool]) -> tuple[str, ...]:
-        """Return the upstream ids of all objects of a kind whose names match. Raises UnlistedError."""
-        matching = (ids for name, ids in self._list(kind).items() if matches(name))
-        return tuple(dict.fromkeys(chain.from_iterable(matching)))
-
-    def _list(self, kind: str) -> Mapping[str, tuple[str, ...]]:
-        list_name = LISTS.get(kind, kind)
-        if list_name not in self.listed:
-            raise UnlistedError(list_name)
-        return self.listed[list_name]
 
 
 def projected(value: Any, projection: Projection, known: dict[Path, bool], at: Path = ()) -> Any:

@@ -9,10 +9,11 @@ import math
 import re
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from proxy import errors
-from proxy.mapping.rules import SearchField, Tables
+from proxy.mapping.rules import LISTS, SearchField, Tables, UnlistedError
 from proxy.mapping.specs import SearchedField
 from proxy.planning import lucene
 from proxy.planning.lucene import OPEN, Condition
@@ -209,16 +210,33 @@ def _number(condition: Condition, end: str) -> float:
 
 
 def ids(tables: Tables, field: SearchField, value: str) -> Sequence[str]:
-    """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard."""
-    if field.uid:
-        target = tables.uids[field.uid].target(value)
-        return tables.ids_of(field.uid, target) if target else ()
-    kind = field.name or ""
-    if lucene.ANY not in value:
-        return tables.ids(kind, value)
-    matching = tables.ids_like(kind, lucene.matcher(value))
-    Bound.MATCHES.check(len(matching), value)
-    return matching
+    """Return the upstream ids that a uid or a name refers to, with `*` in names as a wildcard: those of an entry of the
+    tables by its first name that the upstream's list has, else by any, whatever the case of letters; those of a name
+    that the tables do not have by exactly this name. Raises UnlistedError if the list is needed."""
+    kind, is_pattern = field.uid or field.name or "", field.uid is None and lucene.ANY in value
+    known = tables.uids[kind]
+    entry = known.target(value) if field.uid else known.named.get(value)
+    if entry is None and field.uid:
+        return ()
+    if entry is not None and entry.id is not None and not is_pattern:  # a list may not have been fetched
+        return (entry.id,)
+    list_name = LISTS.get(kind, kind)
+    if list_name not in tables.listed:
+        raise UnlistedError(list_name)
+    listed = tables.listed[list_name]
+    if is_pattern:
+        matching = [*filter(lucene.matcher(value), listed)]
+    elif entry is None:
+        return listed.get(value, ())
+    elif exact := next(filter(None, map(listed.get, entry.names)), None):
+        return exact
+    else:
+        folded = set(map(str.casefold, entry.names))
+        matching = [name for name in listed if name.casefold() in folded]
+    found = tuple(dict.fromkeys(chain.from_iterable(map(listed.__getitem__, matching))))
+    if is_pattern:
+        Bound.MATCHES.check(len(found), value)
+    return found
 
 
 def _merged_ranges(conditions: list[Condition]) -> list[Condition]:

@@ -13,6 +13,7 @@ from proxy import errors
 from proxy.kit import shipped
 from proxy.mapping import loader, rules, transforms
 from proxy.mapping.specs import SpecNames, SpecSource
+from proxy.planning import search_filters
 
 
 @pytest.fixture(scope="session")
@@ -77,10 +78,9 @@ def test_every_name_of_an_entry_leads_to_its_object(kind: str, book: rules.Table
         every = [entry["name"], *entry.get("also", [])]
         for upstream, asked in itertools.product([*every, every[-1].upper()], every):
             listed = structs.replace(book, listed={rules.LISTS.get(kind, kind): {upstream: ("4711",)}})
-            target = book.uids[kind].target(entry["uid"])
-            assert target is not None
-            assert listed.ids_of(kind, target) == (target.id or "4711",), (entry, upstream)
-            assert listed.ids(kind, asked) == (target.id or "4711",), (entry, upstream, asked)
+            found = str(entry["id"]) if "id" in entry else "4711"
+            for field, value in ((rules.SearchField(uid=kind), entry["uid"]), (rules.SearchField(name=kind), asked)):
+                assert search_filters.ids(listed, field, value) == (found,), (entry, upstream, value)
 
 
 def test_source_that_the_service_lists_as_a_seller_has_the_uid_of_the_seller(book: rules.Tables) -> None:
