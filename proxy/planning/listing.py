@@ -144,9 +144,16 @@ class Listing:
                 accepted = tuple(chain.from_iterable(self._shown.get(value, (value,)) for value in accepted))
             values = ((number, value) for number in numbers for value in _listed(self._entries[number].v3[each.field]))
             if each.is_range:
-                ends = facets.as_number(each.low), facets.as_number(each.high)
+                ends: Any = facets.as_number(each.low), facets.as_number(each.high)
                 is_numeric = (each.low, each.high).count(None) == ends.count(None)  # no end is a text
-                meeting = {number for number, value in values if _is_between(value, each, ends if is_numeric else None)}
+                meeting = set[int]()
+                for number, value in values:
+                    compared: Any = facets.as_number(value) if is_numeric else None
+                    low, high = ends
+                    if compared is None:  # what is no number is compared as text
+                        compared, low, high = _text(value), each.low, each.high
+                    if (low is None or low <= compared) and (high is None or compared <= high):
+                        meeting.add(number)
             else:
                 plain = frozenset(value for value in accepted if lucene.ANY not in value)
                 like = [lucene.matcher(value) for value in dict.fromkeys(accepted) if lucene.ANY in value]
@@ -239,17 +246,6 @@ def _listed(value: Any) -> list[Any]:
         return []
     values = value if isinstance(value, list) else [value]
     return [_text(each) if isinstance(each, dict | list) else each for each in values]
-
-
-def _is_between(value: Any, limits: Condition, ends: tuple[float | None, float | None] | None) -> bool:
-    """Return whether a value is in a range: numbers are compared as numbers with its `ends`, others as text, and all if
-    the ends are no numbers."""
-    number = facets.as_number(value) if ends else None
-    if ends is None or number is None:
-        text = _text(value)
-        return (limits.low or "") <= text and (limits.high is None or text <= limits.high)
-    low, high = ends
-    return (low is None or low <= number) and (high is None or number <= high)
 
 
 def _text(value: Any) -> str:
