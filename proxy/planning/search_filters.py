@@ -79,7 +79,18 @@ def translate(tables: Tables, conditions: list[Condition]) -> SearchFilters:
         if field is None or field.filter is None:
             raise unsupported_field(tables, condition.field, "filter")
         values = _values(tables, field, condition)
-        filters[field.filter] = _intersection(tables, condition.field, filters.get(field.filter), values)
+        first = filters.setdefault(field.filter, values)
+        if set(values) <= set(first):
+            filters[field.filter] = values
+        elif not set(first) <= set(values):
+            # One of several values of a part may pass the first filter, another the second: upstream cannot say that.
+            common, spec = [value for value in first if value in values], field_of(tables, condition.field).source
+            entry = tables.specs.names.get(spec.value or "") if spec else None
+            if condition.field not in SINGLE_VALUED and not (common and spec and not (entry and entry.many)):
+                raise errors.BadRequest(
+                    f"{condition.field}: the service cannot ask for two filters on it at once; give first of them"
+                )
+            filters[field.filter] = common
     variables: dict[str, Any] = {"filters": filters} if filters else {}
     variables |= {"inStockOnly": True} if in_stock_only else {}
     return SearchFilters(variables, finds_nothing=not all(filters.values()))
@@ -91,7 +102,35 @@ def expanded(tables: Tables, conditions: list[Condition]) -> list[Condition]:
     A range such as operating_temperature matches if it overlaps the requested values, as range fields do in search
     engines. Raises BadRequest if upstream cannot filter by the field.
     """
-    rewritten = [each for condition in conditions for each in _expand(tables, condition)]
+    rewritten: list[Condition] = []
+    for condition in conditions:
+        low, high, field = condition.low, condition.high, field_of(tables, condition.field)
+        spec = field.source
+        if spec is None:
+            rewritten.append(condition)
+        elif spec.low is None or spec.high is None:
+            entry = tables.specs.names.get(spec.value or "")
+            own = condition._replace(field=field.name)
+            if entry and entry.plus_minus:  # upstream has tolerances as plain numbers
+                low, high = (None if end is None else _percentage(end) for end in (low, high))
+                own = Condition(field.name, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)
+            rewritten.append(own)
+        # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
+        elif spec.value is not None:
+            named = ", ".join(field_of(tables, f"specs.{name}.value").name for name in field.shortnames)
+            raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {named}")
+        else:
+            if not condition.is_range:
+                if len(condition.values) > 1 or OPEN in condition.values[0]:
+                    raise errors.BadRequest(
+                        f"{condition.field} is a range: give one number, or a range like [-40 TO 85]"
+                    )
+                # Overlap with a single number: the range contains it.
+                low = high = condition.values[0]
+            # Ranges overlap if the part's upper end is above the requested low, and its lower end below the high.
+            floor = Condition(field_of(tables, f"specs.{spec.high}.value").name, (), low, None)
+            ceiling = Condition(field_of(tables, f"specs.{spec.low}.value").name, (), None, high)
+            rewritten += [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
     # After the rewriting: a filter on the quantity itself makes the added condition unnecessary.
     for condition in conditions:
         rewritten = limited(tables, rewritten, condition.field)
@@ -128,34 +167,6 @@ def is_always_true(tables: Tables, condition: Condition) -> bool:
     # `*` alone among the values accepts anything, whatever the other values say.
     anything = (condition.low, condition.high) == (None, None) if condition.is_range else "*" in condition.values
     return anything and field is not None and field.every
-
-
-def _expand(tables: Tables, condition: Condition) -> list[Condition]:
-    field = field_of(tables, condition.field)
-    spec = field.source
-    if spec is None:
-        return [condition]
-    if spec.low is None or spec.high is None:
-        entry = tables.specs.names.get(spec.value or "")
-        if not (entry and entry.plus_minus):
-            return [condition._replace(field=field.name)]
-        # Upstream has tolerances as plain numbers.
-        low, high = (None if end is None else _percentage(end) for end in (condition.low, condition.high))
-        return [Condition(field.name, tuple(dict.fromkeys(map(_percentage, condition.values))), low, high)]
-    # A filter on either the value or the ends would need an OR of filters, which the upstream lacks.
-    if spec.value is not None:
-        fields = ", ".join(field_of(tables, f"specs.{name}.value").name for name in field.shortnames)
-        raise errors.BadRequest(f"{condition.field}: the service has it as several specs; filter by one of {fields}")
-    low, high = condition.low, condition.high
-    if not condition.is_range:
-        if len(condition.values) > 1 or OPEN in condition.values[0]:
-            raise errors.BadRequest(f"{condition.field} is a range: give one number, or a range like [-40 TO 85]")
-        # Overlap with a single number: the range contains it.
-        low = high = condition.values[0]
-    # Ranges overlap if the part's upper end is above the requested low, and its lower end below the requested high.
-    floor = Condition(field_of(tables, f"specs.{spec.high}.value").name, (), low, None)
-    ceiling = Condition(field_of(tables, f"specs.{spec.low}.value").name, (), None, high)
-    return [each for each, end in ((floor, low), (ceiling, high)) if end is not None] or [floor]
 
 
 def _percentage(text: str) -> str:
@@ -263,20 +274,6 @@ def _merged_ranges(conditions: list[Condition]) -> list[Condition]:
             merged.append(each._replace(values=inside) if inside else Condition(each.field, (), "1", "0"))
     fields = {each.field for each in merged}
     return [*merged, *(each for each in ranges.values() if each.field not in fields)]
-
-
-def _intersection(tables: Tables, name: str, first: list[str] | None, second: list[str]) -> list[str]:
-    """Return the values that pass two filters on one upstream field. If a part can have several values, one may pass
-    the first filter and another the second, which upstream cannot express: raises BadRequest."""
-    if first is None or set(second) <= set(first):
-        return second
-    if set(first) <= set(second):
-        return first
-    common, spec = [value for value in first if value in second], field_of(tables, name).source
-    entry = tables.specs.names.get(spec.value or "") if spec else None
-    if name in SINGLE_VALUED or (common and spec and not (entry and entry.many)):
-        return common
-    raise errors.BadRequest(f"{name}: the service cannot ask for two filters on it at once; give first of them")
 
 
 def unsupported_field(tables: Tables, field: str, use: Literal["filter", "facet", "sort"]) -> errors.BadRequest:
