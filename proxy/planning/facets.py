@@ -217,15 +217,6 @@ def drilldown_results(tables: Tables, result_set: Any, limit: int, size: int) ->
     return fields, stats
 
 
-def with_drilldown(
-    requested: dict[str, dict[str, Any]], further: dict[str, dict[str, Any]], drilled: dict[str, dict[str, Any]]
-) -> dict[str, dict[str, Any]]:
-    """Return the requested facets or stats, with a rank if their spec is among the `drilled` facets, which upstream
-    suggests, and the `further` suggested ones."""
-    ranks = {field: {"spec_drilldown_rank": each["spec_drilldown_rank"]} for field, each in drilled.items()}
-    return {**further, **{field: {**each, **ranks.get(field, {})} for field, each in requested.items()}}
-
-
 def metadata(tables: Tables, result_set: Any, fields: Iterable[str]) -> dict[str, dict[str, Any]]:
     """Return spec_metadata: v3's SpecMetadata of the specs among some fields, by the key that was requested."""
     found: dict[str, dict[str, Any]] = {}

@@ -88,17 +88,22 @@ class SearchPlan:
                 if field in self._limited:
                     stats[field]["missing"] = None
             metadata |= facets.metadata(self._tables, result_set, [*self._filtered, *fields, *stats, *drilled])
-        facet_results = {"fields": facets.with_drilldown(fields, drilled, drilled), "queries": counts}
-        measured = facets.with_drilldown(stats, drilled_stats, drilled)
+        # Those that were requested have their own values, and the rank of a spec that the upstream suggests.
+        for requested in (fields, stats):
+            for field in requested.keys() & drilled.keys():
+                requested[field]["spec_drilldown_rank"] = drilled[field]["spec_drilldown_rank"]
+        facet_results = {"fields": {**drilled, **fields}, "queries": counts}
         # Plain text, as v3's from 2017 on (contract v3-rest.md §3.6): the upstream highlights what matches.
         marked = [each.hit.description for each in page.elements]
         snippets = [each and html.unescape(re.sub("</?strong>", "", each)) for each in marked]
-        return facets.SearchDetails(snippets, facet_results, measured, metadata).with_empty(self.supported)
+        details = facets.SearchDetails(snippets, facet_results, {**drilled_stats, **stats}, metadata)
+        return details.with_empty(self.supported)
 
     def _count_groups(self, facet_conditions: dict[str, list[Condition]]) -> Iterator[CountGroup]:
         """Yield the counts under the request's own filters, then those that exclude theirs (`exclude_filter`), or
         cannot be made together with the others, then facet queries."""
-        request, own_filters = self.supported.request, search_filters.translate(self._tables, self._conditions)
+        request, tables = self.supported.request, self._tables
+        own_filters = search_filters.translate(tables, self._conditions)
         counted = [each for each in request.facets if each.include]
         separate = [each for each in counted if each.exclude_filter or each.field in self._limited]
         measured = [(name, excluding) for name, excluding in request.stats if excluding or name in self._limited]
@@ -110,33 +115,29 @@ class SearchPlan:
         )
         if drilldown and not drilldown.exclude_filter:
             named = (*(each.field for each in counted), *dict(request.stats))
-            if any(search_filters.field_of(self._tables, field).key is not None for field in named):
+            if any(search_filters.field_of(tables, field).key is not None for field in named):
                 # An aggregation of named specs does not mark those that upstream suggests.
                 yield from (together, CountGroup(own_filters, drilldown=drilldown))
             else:
                 yield together._replace(drilldown=drilldown)
         else:
             yield together
-        for facet in separate:
-            yield CountGroup(self._separate_filters(facet.field, facet.exclude_filter), facets=(facet,))
-        for name, excluding in measured:
-            yield CountGroup(self._separate_filters(name, excluding), stats=(name,))
+        alone = [(each.field, each.exclude_filter, CountGroup(own_filters, facets=(each,))) for each in separate]
+        alone += [(name, excluding, CountGroup(own_filters, stats=(name,))) for name, excluding in measured]
+        for name, excluding, group in alone:
+            # Without the filters of the field, or among the parts that can have it.
+            excluded = search_filters.field_of(tables, name).name if excluding else None
+            own = ((each, search_filters.field_of(tables, each.field).name) for each in self._conditions)
+            others = [each for each, field in own if field != excluded]
+            yield group._replace(filters=search_filters.translate(tables, search_filters.limited(tables, others, name)))
         if drilldown and drilldown.exclude_filter:
             # Without all filters on specs, because a drilldown is about specs as a whole.
-            fields = ((each, search_filters.field_of(self._tables, each.field)) for each in self._conditions)
+            fields = ((each, search_filters.field_of(tables, each.field)) for each in self._conditions)
             not_specs = [each for each, field in fields if field.key is None]
-            yield CountGroup(search_filters.translate(self._tables, not_specs), drilldown=drilldown)
+            yield CountGroup(search_filters.translate(tables, not_specs), drilldown=drilldown)
         for text in request.facet_queries:
             conditions = [*self._conditions, *facet_conditions[text]]
-            yield CountGroup(search_filters.translate(self._tables, conditions), query=text)
-
-    def _separate_filters(self, field: str, excluding: bool) -> search_filters.SearchFilters:
-        """Return the filters for a separate count: without those of the field, or among the parts that can have it."""
-        tables, conditions = self._tables, self._conditions
-        if excluding:
-            excluded = search_filters.field_of(tables, field).name
-            conditions = [each for each in conditions if search_filters.field_of(tables, each.field).name != excluded]
-        return search_filters.translate(tables, search_filters.limited(tables, conditions, field))
+            yield CountGroup(search_filters.translate(tables, conditions), query=text)
 
 
 Plan = SearchPlan | match.MpnSearchPlan
@@ -187,13 +188,23 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
     tables = support.tables
     facets = tuple(each for each in request.facets if each.include and not support.counts(each.field))
     stats = tuple(field for field, _ in request.stats if not support.counts(field, numbers=True))
-    queries = tuple(text for text in request.facet_queries if not support.filters(filters.facet_queries[text]))
-    sortby, ignored = support.order(request.sortby)
+    queries: list[str] = []
+    for text in request.facet_queries:
+        named = [each.field for each in filters.facet_queries[text] if not search_filters.is_always_true(tables, each)]
+        entries = [support.of(field, "filter") for field in named]
+        if not (support.has_counts and all(entry and (entry.filter or entry.stock) for entry in entries)):
+            queries.append(text)
+    orders = [lucene.order(text) for text in request.sortby.split(",") if text.strip()]
+    # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
+    sorts = [None if name == "score" else support.of(name, "sort") for name, _ in orders]
+    sorted_by = (each for each, entry in zip(orders, sorts, strict=True) if each == SCORE or (entry and entry.sort))
+    first = next(sorted_by, SCORE)
+    ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
     names = [
         *(f"facet[fields][{each.field}]" for each in facets),
         *(f"stats[{field}]" for field in stats),
         *(f"facet[queries]={text}" for text in queries),
-        *ignored,
+        *(f"sortby={name}" for name in ignored),
         *(  # values that should be uids or names of objects, but match none; a pattern is no misspelt name
             f"{each.prefix}{value}"
             for each in filters.filter_conditions
@@ -207,12 +218,12 @@ def _supported_part(request: SearchRequest, filters: RequestFilters, support: "_
         names.append("spec_drilldown")
     remaining = structs.replace(
         request,
-        sortby=sortby,
+        sortby=" ".join(first),
         facets=tuple(each for each in request.facets if each not in facets),
         stats=tuple((field, exclude_filter) for field, exclude_filter in request.stats if field not in stats),
         facet_queries=tuple(text for text in request.facet_queries if text not in queries),
     )
-    return SupportedRequest(remaining, facets, stats, queries, tuple(dict.fromkeys(names)))
+    return SupportedRequest(remaining, facets, stats, tuple(queries), tuple(dict.fromkeys(names)))
 
 
 class _FieldSupport(NamedTuple):
@@ -232,28 +243,13 @@ class _FieldSupport(NamedTuple):
             raise errors.BadRequest(
                 f"the service has no statistics of {field[:60]!r}; it has them of specs.<key>.value"
             )
-        entry = self._support(field, "facet")
+        entry = self.of(field, "facet")
         if entry is None or not (self.has_counts and entry.facet) or (numbers and not is_spec):
             return False
         return self.has_specs or entry.facet != "specAggs"
 
-    def filters(self, conditions: list[Condition]) -> bool:
-        """Return whether the hits of a query with these conditions can be counted."""
-        fields = [each.field for each in conditions if not search_filters.is_always_true(self.tables, each)]
-        entries = [self._support(field, "filter") for field in fields]
-        return self.has_counts and all(entry is not None and bool(entry.filter or entry.stock) for entry in entries)
-
-    def order(self, sortby: str) -> tuple[str, list[str]]:
-        """Return the first supported sort key, and the ignored ones, without `score desc`, which adds nothing."""
-        orders = [lucene.order(text) for text in sortby.split(",") if text.strip()]
-        # All are looked up, even those behind the first: a field that v3 never had is a 400 wherever it stands.
-        entries = [None if name == "score" else self._support(name, "sort") for name, _ in orders]
-        sorts = [each == SCORE or bool(entry and entry.sort) for each, entry in zip(orders, entries, strict=True)]
-        first = next((each for each, is_supported in zip(orders, sorts, strict=True) if is_supported), SCORE)
-        ignored = [name for name, _ in dict.fromkeys(each for each in orders if each not in (first, SCORE))]
-        return " ".join(first), [f"sortby={name}" for name in ignored]
-
-    def _support(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
+    def of(self, field: str, use: Literal["filter", "facet", "sort"]) -> SearchField | None:
+        """Return the upstream's support for a use of the field; None if it has nothing similar."""
         try:
             entry = search_filters.field_support(self.tables, field)
         except search_filters.UnknownSpec as unknown:
