@@ -90,14 +90,14 @@ class Service:
             authenticator = authentication.Authenticator(gateway, self.seen)
             site = gateway.upstream.site
             paths, schema = messages.Routes(), documents.schema(site)
-            v3_routes.V3Routes(gateway, authenticator).add_to(paths)
-            served = graphql.GraphQLRoutes(GraphQLService(gateway, schema), gateway, authenticator)
-            served.add_to(paths, documents.DocumentReader(schema), v4.V4DocumentReader(v4.schema(site)))
+            v3_routes.V3Routes(paths, gateway, authenticator)
+            readers = documents.DocumentReader(schema), v4.V4DocumentReader(v4.schema(site))
+            graphql.GraphQLRoutes(paths, GraphQLService(gateway, schema), gateway, authenticator, readers)
             paths.add("/healthz", operators.health, *messages.READ)
             for mount in self._mounts:
                 mount(paths, authenticator, gateway)
             requests = middleware.RequestMiddleware(paths, gateway, self._ids, self.seen)
-            watching = operators.create(gateway, settings.admin or config.AdminSettings())
+            watching = operators.OperatorsRoutes(gateway, settings.admin or config.AdminSettings()).handle
             # Only once all is built; an error before this closes what was opened.
             return App(gateway, authenticator, requests, watching, resources.pop_all())
 

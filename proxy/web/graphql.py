@@ -4,6 +4,7 @@ API keys come as a bearer token, in the header `token`, or in the URL; also as a
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -25,7 +26,6 @@ from proxy.web import messages
 from proxy.web.authentication import Authenticator
 from proxy.web.messages import Request, with_retry
 
-PATH, V4_PATH = GRAPHQL_PATHS
 TOKEN_PATH = "/connect/token"  # noqa: S105 - a path
 # Of the caller's own access token, for design data, the organization and mutations.
 OWN_AUTHORIZATION = istr("X-Nexar-Authorization")
@@ -55,14 +55,20 @@ _STRINGS = re.compile(r'"""(.*?)"""|"((?:[^"\\\n]|\\.)*)"', re.DOTALL)
 
 
 class GraphQLRoutes:
-    def __init__(self, service: GraphQLService, gateway: Gateway, authenticator: Authenticator) -> None:
+    """Handlers, which are added to the routes. `readers` read the documents of today's API, and of v4."""
+
+    def __init__(
+        self,
+        routes: messages.Routes,
+        service: GraphQLService,
+        gateway: Gateway,
+        authenticator: Authenticator,
+        readers: Iterable[DocumentReader],
+    ) -> None:
         self._service, self._gateway, self._authenticator = service, gateway, authenticator
         self._tokens, self._clock = gateway.access_tokens, gateway.clock
         self._bodies = messages.RequestBodies()
-
-    def add_to(self, routes: messages.Routes, documents: DocumentReader, v4_documents: DocumentReader) -> None:
-        """Register the paths, each with what reads its documents."""
-        for path, reader in ((PATH, documents), (V4_PATH, v4_documents)):
+        for path, reader in zip(GRAPHQL_PATHS, readers, strict=True):
             routes.add(path, partial(self._respond, reader))
         routes.add(TOKEN_PATH, self._issue_token)
 

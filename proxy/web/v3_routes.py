@@ -37,17 +37,15 @@ class EncodedResponse(NamedTuple):
 
 
 class V3Routes:
-    """Handlers, with the cache of responses all of whose results were hits, until the first of them expires."""
+    """Handlers, with the cache of responses all of whose results were hits, until the first of them expires. Every path
+    is added to the routes under both prefixes, and that of the wrapper."""
 
-    def __init__(self, gateway: Gateway, authenticator: Authenticator) -> None:
+    def __init__(self, routes: messages.Routes, gateway: Gateway, authenticator: Authenticator) -> None:
         self._gateway, self._authenticator, self._clock = gateway, authenticator, gateway.clock
         self._cache: cachetools.LRUCache[tuple[str, str | None, bool], EncodedResponse]
         self._cache = cachetools.LRUCache(CACHE_BYTES if gateway.settings.cache.bytes else 0, _memory_of)
         gateway.on_forgotten = self._cache.clear
-
-    def add_to(self, routes: messages.Routes) -> None:
-        """Register every path under both prefixes, and that of the wrapper."""
-        gateway, match = self._gateway, v4.MATCH
+        match = v4.MATCH
         execute = V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute
         served = [(f"{prefix}{each.path}", each, execute) for each in ENDPOINTS for prefix in PREFIXES]
         actions = v4.WrapperActions(gateway.objects, gateway.mappings.views[match.object], gateway.clock)
