@@ -8,7 +8,7 @@ circuit breaker and the process are those of the worker that responds.
 import asyncio
 import hmac
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -43,13 +43,29 @@ FAR_DAYS = 3_650  # nobody plans for longer
 Row = dict[str, Any]
 
 
-def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
-    """Return the handler of the operators' port."""
+class OperatorsRoutes:
+    """Handlers of the operators' port, whose requests `handle` serves."""
 
-    async def status(request: messages.Request) -> web.Response:
-        if refusal := _refusal(request, admin):
+    def __init__(self, gateway: Gateway, admin: config.AdminSettings) -> None:
+        self._gateway, self._admin, self._routes = gateway, admin, messages.Routes()
+        served = {"status": self._status, "healthz": health, "readyz": self._readiness, "metrics": self._metrics}
+        for name, handler in served.items():
+            self._routes.add(f"/{name}", handler, *messages.READ)
+
+    async def handle(self, request: messages.Request) -> web.StreamResponse:
+        try:
+            if (handler := self._routes.find(request)) is not None:
+                return await handler(request)
+            if request.path != "/" or not wants_page(request):
+                raise errors.NotFound("there is no such path on the operators' port")
+            return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
+        except errors.BridgeError as error:
+            return web.json_response({"message": error.message}, status=error.status)
+
+    async def _status(self, request: messages.Request) -> web.Response:
+        if refusal := _refusal(request, self._admin):
             return web.json_response({"message": refusal}, status=401, headers={hdrs.WWW_AUTHENTICATE: CHALLENGE})
-        found = await read(gateway, request.rel_url.query.get("explain", ""))
+        found = await read(self._gateway, request.rel_url.query.get("explain", ""))
         headers = {hdrs.VARY: hdrs.ACCEPT, hdrs.CACHE_CONTROL: "no-store"}
         if wants_page(request):
             from proxy.web import pages  # with Jinja2: most workers show no page
@@ -59,27 +75,15 @@ def create(gateway: Gateway, admin: config.AdminSettings) -> messages.Handler:
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)
 
-    async def readiness(_: messages.Request) -> web.Response:
-        if reasons := await gateway.readiness.failures():
+    async def _readiness(self, _: messages.Request) -> web.Response:
+        if reasons := await self._gateway.readiness.failures():
             return web.json_response({"status": "not ready", "reasons": reasons}, status=503)
         return web.json_response({"status": "ready"})
 
-    async def metrics(_: messages.Request) -> web.Response:
+    async def _metrics(self, _: messages.Request) -> web.Response:
         # Prometheus chooses its parser by the version of the text format.
         kind = {hdrs.CONTENT_TYPE: "text/plain; version=0.0.4; charset=utf-8"}
-        return web.Response(body=gateway.metrics.text(), headers=kind)
-
-    routes = messages.Routes()
-    for name, handler in (("status", status), ("healthz", health), ("readyz", readiness), ("metrics", metrics)):
-        routes.add(f"/{name}", handler, *messages.READ)
-
-    async def handle(request: messages.Request) -> web.StreamResponse:
-        try:
-            return await (routes.find(request) or _unserved)(request)
-        except errors.BridgeError as error:
-            return web.json_response({"message": error.message}, status=error.status)
-
-    return handle
+        return web.Response(body=self._gateway.metrics.text(), headers=kind)
 
 
 async def health(_: messages.Request) -> web.Response:
@@ -103,13 +107,6 @@ def _refusal(request: messages.Request, admin: config.AdminSettings) -> str:
     return "" if secret.is_loopback(name or "") else ONLY_LOCAL
 
 
-async def _unserved(request: messages.Request) -> web.Response:
-    """Lead a browser at `/` to the page. Raises NotFound for any other path."""
-    if request.path != "/" or not wants_page(request):
-        raise errors.NotFound("there is no such path on the operators' port")
-    return web.Response(status=302, headers={hdrs.LOCATION: "/status"})
-
-
 def wants_page(request: messages.Request) -> bool:
     """Return whether a request is one of a browser: it names HTML before JSON."""
     accepted = request.headers.get(hdrs.ACCEPT, "").lower()
@@ -121,24 +118,10 @@ async def read(gateway: Gateway, explained: str = "") -> Row:
     """Return the state of the service; the last failure whose request id is `explained` has its explanation.
     `store_failure` says why nothing is known from the store. Times are RFC 3339 in UTC."""
     now, reasons, store_failure = gateway.clock.now(), await gateway.readiness.failures(), None
-    stored: Row = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
     try:
-        stored = {
-            "tokens": await _tokens(gateway),
-            "usage": await _usage(gateway.state, now),
-            "clients": clients(await gateway.state.clients())[:CLIENTS_MAX],
-            "unknown_keys": [
-                {"fingerprint": each.key[: secret.FINGERPRINT], "address": each.endpoint, "user_agent": each.user_agent}
-                | {"last_seen": rfc3339(each.last), "requests": each.requests}
-                for each in await gateway.state.unknown_keys()
-            ],
-            "failures": [
-                msgspec.json.decode(each.detail)
-                | {"at": rfc3339(each.last), "route": each.endpoint, "application": each.application, "key": each.key}
-                for each in await gateway.state.failures()
-            ],
-        }
+        stored = await _stored(gateway, now)
     except errors.StoreUnavailable as error:
+        stored = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
         store_failure = error.message
     for failure in stored["failures"]:
         if failure["request"] == explained:
@@ -172,40 +155,47 @@ def another(found: Row, settings: config.Config) -> str:
     return f"another v3bridge, with the applications {', '.join(names)} and the upstream {found['upstream']}"
 
 
-async def _tokens(gateway: Gateway) -> list[Row]:
-    """Return until when each application's access token is valid, if there is one, and why the last request failed."""
-    stored = {name: await known.read() for name, known in gateway.tokens.known.items()}
-    return [
-        {"application": name, "expires_at": token and rfc3339(token.expires), "refusal": backoff and backoff.message}
-        for name, (token, backoff) in stored.items()
-    ]
+async def _stored(gateway: Gateway, now: float) -> Row:
+    """Return what the store knows. Of each application: until when its access token is valid, if there is one, and why
+    the last request for one failed. Raises StoreUnavailable."""
+    state, known = gateway.state, {name: await token.read() for name, token in gateway.tokens.known.items()}
+    return {
+        "tokens": [
+            {"application": name, "expires_at": token and rfc3339(token.expires), "refusal": failed and failed.message}
+            for name, (token, failed) in known.items()
+        ],
+        "usage": await _usage(state, now),
+        "clients": clients(await state.clients())[:CLIENTS_MAX],
+        "unknown_keys": [
+            {"fingerprint": each.key[: secret.FINGERPRINT], "address": each.endpoint, "user_agent": each.user_agent}
+            | {"last_seen": rfc3339(each.last), "requests": each.requests}
+            for each in await state.unknown_keys()
+        ],
+        "failures": [
+            msgspec.json.decode(each.detail)
+            | {"at": rfc3339(each.last), "route": each.endpoint, "application": each.application, "key": each.key}
+            for each in await state.failures()
+        ],
+    }
 
 
 async def _usage(state: StoredState, now: float) -> list[Row]:
     """Return the usage of each application and API key with its parts by day, the present rate, and the day (UTC) on
-    which the rest ends at that rate, null where nothing is limited, or used, or the rest lasts to the reset."""
-    by_day = await state.parts_by_day(DAYS)
+    which the rest ends at that rate, null where nothing is limited, or used, or the rest lasts to the reset. The rate
+    is the mean of the last days, from the first one with usage on, and of a day at least."""
+    by_day, today = await state.parts_by_day(DAYS), datetime.fromtimestamp(now, UTC).date()
+    first = (today - timedelta(RATE_DAYS - 1)).isoformat()
     rows = []
     for row in await state.usage():
         days = by_day.get(row.name, {})
-        rate = parts_a_day(days, now)
-        ends_on = None
+        recent = {date.fromisoformat(day): parts for day, parts in days.items() if day >= first and parts}
+        passed = (today - min(recent, default=today)).days + now % 86_400 / 86_400
+        rate, ends_on = sum(recent.values()) / max(1.0, passed), None
         if row.remaining is not None and rate and row.remaining / rate <= FAR_DAYS:
             end = rfc3339(now + row.remaining / rate * 86_400)
             ends_on = end[:10] if row.resets_at is None or end < row.resets_at else None
         rows.append(msgspec.to_builtins(row) | {"days": days, "parts_a_day": round(rate, 1), "ends_on": ends_on})
     return rows
-
-
-def parts_a_day(days: Mapping[str, int], now: float) -> float:
-    """Return the mean of the last days, from the first one with usage on, and of a day at least."""
-    today = datetime.fromtimestamp(now, UTC).date()
-    first = (today - timedelta(RATE_DAYS - 1)).isoformat()
-    recent = {date.fromisoformat(day): parts for day, parts in days.items() if day >= first and parts}
-    if not recent:
-        return 0.0
-    passed = (today - min(recent)).days + now % 86_400 / 86_400
-    return sum(recent.values()) / max(1.0, passed)
 
 
 def clients(seen: Iterable[Seen]) -> list[Row]:
