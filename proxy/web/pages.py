@@ -32,13 +32,11 @@ class Template:
         environment.globals.update(own, counted=kit.counted)
         environment.filters.update(line=kit.printable, duration=kit.duration, number="{:,}".format, **filters)
         self.render = environment.get_template(path.name).render
-        scripts = f"script-src {_source(script)}; connect-src 'self'; " if script else ""
-        sources = f"default-src 'none'; style-src {_source(STYLE)}; {scripts}img-src data:; base-uri 'none'"
+        digests = (hashlib.sha256(text.encode()).digest() for text in (STYLE, script))
+        of_style, of_script = (f"'sha256-{base64.b64encode(digest).decode()}'" for digest in digests)
+        scripts = f"script-src {of_script}; connect-src 'self'; " if script else ""
+        sources = f"default-src 'none'; style-src {of_style}; {scripts}img-src data:; base-uri 'none'"
         self.policy = f"{sources}; form-action 'none'; frame-ancestors 'none'"
-
-
-def _source(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def status(found: dict[str, Any]) -> str:
