@@ -54,7 +54,15 @@ def learn(recording: Path, config_file: Path | None) -> None:
     recorded.close()
     learned = learned_uids(bodies, known)
     if learned.lines:
-        typer.echo(_table(learned, recording.name), nl=False)
+        typer.echo(
+            f"# v3 uids, learnt from {_quoted(recording.name)} by v3bridge compare. Setting `uids`: docs/connect.md."
+        )
+    for kind, entries in learned.lines.items():
+        typer.echo(f"{kind}:")
+        for entry in entries:
+            also = f", also: [{', '.join(map(_quoted, entry.also))}]" if entry.also else ""
+            number = f', id: "{entry.id}"' if entry.id else ""
+            typer.echo(f'  - {{uid: "{entry.uid}", name: {_quoted(entry.name)}{also}{number}, source: learnt}}')
     if skipped:
         lines = counted(skipped, "line is", "lines are")
         typer.echo(f"{lines} skipped: no response, an error, or no JSON", err=True)
@@ -72,10 +80,19 @@ def learned_uids(bodies: Iterable[Any], known: Mapping[str, Uids]) -> LearnedUid
         for kind, uid, name, number in _objects(body):
             seen[kind, uid, name if kind == "Source" else ""].add((name, number))
     learned: dict[ObjectKey, KnownUid] = {}
+    conflicts: dict[ObjectKey, str] = {}  # uids of several objects, and objects with several uids
+    of_object: defaultdict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
     for key, values in sorted(seen.items()):
         names, ids = sorted({name for name, _ in values}), sorted({number for _, number in values if number})
         learned[key] = KnownUid(key[1], names[0], ids[0] if ids else None, tuple(names[1:]), source="learnt")
-    sources, conflicts = source_uids(known), dict(_conflicts(seen, learned))
+        if len(ids) > 1:
+            conflicts[key] = f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
+        of_object[key[0], learned[key].id or names[0].casefold()].append(key)
+    for (kind, shown), keys in of_object.items():
+        if len(keys) > 1:
+            uids = ", ".join(uid for _, uid, _ in keys)
+            conflicts |= dict.fromkeys(keys, f"{kind} {shown} has the uids {uids}")
+    sources = source_uids(known)
     lines: dict[str, list[KnownUid]] = {}
     recorded = 0
     for (kind, uid, _), line in ((key, line) for key, line in learned.items() if key not in conflicts):
@@ -85,21 +102,6 @@ def learned_uids(bodies: Iterable[Any], known: Mapping[str, Uids]) -> LearnedUid
         else:
             lines.setdefault(kind, []).append(line)
     return LearnedUids(lines, recorded, list(conflicts.values()))
-
-
-def _conflicts(
-    seen: Mapping[ObjectKey, Seen], learned: Mapping[ObjectKey, KnownUid]
-) -> Iterator[tuple[ObjectKey, str]]:
-    """Yield uids of several objects, and objects with several uids."""
-    holders: dict[tuple[str, str], list[ObjectKey]] = defaultdict(list)
-    for key, line in learned.items():
-        ids = sorted({number for _, number in seen[key] if number})
-        if len(ids) > 1:
-            yield key, f"{key[0]} uid {key[1]} is of the ids {', '.join(ids)}"
-        holders[key[0], line.id or line.name.casefold()].append(key)
-    for (kind, holder), keys in holders.items():
-        for key in keys if len(keys) > 1 else ():
-            yield key, f"{kind} {holder} has the uids {', '.join(uid for _, uid, _ in keys)}"
 
 
 def _objects(value: Any, within: str = "") -> Iterator[tuple[str, str, str, str | None]]:
@@ -119,17 +121,6 @@ def _objects(value: Any, within: str = "") -> Iterator[tuple[str, str, str, str 
                 yield kind, uid, name, number if type(number) is str and _ID.fullmatch(number) else None
     for key, below in value.items():
         yield from _objects(below, key)
-
-
-def _table(learned: LearnedUids, source: str) -> str:
-    lines = [f"# v3 uids, learnt from {_quoted(source)} by v3bridge compare. Setting `uids`: docs/connect.md."]
-    for kind, entries in learned.lines.items():
-        lines.append(f"{kind}:")
-        for entry in entries:
-            also = f", also: [{', '.join(map(_quoted, entry.also))}]" if entry.also else ""
-            number = f', id: "{entry.id}"' if entry.id else ""
-            lines.append(f'  - {{uid: "{entry.uid}", name: {_quoted(entry.name)}{also}{number}, source: learnt}}')
-    return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:

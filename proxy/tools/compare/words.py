@@ -2,7 +2,6 @@
 and the next steps that every report ends with."""
 
 import os.path
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -98,7 +97,17 @@ def cost(result: ComparisonResult) -> str:
 
 def next_steps(result: ComparisonResult) -> list[str]:
     """List the next steps, the most urgent first; never empty."""
-    steps = list(_keys(result))
+    steps, names = [], {each.client: key(each) for each in result.keys}
+    # Requests of a refused key could not be compared at all.
+    for failure in [each for each in result.failures if KEY_REFUSED in each.reason][:NAMED]:
+        side, _, rest = failure.reason.partition(KEY_REFUSED)
+        client = rest.partition(" (HTTP")[0].strip()
+        remedy = "give keys[].baseline or --baseline-key one that it accepts"
+        if "baseline" not in side:
+            remedy = "add the key to the apikeys of an application, or give keys[].candidate or --candidate-key another"
+        name = line(names.get(client, client))
+        failed = counted(failure.requests, "request")
+        steps.append(f"{side[:1].upper()}{side[1:]}{KEY_REFUSED} {name}: {remedy}. {failed} could not be compared.")
     if not result.complete:
         steps.append("The run is not complete: the same command with --record FILE goes on where it stopped.")
     if others := [failure for failure in result.failures if KEY_REFUSED not in failure.reason]:
@@ -117,20 +126,6 @@ def next_steps(result: ComparisonResult) -> list[str]:
     is_ready = result.verdict == "ready"
     steps.append("Point the clients at the candidate, as docs/connect.md describes." if is_ready else AGAIN)
     return steps
-
-
-def _keys(result: ComparisonResult) -> Iterator[str]:
-    """Yield steps for refused API keys; their requests could not be compared at all."""
-    names = {each.client: key(each) for each in result.keys}
-    for failure in [each for each in result.failures if KEY_REFUSED in each.reason][:NAMED]:
-        side, _, rest = failure.reason.partition(KEY_REFUSED)
-        client = rest.partition(" (HTTP")[0].strip()
-        remedy = "give keys[].baseline or --baseline-key one that it accepts"
-        if "baseline" not in side:
-            remedy = "add the key to the apikeys of an application, or give keys[].candidate or --candidate-key another"
-        name = line(names.get(client, client))
-        failed = counted(failure.requests, "request")
-        yield f"{side[:1].upper()}{side[1:]}{KEY_REFUSED} {name}: {remedy}. {failed} could not be compared."
 
 
 def _named(names: list[str]) -> str:

@@ -100,33 +100,33 @@ class LocatedField(NamedTuple):
     above: FieldEntry | None
 
 
-class Causes:
-    """Causes of differences, looked up in the field list of one site."""
+@lru_cache(KNOWN_PATHS)
+def field_at(site: str, endpoint: str, path: str) -> LocatedField | None:
+    """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
+    found, steps = endpoints.of(endpoint), paths.steps(path)
+    root = ROOTS[found.action] if found else ()
+    if found is None or path in paths.WHOLE or steps[: len(root)] != root:
+        return None
+    objects, name, steps, located, above = load_fields(site), found.object, steps[len(root) :], None, None
+    while steps and (entry := objects[name].get(steps[0])):
+        row, rest = FieldEntry(name, steps[0], entry), steps[1:]
+        located = LocatedField(row, rest, above)
+        target = entry.is_ or entry.each or entry.keyed
+        if not target:
+            break
+        above = above if entry.kind == "exact" else row
+        name, steps = target, rest[1:] if entry.each or entry.keyed else rest
+    return located
 
-    def __init__(self, site: str = SITE) -> None:
-        self._objects = load_fields(site)
-        self.field = lru_cache(KNOWN_PATHS)(self._field)
 
-    def _field(self, endpoint: str, path: str) -> LocatedField | None:
-        """Find the field that contains a path of an endpoint's response; None outside v3's objects."""
-        found, steps = endpoints.of(endpoint), paths.steps(path)
-        root = ROOTS[found.action] if found else ()
-        if found is None or path in paths.WHOLE or steps[: len(root)] != root:
-            return None
-        name, steps, located, above = found.object, steps[len(root) :], None, None
-        while steps and (entry := self._objects[name].get(steps[0])):
-            row, rest = FieldEntry(name, steps[0], entry), steps[1:]
-            located = LocatedField(row, rest, above)
-            target = entry.is_ or entry.each or entry.keyed
-            if not target:
-                break
-            above = above if entry.kind == "exact" else row
-            name, steps = target, rest[1:] if entry.each or entry.keyed else rest
-        return located
+class Causes(NamedTuple):
+    """Causes of differences, looked up in the field list of a site."""
+
+    site: str = SITE
 
     def lacks_source(self, endpoint: str, difference: Difference) -> bool:
         """Return true if the API has no source for the field and the candidate shows what the list states for that."""
-        found = self.field(endpoint, difference.path)
+        found = field_at(self.site, endpoint, difference.path)
         if found is None or found.row.entry.kind != "no source":
             return False
         stated = found.row.entry.none
@@ -170,7 +170,7 @@ class Causes:
             is_count = kind == "value" and steps[-1] in COUNTS and type(one) is type(other) is int
             if is_count or (is_part and kind in ("missing", "extra")):
                 return "missing part" if kind == "missing" or (is_count and one > other) else "extra part"
-        located = self.field(endpoint, path)
+        located = field_at(self.site, endpoint, path)
         if located is None or located.row.entry.kind == "no source":
             return "unexplained"
         return "derived" if located.row.entry.kind == "derived" or located.above else "unexplained"
@@ -181,7 +181,7 @@ class Causes:
             return EXPLANATIONS[cause]
         if kind == "unreadable":
             return "the body of the baseline or of the candidate is not JSON: a sample says which"
-        found = self.field(endpoint, path)
+        found = field_at(self.site, endpoint, path)
         if found is None:
             return "the field stands around v3's objects, or v3 had none of that name"
         row, entry = found.row, found.row.entry

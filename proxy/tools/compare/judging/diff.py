@@ -49,7 +49,13 @@ def diff(baseline: Any, candidate: Any) -> list[Difference]:
         elif type(pair.baseline) is list and type(pair.candidate) is list:
             differences, pairs = _lists(pair)
         else:
-            differences, pairs = [_scalars(pair)], []
+            one, other = pair.baseline, pair.candidate
+            kinds = {JSON_TYPES.get(type(one)), JSON_TYPES.get(type(other))}
+            is_same = kinds == {"number"} and one == other
+            if kinds == {"text"} and pair.name not in NAMES:
+                is_same = json_values.spelling_key(one) == json_values.spelling_key(other)
+            kind: Kind = "type" if len(kinds) > 1 else "format" if is_same else "value"
+            differences, pairs = [Difference(kind, pair.path, pair.place, one, other)], []
         found += differences
         # The last element is compared next, so reversing keeps the order of the document.
         pending += reversed(pairs)
@@ -102,14 +108,3 @@ def _lists(pair: ValuePair) -> tuple[list[Difference], list[ValuePair]]:
         else:
             inner.append(ValuePair(one, other, path, place))
     return found, inner
-
-
-def _scalars(pair: ValuePair) -> Difference:
-    """Classify two unequal values, of which at most one is an object or a list."""
-    baseline, candidate = pair.baseline, pair.candidate
-    kinds = {JSON_TYPES.get(type(baseline)), JSON_TYPES.get(type(candidate))}
-    is_same = kinds == {"number"} and baseline == candidate
-    if kinds == {"text"} and pair.name not in NAMES:
-        is_same = json_values.spelling_key(baseline) == json_values.spelling_key(candidate)
-    kind: Kind = "type" if len(kinds) > 1 else "format" if is_same else "value"
-    return Difference(kind, pair.path, pair.place, baseline, candidate)

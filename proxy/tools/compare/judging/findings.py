@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta
 
 from proxy.config import Settings as Block
-from proxy.tools.compare.judging import paths
 from proxy.traffic.v3_request import V3Request
 
 Kind = Literal[
@@ -102,8 +101,3 @@ class IgnoreRule(Block, frozen=True):
     def name(self) -> str:
         """Name in reports."""
         return ", ".join(filter(None, (self.path, self.cause)))
-
-    def matches(self, difference: Difference, cause: Cause) -> bool:
-        """Return true if the rule is about the difference."""
-        about = self.path is None or paths.matches(self.path, difference.path)
-        return about and self.cause in (None, cause)

@@ -23,10 +23,6 @@ class Body(NamedTuple):
     value: Any = None
     problem: str | None = None
 
-    @property
-    def is_refusal(self) -> bool:
-        return self.status >= 400
-
 
 def parse(response: SideResponse) -> Body:
     """Parse the body of a response."""

@@ -6,6 +6,8 @@ the causes of the rest and applies the user's rules. Pure: the redaction and rep
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -19,6 +21,7 @@ from proxy.traffic.v3_request import V3Request
 
 TEXT_MAX, PATH_MAX, ENTRIES_MAX, DEPTH_MAX = 500, 300, 20, 6  # of what is shown
 CUT = "…"
+KEY = attrgetter("kind", "path", "place")  # of a difference, also of the same one to a repeated request
 
 
 class LookedUp(NamedTuple):
@@ -31,22 +34,15 @@ class LookedUp(NamedTuple):
 NOTHING = LookedUp({}, {})
 
 
+@dataclass(frozen=True)
 class Judge:
     """Judge of response pairs, stateless between requests. `uids` are those of a site's own table, in addition to the
     recorded ones; `standing` are rules that have not expired."""
 
-    def __init__(
-        self,
-        standing: Sequence[IgnoreRule],
-        causes: Causes,
-        redact: Callable[[str], str],
-        uids: frozenset[str] = frozenset(),
-    ) -> None:
-        self._rules = standing
-        self.causes = causes
-        self._trimming = Trimming(redact)
-        self._uids = unknown_uids.RECORDED | uids
-        self._has_table = bool(uids)
+    standing: Sequence[IgnoreRule]
+    causes: Causes
+    redact: Callable[[str], str]
+    uids: frozenset[str] = frozenset()
 
     def compare(
         self,
@@ -61,39 +57,33 @@ class Judge:
         baseline, candidate = map(json_values.parse, responses)
         left, ignored = self._unknown(request, baseline, candidate, looked_up)
         # Prices and stock may change within a run.
-        changing, moved = {_key(each) for each in left if paths.is_changing(each.path)}, set[tuple[str, str, str]]()
+        changing, moved = {KEY(each) for each in left if paths.is_changing(each.path)}, set[tuple[str, str, str]]()
         again = json_values.parse(baseline_again) if baseline_again else None
         if again and again.problem is None and again.status == baseline.status:
             # What the repeated baseline does not differ in has changed, and the candidate shows it as it is now.
-            moved = changing - {_key(each) for each in self._found(request, again, candidate, looked_up.names)}
+            moved = changing - {KEY(each) for each in self._found(request, again, candidate, looked_up.names)}
         used = UnsupportedUses(
             request,
             self.causes,
             responses[1].unsupported,
             baseline=baseline.value,
             candidate=candidate.value,
-            all_uids_known=self._has_table,
+            all_uids_known=bool(self.uids),
         )
-        refused = baseline.is_refusal and candidate.is_refusal
-        found: dict[str, list[Finding]] = {"moved": [], "uid not known": [], "": []}
+        refused = min(baseline.status, candidate.status) >= 400
+        found: dict[str, list[Finding]] = {"": [], "moved": [], "uid not known": []}
         for each in left:
             # Changed data is neither side's fault, so it is listed separately and does not count.
-            cause = "moved" if _key(each) in moved else self.causes.of(request.endpoint, each, refused=refused)
+            cause = "moved" if KEY(each) in moved else self.causes.of(request.endpoint, each, refused=refused)
             cause = used.cause(each, cause)
-            if rule := next((rule for rule in self._rules if rule.matches(each, cause)), None):
+            rules = (rule for rule in self.standing if rule.path is None or paths.matches(rule.path, each.path))
+            if rule := next((rule for rule in rules if rule.cause in (None, cause)), None):
                 ignored[rule.name] += 1
             else:
-                finding = Finding(self._trimming.difference(each), cause)
-                found[cause if cause in found else ""].append(finding)
-        return Comparison(
-            request,
-            tuple(found[""]),
-            tuple(found["moved"]),
-            tuple(found["uid not known"]),
-            dict(ignored),
-            baseline.status == candidate.status == 200,
-            bool(changing),
-        )
+                found[cause if cause in found else ""].append(Finding(trimmed(each, self.redact), cause))
+        counting, changed, unknown = (tuple(each) for each in found.values())
+        succeeded = baseline.status == candidate.status == 200
+        return Comparison(request, counting, changed, unknown, dict(ignored), succeeded, bool(changing))
 
     def _unknown(
         self, request: V3Request, baseline: json_values.Body, candidate: json_values.Body, looked_up: LookedUp
@@ -118,7 +108,7 @@ class Judge:
         """Return all differences of two comparable responses."""
         differences, one, other = list[Difference](), baseline.problem, candidate.problem
         if baseline.status != candidate.status:
-            refusals = (each.value for each in (candidate, baseline) if each.is_refusal)
+            refusals = (each.value for each in (candidate, baseline) if each.status >= 400)
             messages = (value.get("message") for value in refusals if isinstance(value, dict))
             message = next((text for text in messages if isinstance(text, str) and text), "")
             statuses = baseline.status, candidate.status
@@ -126,49 +116,34 @@ class Judge:
         elif one != other:
             differences.append(Difference("unreadable", paths.BODY, paths.BODY, one or "JSON", other or "JSON"))
         # A body of another status has nothing in common with it: its differences would hide the status.
-        both_refused = baseline.is_refusal and candidate.is_refusal
+        both_refused = min(baseline.status, candidate.status) >= 400
         if one is None and other is None and (baseline.status == candidate.status or both_refused):
             found = diff.diff(baseline.value, candidate.value)
             # Neither has the result of a query that only one side refuses, so nothing else of that counts.
             refused = tuple(each.place.removesuffix("error") for each in found if is_refused_query(each))
             differences += [each for each in found if is_refused_query(each) or not each.place.startswith(refused)]
-        return unknown_uids.explained(differences, unknown_uids.requested(request), self._uids, names)
+        uids = unknown_uids.RECORDED | self.uids
+        return unknown_uids.explained(differences, unknown_uids.requested(request), uids, names)
 
 
-def _key(difference: Difference) -> tuple[str, str, str]:
-    return difference.kind, difference.path, difference.place
-
-
-class Trimming(NamedTuple):
-    """Redaction and truncation of the values that a comparison shows: a field of a catalog may have ten megabytes, or
-    contain lone surrogates. `redact` removes keys from a text."""
-
-    redact: Callable[[str], str]
-
-    def difference(self, difference: Difference) -> Difference:
-        """Redact and truncate a difference."""
-        return msgspec.structs.replace(
-            difference,
-            path=self.value(difference.path, longest=PATH_MAX),
-            place=self.value(difference.place, longest=PATH_MAX),
-            baseline=self.value(difference.baseline),
-            candidate=self.value(difference.candidate),
-            message=self.value(difference.message, longest=PATH_MAX),
-        )
-
-    def value(self, value: Any, depth: int = 0, longest: int = TEXT_MAX) -> Any:
-        """Truncate the texts, lists and objects of a JSON value."""
-        if isinstance(value, str):
-            # Redacted first, because a truncated key would not be recognized, and without lone surrogates.
-            text = self.redact(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            return text if len(text) <= longest else text[: longest - 1] + CUT
-        if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
-            return CUT
-        if isinstance(value, list):
-            kept = [self.value(each, depth + 1) for each in value[:ENTRIES_MAX]]
-            return [*kept, CUT] if len(value) > ENTRIES_MAX else kept
-        if isinstance(value, dict):
-            first = list(value.items())[:ENTRIES_MAX]
-            shown = {self.value(name, longest=PATH_MAX): self.value(each, depth + 1) for name, each in first}
-            return {**shown, CUT: CUT} if len(value) > ENTRIES_MAX else shown
-        return value
+def trimmed(value: Any, redact: Callable[[str], str], depth: int = 0, longest: int = TEXT_MAX) -> Any:
+    """Redact and truncate the texts, lists and objects of a JSON value or a difference: a field of a catalog may have
+    ten megabytes, or contain lone surrogates. `redact` removes keys from a text."""
+    if isinstance(value, Difference):
+        texts = {name: trimmed(getattr(value, name), redact, longest=PATH_MAX) for name in ("path", "place", "message")}
+        sides = {name: trimmed(getattr(value, name), redact) for name in ("baseline", "candidate")}
+        return msgspec.structs.replace(value, **texts, **sides)
+    if isinstance(value, str):
+        # Redacted first, because a truncated key would not be recognized, and without lone surrogates.
+        text = redact(value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return text if len(text) <= longest else text[: longest - 1] + CUT
+    if isinstance(value, list | dict) and value and depth >= DEPTH_MAX:
+        return CUT
+    if isinstance(value, list):
+        kept = [trimmed(each, redact, depth + 1) for each in value[:ENTRIES_MAX]]
+        return [*kept, CUT] if len(value) > ENTRIES_MAX else kept
+    if isinstance(value, dict):
+        first = list(value.items())[:ENTRIES_MAX]
+        shown = {trimmed(name, redact, longest=PATH_MAX): trimmed(each, redact, depth + 1) for name, each in first}
+        return {**shown, CUT: CUT} if len(value) > ENTRIES_MAX else shown
+    return value

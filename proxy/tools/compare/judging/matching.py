@@ -23,20 +23,12 @@ Label = tuple[str | None, int]  # identifying text of an element, and its ordina
 
 class ElementIdentity(NamedTuple):
     """Identity of the elements of one list: `keys` are tried in order, each on the elements that the previous ones did
-    not match. With `by_position`, the others are matched by index, and labels are indexes."""
+    not match. A label shows an element to readers: by default its first key that is a text. With `by_position`, the
+    others are matched by index, and labels are indexes."""
 
     keys: tuple[Key, ...]
     own_label: Callable[[Any], str | None] | None = None
     by_position: bool = False
-
-    def label(self, element: Any) -> str | None:
-        """Return what shows an element to readers, by default its first key that is a text."""
-        if self.own_label:
-            return self.own_label(element)
-        if type(element) not in (dict, list):
-            return text(element) or json.dumps(element).strip('"')
-        keys = (key(element) for key in self.keys)
-        return next((each for each in keys if isinstance(each, str)), None)
 
 
 class ListMatching(NamedTuple):
@@ -160,7 +152,14 @@ def match(name: str, within: str, baseline: Sequence[Any], candidate: Sequence[A
     for place, element in itertools.chain(
         enumerate(baseline), ((place, candidate[place]) for place in rest.candidate_left)
     ):
-        shown = str(place) if identity.by_position else identity.label(element)
+        if identity.by_position:
+            shown: str | None = str(place)
+        elif identity.own_label:
+            shown = identity.own_label(element)
+        elif type(element) not in (dict, list):
+            shown = text(element) or json.dumps(element).strip('"')
+        else:
+            shown = next((each for key in identity.keys if isinstance(each := key(element), str)), None)
         turns[shown] += 1
         labels.append((shown, 1 if identity.by_position else turns[shown]))
     extra = dict(zip(rest.candidate_left, labels[len(baseline) :], strict=True))

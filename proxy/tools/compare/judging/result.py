@@ -15,7 +15,7 @@ import msgspec
 from proxy.kit import counted
 from proxy.tools.compare.judging import known
 from proxy.tools.compare.judging.causes import Causes
-from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, Finding, IgnoreRule, Kind
+from proxy.tools.compare.judging.findings import ABSENT, Cause, Comparison, IgnoreRule, Kind
 from proxy.traffic.v3_request import UnnamedKey, V3Request
 
 SCHEMA = 3
@@ -152,38 +152,33 @@ class Tally:
             succeeded=int(comparison.succeeded),
         )
         self.ignored.update(comparison.ignored)
-        seen: set[GroupKey] = set()
-        for finding in comparison.findings:
-            self._add(request, finding, seen)
-        for finding in (*comparison.moved, *comparison.unknown_uids):
-            self.uncounted.add(self._add(request, finding, seen))
+        target, seen = request.target(), set[GroupKey]()
+        for at, finding in enumerate((*comparison.findings, *comparison.moved, *comparison.unknown_uids)):
+            each = finding.difference
+            key = request.endpoint, each.path, each.kind, finding.cause
+            if at >= len(comparison.findings):
+                self.uncounted.add(key)
+            if key not in self.groups and len(self.groups) >= GROUPS:
+                self.rest += 1
+                continue
+            group = self.groups.setdefault(key, _Group())
+            group.differences += 1
+            if key in seen:
+                continue
+            seen.add(key)
+            group.requests += 1
+            if len(group.clients) < CLIENTS:
+                group.clients.add(request.client)
+            if len(group.samples) < SAMPLES and len(target) <= LONGEST_TARGET:
+                sides = (each.baseline, each.candidate)
+                one, other = (None if value is ABSENT else _json.encode(value).decode() for value in sides)
+                group.samples.append(DifferenceSample(target, request.origin, each.place, one, other, each.message))
 
     def fail(self, request: V3Request, reason: str) -> None:
         """Count a request that could not be compared."""
         self.rows[request.endpoint]["not_compared"] += 1
         before = self.failures.get(reason) or FailedRequests(reason, 0, request.origin)
         self.failures[reason] = FailedRequests(reason, before.requests + 1, before.first_origin)
-
-    def _add(self, request: V3Request, finding: Finding, seen: set[GroupKey]) -> GroupKey:
-        each = finding.difference
-        key = request.endpoint, each.path, each.kind, finding.cause
-        if key not in self.groups and len(self.groups) >= GROUPS:
-            self.rest += 1
-            return key
-        group = self.groups.setdefault(key, _Group())
-        group.differences += 1
-        if key in seen:
-            return key
-        seen.add(key)
-        group.requests += 1
-        if len(group.clients) < CLIENTS:
-            group.clients.add(request.client)
-        target = request.target()
-        if len(group.samples) < SAMPLES and len(target) <= LONGEST_TARGET:
-            sides = (each.baseline, each.candidate)
-            one, other = (None if value is ABSENT else _json.encode(value).decode() for value in sides)
-            group.samples.append(DifferenceSample(target, request.origin, each.place, one, other, each.message))
-        return key
 
 
 def summarize(
@@ -204,6 +199,14 @@ def summarize(
         for key, group in tally.groups.items()
     )
     rows = tuple(_rows(tally, in_source))
+    notes = [*run["notes"]]
+    if unknown := sum(group.differences for key, group in tally.groups.items() if key[3] == "uid not known"):
+        notes.append(
+            f"{counted(unknown, 'uid is', 'uids are')} not known: v3bridge sends others for the same objects. This does"
+            " not count; programs that store uids need a table of them, which v3bridge compare --learn-uids writes"
+        )
+    if tally.rest:
+        notes.append(f"{counted(tally.rest, 'difference')} of further kinds count and are not listed")
     verdicts = {row.verdict for row in rows}
     is_ready = run["complete"] and verdicts == {"ready"}
     return ComparisonResult(
@@ -213,7 +216,7 @@ def summarize(
         groups=tuple(sorted(groups, key=lambda group: (not group.counts, -group.requests, group.endpoint, group.path))),
         rules=tuple(_rules(tally, rules, today)),
         failures=tuple(sorted(tally.failures.values(), key=lambda each: -each.requests)),
-        **{**run, "notes": (*run["notes"], *_notes(tally))},
+        **{**run, "notes": tuple(notes)},
     )
 
 
@@ -242,16 +245,3 @@ def _rules(tally: Tally, rules: Sequence[IgnoreRule], today: date) -> Iterator[R
     for name, reason in known.REASONS.items():
         if tally.ignored[name]:
             yield RuleUse(name, reason, None, tally.ignored[name])
-
-
-def _notes(tally: Tally) -> list[str]:
-    unknown = sum(group.differences for key, group in tally.groups.items() if key[3] == "uid not known")
-    notes = []
-    if unknown:
-        notes.append(
-            f"{counted(unknown, 'uid is', 'uids are')} not known: v3bridge sends others for the same objects. This does"
-            " not count; programs that store uids need a table of them, which v3bridge compare --learn-uids writes"
-        )
-    if tally.rest:
-        notes.append(f"{counted(tally.rest, 'difference')} of further kinds count and are not listed")
-    return notes

@@ -173,13 +173,11 @@ def explained(
         is_hits = each.kind == "value" and each.path == HITS and type(one) is type(other) is int
         if is_hits and (theirs if other < one else ours):
             return [msgspec.structs.replace(each, kind=KIND)]
-    return [_of_request(each, theirs, ours) for each in left]
-
-
-def _of_request(each: Difference, theirs: frozenset[str], ours: frozenset[str]) -> Difference:
-    """Reclassify a difference that an unknown uid in the request causes."""
-    one, other = (each.baseline, each.candidate) if each.kind == "status" else (None, None)
-    lacking = (theirs and one == FOUND and other in MISSING) or (ours and one in MISSING and other == FOUND)
-    if each.path == KEYS and each.kind in ("missing", "extra"):
-        lacking = each.place[1:-1] in (theirs if each.kind == "missing" else ours)
-    return msgspec.structs.replace(each, kind=KIND) if lacking else each
+    for at, each in enumerate(left):
+        one, other = (each.baseline, each.candidate) if each.kind == "status" else (None, None)
+        lacking = (theirs and one == FOUND and other in MISSING) or (ours and one in MISSING and other == FOUND)
+        if each.path == KEYS and each.kind in ("missing", "extra"):
+            lacking = each.place[1:-1] in (theirs if each.kind == "missing" else ours)
+        if lacking:
+            left[at] = msgspec.structs.replace(each, kind=KIND)
+    return left

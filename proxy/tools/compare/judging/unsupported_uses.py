@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from proxy.tools.compare.judging import paths, unknown_uids
-from proxy.tools.compare.judging.causes import Causes
+from proxy.tools.compare.judging.causes import Causes, field_at
 from proxy.tools.compare.judging.findings import Cause, Difference
 from proxy.traffic.v3_request import V3Request
 from proxy.v3 import endpoints
@@ -57,7 +57,7 @@ class UnsupportedUses:
         has_queries = is_match and isinstance(baseline, dict) and "request" in baseline
         self._queries = baseline["request"]["queries"] if has_queries else []  # as a match's response repeats them
         used = list(_uses(request)) if self._is_search else []
-        located = ((each, causes.field(request.endpoint, f"results[*].item.{each.field}")) for each in used)
+        located = ((each, field_at(causes.site, request.endpoint, f"results[*].item.{each.field}")) for each in used)
         without = [each for each, found in located if found and found.row.entry.kind == "no source"]
         self._chosen = any(each.way in ("filter", "sortby") for each in without)
         self._counted = [each.field for each in without if each.way in ("facet", "stats")]
@@ -97,7 +97,11 @@ class UnsupportedUses:
         if cause not in OPEN:
             return cause
         if not self._is_search:
-            return "unsupported" if self._is_bound_of_pattern(difference) else cause
+            # Of a number with `*`, the candidate cannot leave out hits that it does not see.
+            place = _QUERY_HITS.fullmatch(difference.place) if path == "results[*].hits" else None
+            query = self._queries[int(place[1])] if place and int(place[1]) < len(self._queries) else {}
+            is_pattern = any("*" in (query.get(name) or "") for name in NUMBERS)
+            return "unsupported" if is_pattern and difference.candidate > difference.baseline else cause
         if self._chosen and (in_counts or path == "hits" or path.startswith("results")):
             return "no source"
         if in_counts and any(field in path for field in self._counted):
@@ -107,14 +111,6 @@ class UnsupportedUses:
         chosen = in_counts or path in RESULTS
         by_uid = (self._by_pattern and path == "hits") or (chosen and (self._by_uid or self._by_pattern))
         return "unknown uid requested" if by_uid or (in_counts and self._by_unknown) else cause
-
-    def _is_bound_of_pattern(self, difference: Difference) -> bool:
-        """Return true if the candidate counts more hits of a number with `*`: it cannot count those it does not see."""
-        place = _QUERY_HITS.fullmatch(difference.place)
-        if place is None or int(place[1]) >= len(self._queries) or difference.path != "results[*].hits":
-            return False
-        query = self._queries[int(place[1])]
-        return difference.candidate > difference.baseline and any("*" in (query.get(name) or "") for name in NUMBERS)
 
     def _is_unsupported(self, difference: Difference) -> bool:
         """Return true if the difference follows from an unsupported use."""
@@ -127,16 +123,12 @@ class UnsupportedUses:
             return self._sorted_otherwise and (another or (path in RESULTS and kind == "order"))
         if path == "hits":
             return self._upper_bound and difference.candidate > difference.baseline
-        if kind == "missing" and self._undescribed and re.fullmatch(r"spec_metadata(\.[^.]+|\[[^]]+\])", path):
+        undescribed = kind == "missing" and self._undescribed
+        if (undescribed and re.fullmatch(r"spec_metadata(\.[^.]+|\[[^]]+\])", path)) or path.startswith(self._emptied):
             return True
-        if any(path.startswith(each) for each in self._emptied):
-            return True
-        return self._drilled and self._is_suggestion(path)
-
-    def _is_suggestion(self, path: str) -> bool:
-        """Return true if a path is about a spec that the request does not name, or about a spec's rank."""
-        if not path.startswith(COUNTS):
+        if not (self._drilled and path.startswith(COUNTS)):
             return False
+        # A spec that the request does not name is suggested, and so is the rank of any.
         asked = (paths.field(at, name) for name in self._asked for at in ("facet_results.fields", "stats_results"))
         named = (name for name in self._asked | self._filtered if name.startswith("specs."))
         keys = (paths.field("spec_metadata", name.split(".")[1]) for name in named)

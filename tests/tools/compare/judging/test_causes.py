@@ -8,7 +8,7 @@ from support import cases
 from support.comparison_server import request_from_target
 
 from proxy.kit import shipped
-from proxy.tools.compare.judging.causes import load_fields
+from proxy.tools.compare.judging.causes import SITE, field_at, load_fields
 from proxy.tools.compare.judging.findings import CAUSES, Difference
 from proxy.tools.compare.judging.unsupported_uses import UnsupportedUses
 
@@ -16,27 +16,25 @@ MATCH, SEARCH, ONE, SEVERAL = "/parts/match", "/parts/search", "/parts/{uid}", "
 
 
 @cases.parametrize("endpoint, path, field, rest")
-def test_field_of_a_path_is_found_through_the_list(
-    causes: Any, endpoint: Any, path: str, field: str, rest: Any
-) -> None:
-    found = causes.field(endpoint, path)
+def test_field_of_a_path_is_found_through_the_list(endpoint: Any, path: str, field: str, rest: Any) -> None:
+    found: Any = field_at(SITE, endpoint, path)
     assert (f"{found.row.object}.{found.row.field}", list(found.rest)) == (field, rest)
 
 
 @cases.parametrize("endpoint, path")
-def test_envelope_paths_have_no_field(causes: Any, endpoint: Any, path: str) -> None:
-    assert causes.field(endpoint, path) is None
+def test_envelope_paths_have_no_field(endpoint: Any, path: str) -> None:
+    assert field_at(SITE, endpoint, path) is None
 
 
-def test_every_listed_field_is_reachable_from_an_endpoint(causes: Any) -> None:
+def test_every_listed_field_is_reachable_from_an_endpoint() -> None:
     """No object of the list is out of reach."""
     objects, found = load_fields(), set()
 
     def walk(name: Any, path: Any, endpoint: Any, depth: Any) -> None:
         for field, entry in objects[name].items():
             at = f"{path}.{field}".lstrip(".")
-            row = causes.field(endpoint, at).row
-            assert (row.object, row.field) == (name, field)
+            located: Any = field_at(SITE, endpoint, at)
+            assert located.row[:2] == (name, field)
             found.add((name, field))
             below = at + ("[*]" if entry.each else ".some_key" if entry.keyed else "")
             target = entry.is_ or entry.each or entry.keyed
