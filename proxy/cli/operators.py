@@ -192,8 +192,8 @@ def _set(settings: config.Config, text: str) -> None:
     counts = {"used_before": before.used, "uncertain_before": before.uncertain, "used": int(number)}
     log.info("usage set", quota_account=name, period=before.period, **counts)
     entry = settings.applications.get(name)
-    keys = {} if entry is None else {f"{name}/{key}": entry.parts_of(each) for key, each in entry.clients.items()}
-    if limited := [key for key, limit in keys.items() if limit is not None]:
+    keys = {} if entry is None else entry.clients
+    if limited := [f"{name}/{key}" for key, (_, limit) in keys.items() if limit is not None]:
         typer.echo(f"API keys have limits of their own, whose usage is set alone: {', '.join(limited)}", err=True)
 
 

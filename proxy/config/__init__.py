@@ -33,18 +33,9 @@ STOP_SECONDS = 10.0  # for requests under way when the service stops
 RESERVED_FILES = HEALTH_CHECK_CONNECTIONS + UPSTREAM_CONNECTIONS + 64  # of a worker, beside its clients' connections
 
 
-def number(unit: str, least: float, most: float, zero: str = "") -> Meta:
-    """Return the limits of a number, and the words for them. `zero` says what 0 stands for."""
-    return Meta(ge=least, le=most, description=f"{unit}, {least:g}{f' ({zero})' if zero else ''} to {most:.0f}")
-
-
-def text(pattern: str, description: str) -> Meta:
-    return Meta(pattern=rf"^({pattern})\Z", description=description)
-
-
 Flag = Annotated[bool, Meta(description="true or false")]
-Host = Annotated[str, text(r"\S+", "a host name or an address")]
-Port = Annotated[int, number("a TCP port", 0, 65535, "takes a free one")]
+Host = Annotated[str, Meta(pattern=r"^\S+\Z", description="a host name or an address")]
+Port = Annotated[int, Meta(ge=0, le=65535, description="a TCP port, 0 (takes a free one) to 65535")]
 Limit = Annotated[int, Meta(ge=0, le=PARTS_MAX)]
 Parts = Annotated[Literal["unlimited"] | Limit, Meta(description="unlimited, or a whole number of parts such as 1000")]
 # A share in per cent is that of the application's limit.
@@ -54,9 +45,9 @@ PartsOfKey = Annotated[
 ]
 Period = Literal["month", "lifetime"]
 Plan = Literal["evaluation", "standard", "pro", "enterprise"]
-Rate = Annotated[int, number("requests a second", 0, 100_000, "off")]
+Rate = Annotated[int, Meta(ge=0, le=100_000, description="requests a second, 0 (off) to 100000")]
 # No user, query or fragment: addresses are shown in logs, and paths are appended to some.
-Url = Annotated[str, text(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", "an http:// or https:// address")]
+Url = Annotated[str, Meta(pattern=r"^https?://[^\s/@?#]+(/[^\s@?#]*)?\Z", description="an http:// or https:// address")]
 Date = Annotated[datetime.date, Meta(description="a date (ISO 8601), such as 2027-06-30")]
 
 
@@ -69,9 +60,9 @@ class ListenSettings(Settings, frozen=True):
 
     host: Host = "127.0.0.1"
     port: Port = 8080
-    workers: Annotated[int, number("processes", 1, 256)] = 1
-    connections: Annotated[int, number("connections", 1, 1_000_000)] = 1000
-    failed_auth_per_minute: Annotated[int, number("wrong keys a minute", 0, 1000, "off")] = 20
+    workers: Annotated[int, Meta(ge=1, le=256, description="processes, 1 to 256")] = 1
+    connections: Annotated[int, Meta(ge=1, le=1_000_000, description="connections, 1 to 1000000")] = 1000
+    failed_auth_per_minute: Annotated[int, Meta(ge=0, le=1000, description="wrong keys a minute, 0 (off) to 1000")] = 20
     trusted_proxies: Annotated[
         tuple[secret.Network, ...], Meta(description="a list of addresses or networks, such as 10.0.0.0/8")
     ] = ()
@@ -95,7 +86,9 @@ class UpstreamSettings(Settings, frozen=True):
     graphql_url: Url = "https://api.nexar.com/graphql"
     token_url: Url = "https://identity.nexar.com/connect/token"  # noqa: S105 - an address
     # The only site that v3 had; a field such as `octopart_url` has its name from it.
-    site: Annotated[str, text("[a-z][a-z0-9]*", "small letters and digits, a letter first")] = "octopart"
+    site: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9]*\Z", description="small letters and digits, a letter first")] = (
+        "octopart"
+    )
     # Of a v3 request, not of one attempt: a client waits no longer, also with a retry.
     total_seconds: Annotated[float, Meta(gt=0, le=3600, description="seconds, above 0 up to 3600")] = 30.0
     proxy: Annotated[
@@ -122,7 +115,11 @@ class SunsetSettings(Settings, frozen=True):
     # ASCII without quotes and angle brackets, because it is written into a response header. The default is the
     # vendor's guide for those who leave v3.
     link: Annotated[
-        str, text(r"https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+", "an http:// or https:// address of a page")
+        str,
+        Meta(
+            pattern=r"^https?://[A-Za-z0-9._~:/?#!$&'()*+,;=%\[\]-]+\Z",
+            description="an http:// or https:// address of a page",
+        ),
     ] = "https://docs.nexar.com/guides/supply-api/migration-from-octopart-v3-api"
 
 
@@ -133,16 +130,11 @@ class ApiKeySettings(Settings, frozen=True):
     """API key of a v3 client. Metrics, logs and usage show its `name`, by default its position in the list."""
 
     key: Annotated[Digest, Meta(description="an API key in quotes, plain or sha256: with 64 hex digits")]
-    name: Annotated[str, text("[A-Za-z0-9_.-]+", "letters, digits, - _ and .")] | None = None
+    name: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]+\Z", description="letters, digits, - _ and .")] | None = None
     parts: PartsOfKey = "unlimited"
     rate: Rate | None = None
     sunset: Sunset = None
     expires: Date | None = None
-
-    @property
-    def share(self) -> int | None:
-        """Its share of the application's parts in per cent; None where `parts` is none."""
-        return int(self.parts.rstrip("% ")) if isinstance(self.parts, str) and self.parts.endswith("%") else None
 
 
 PLANS: dict[str, dict[str, Any]] = {
@@ -163,8 +155,12 @@ class ApplicationSettings(Settings, frozen=True):
     ] = ()
     client_id: Annotated[ClientId | None, Meta(description="the client id, env:NAME or file:PATH")] = None
     client_secret: Annotated[Secret | None, Meta(description="the secret in quotes, env:NAME or file:PATH")] = None
-    country: Annotated[str, text("[A-Z]{2}", "two capital letters (ISO 3166), such as US")] = "US"
-    currency: Annotated[str, text("[A-Z]{3}", "three capital letters (ISO 4217), such as USD")] = "USD"
+    country: Annotated[str, Meta(pattern=r"^[A-Z]{2}\Z", description="two capital letters (ISO 3166), such as US")] = (
+        "US"
+    )
+    currency: Annotated[
+        str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
+    ] = "USD"
     plan: Plan | None = None
     features: Annotated[
         Literal["unknown", "all"] | tuple[Feature, ...],
@@ -175,17 +171,19 @@ class ApplicationSettings(Settings, frozen=True):
     rate: Rate = 0
     sunset: Sunset = None
 
-    def parts_of(self, key: ApiKeySettings) -> int | None:
-        """Return the limit of one of the API keys; None if it has none of its own."""
-        if key.share is not None:
-            return int(self.parts) * key.share // 100  # a number: the loader refuses shares of unlimited parts
-        return key.parts if isinstance(key.parts, int) else None
-
     @property
-    def clients(self) -> dict[str, ApiKeySettings]:
-        """The API keys by name; of duplicate names the last one."""
+    def clients(self) -> dict[str, tuple[ApiKeySettings, int | None]]:
+        """The API keys by name, each with the limit of its parts, None if it has none of its own; of duplicate names
+        the last one."""
+        found: dict[str, tuple[ApiKeySettings, int | None]] = {}
         # Positions from 1, as people count; the loader refuses duplicate names.
-        return {key.name or str(place): key for place, key in enumerate(self.apikeys, 1)}
+        for place, key in enumerate(self.apikeys, 1):
+            limit = key.parts if isinstance(key.parts, int) else None
+            if isinstance(key.parts, str) and key.parts.endswith("%"):
+                # A number: the loader refuses shares of unlimited parts.
+                limit = int(self.parts) * int(key.parts.rstrip("% ")) // 100
+            found[key.name or str(place)] = key, limit
+        return found
 
     @property
     def allowed_features(self) -> frozenset[str]:
@@ -202,7 +200,7 @@ class TranslationSettings(Settings, frozen=True):
 class CacheSettings(Settings, frozen=True):
     """Results and parts that the store keeps for a day."""
 
-    bytes: Annotated[int, number("bytes", 0, 1_000_000_000_000, "off")] = 268_435_456
+    bytes: Annotated[int, Meta(ge=0, le=1_000_000_000_000, description="bytes, 0 (off) to 1000000000000")] = 268_435_456
 
 
 class LogSettings(Settings, frozen=True):

@@ -110,10 +110,6 @@ class File(str):
 class Digest(Secret):
     """SHA-256 of an API key, by which it is looked up. Hidden, too: v3 keys are short enough to be found by it."""
 
-    @property
-    def fingerprint(self) -> str:
-        return self.reveal()[:FINGERPRINT]
-
 
 def digest(apikey: str) -> Digest:
     """Return the digest of a plain API key from the file."""

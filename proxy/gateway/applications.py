@@ -151,10 +151,10 @@ class Applications:
             application = Application(name, account, credentials, context, entry.allowed_features, is_known)
             limit = entry.parts if isinstance(entry.parts, int) else None
             whole = ChargedAccount(account, name, limit, entry.period)
-            for key_name, key in entry.clients.items():
-                digest = key.key.reveal()
-                part_of = "" if key.share is None else f"its share of {key.share} % of {name}"
-                own = ChargedAccount(digest, f"{name}/{key_name}", entry.parts_of(key), entry.period, part_of)
+            for key_name, (key, key_limit) in entry.clients.items():
+                digest, parts = key.key.reveal(), str(key.parts)
+                part_of = f"its share of {parts.rstrip('% ')} % of {name}" if parts.endswith("%") else ""
+                own = ChargedAccount(digest, f"{name}/{key_name}", key_limit, entry.period, part_of)
                 # A key's own 0 switches the limit of its application off: only None inherits it.
                 rate = entry.rate if key.rate is None else key.rate
                 sunset = _sunset(key.sunset or entry.sunset)

@@ -170,11 +170,12 @@ class Clients:
         if not apikey:
             return self._by_source[None].name if None in self._by_source else NO_KEY
         if apikey not in self._names:
-            known = self._by_source.get(secret.digest(apikey))
+            digest = secret.digest(apikey)
+            known = self._by_source.get(digest)
             self._names[apikey] = name = known.name if known else f"key {len(self.unnamed) + 1}"
             self._keys[name] = apikey
             if known is None:
-                self.unnamed[name] = UnnamedKey(name, secret.digest(apikey).fingerprint, origin, origin, "")
+                self.unnamed[name] = UnnamedKey(name, digest.reveal()[: secret.FINGERPRINT], origin, origin, "")
         name = self._names[apikey]
         if name in self.unnamed:
             seen = self.unnamed[name]

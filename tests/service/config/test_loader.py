@@ -220,9 +220,9 @@ def test_api_key_may_be_a_block(load: Any) -> None:
     demo = load(text).applications["demo"]
     assert (demo.parts, demo.period, demo.rate) == (1000, "lifetime", 5)
     assert demo.clients == {
-        "1": config.ApiKeySettings(config.digest("plain")),
-        "erp": config.ApiKeySettings(config.digest("other"), "erp", parts=500, rate=3),
-        "3": config.ApiKeySettings(config.digest("third")),
+        "1": (config.ApiKeySettings(config.digest("plain")), None),
+        "erp": (config.ApiKeySettings(config.digest("other"), "erp", parts=500, rate=3), 500),
+        "3": (config.ApiKeySettings(config.digest("third")), None),
     }
 
 
@@ -283,4 +283,4 @@ def test_displayed_url_has_no_password(address: str, seen: str) -> None:
 def test_share_of_a_key_is_one_of_the_parts_of_its_application(load: Any, parts: str, limit: int | None) -> None:
     text = f"{HEAD}      - {{key: a, name: nightly, parts: {parts}}}\n    plan: standard\n    client_id: i\n"
     demo = load(text + "    client_secret: s3cret\n").applications["demo"]
-    assert demo.parts_of(demo.clients["nightly"]) == limit
+    assert demo.clients["nightly"][1] == limit
