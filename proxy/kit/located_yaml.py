@@ -19,10 +19,7 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     """SafeLoader with the plain scalars of YAML 1.2, which finds keys that are given twice."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  (the base class declares it so)
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.duplicates: list[tuple[yaml.Mark, str]] = []
+    duplicates: list[tuple[yaml.Mark, str]]
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         first: dict[str, yaml.ScalarNode] = {}
@@ -93,6 +90,7 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
     """Parse text; `name` is the file name in messages."""
     try:
         loader = _Loader(text)
+        loader.duplicates = []
         root = loader.get_single_node()
         # Deep: a value within itself is an error.
         data = None if root is None else loader.construct_object(root, deep=True)
