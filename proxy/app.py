@@ -136,7 +136,7 @@ async def serving(
 ) -> AsyncIterator[Service]:
     """Serve a configuration in this process while the block runs, on open sockets or its own. `name` is that of this
     process in the store, `ended` are those of dead ones, whose reservations it ends. Raises ConfigError."""
-    clock = clock or clocks.SystemClock()
+    clock = clock or clocks.Clock()
     opened = opened or ports.WorkerSockets(
         *ports.open_port(settings.listen.host, settings.listen.port),
         *(ports.open_port(admin.host, admin.port, for_operators=True) if (admin := settings.admin) else ()),

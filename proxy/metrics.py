@@ -74,7 +74,7 @@ class Metrics(Collector):
     """All metrics of a process. `stored` returns those of what all processes read from the store."""
 
     def __init__(self, clock: clocks.Clock | None = None) -> None:
-        self.clock = clock or clocks.SystemClock()
+        self.clock = clock or clocks.Clock()
         self.registry, self._own = CollectorRegistry(), CollectorRegistry()
         self.registry.register(self)
         self.stored: Callable[[], Iterable[MetricFamily]] = tuple

@@ -126,7 +126,7 @@ async def _learn_features(output: Path) -> None:
     application = msgspec.structs.replace(configured.applications[APPLICATION], features="unknown")
     asking = msgspec.structs.replace(configured, applications={APPLICATION: application})
     async with AsyncExitStack() as resources:
-        gateway = await Gateway.open(asking, clock.SystemClock(), resources)
+        gateway = await Gateway.open(asking, clock.Clock(), resources)
         (client,) = gateway.applications.clients.values()
         deadline = gateway.metadata().deadline
         (answer,) = await gateway.pipeline.resolve(client, [queries.matching(0, 1, mpn=NUMBER)], deadline)
@@ -165,7 +165,7 @@ async def examine(file: Path, only: str = "", *, as_json: bool = False) -> int:
     log.configure("error", "console", sys.stderr)  # what is worth a warning is a result
     results = []
     async with AsyncExitStack() as resources:
-        async for result in run(Subject(file, clock.SystemClock(), cli.with_sandbox, resources), CHECKS, only):
+        async for result in run(Subject(file, clock.Clock(), cli.with_sandbox, resources), CHECKS, only):
             results.append(result)
             advice = f"\n{'':14}→ {result.advice}" if result.advice else ""
             if not as_json:

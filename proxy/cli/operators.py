@@ -156,7 +156,7 @@ def usage(
 
 async def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
-    state = await StoredState.open(settings, clock.SystemClock())
+    state = await StoredState.open(settings, clock.Clock())
     try:
         return await work(state)
     except errors.StoreUnavailable as error:

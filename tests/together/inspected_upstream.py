@@ -77,7 +77,7 @@ class Examined:
         file.write_text(json.dumps(content), encoding="utf-8")  # JSON is YAML
         file.chmod(0o600)
         async with AsyncExitStack() as resources:
-            subject = doctor.Subject(file, time or clock.SystemClock(), _no_sandbox, resources)
+            subject = doctor.Subject(file, time or clock.Clock(), _no_sandbox, resources)
             return Inspected({result.name: result async for result in doctor.run(subject, CHECKS)})
 
 

@@ -38,7 +38,7 @@ OWN = nexar_sandbox.SandboxApplication(
     "11111111-1111-4111-8111-111111111119",
     "a-secret-of-24-characters",
 )
-TIME = clock.SystemClock()  # aiohttp makes the Date headers of the sandbox by the system's clock
+TIME = clock.Clock()  # aiohttp makes the Date headers of the sandbox by the system's clock
 ACCOUNT = config.digest(OWN.client_id).reveal()
 StartUpstream = Callable[..., AbstractAsyncContextManager[Examined]]
 

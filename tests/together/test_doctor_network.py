@@ -131,7 +131,7 @@ async def test_proxy_of_the_environment_is_pointed_out(
     ],
 )
 async def test_wrong_clock_of_a_machine_is_found(examined: Examined, offset: float, outcome: str, words: str) -> None:
-    time = clock.ManualClock(clock.SystemClock().now() + offset)
+    time = clock.ManualClock(clock.Clock().now() + offset)
     result = await examined.inspect(examined.sandbox.url, time=time)
     assert result["clock"].outcome == outcome
     assert result["clock"].text.startswith(words)

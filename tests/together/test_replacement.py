@@ -24,7 +24,7 @@ async def sandbox(catalog: nexar_sandbox.Catalog) -> AsyncIterator[nexar_sandbox
         name="A plan", application_id="unlimited", client_id="an-id", client_secret="a-secret", part_limit=10**6
     )
     async with nexar_sandbox.serve(
-        nexar_sandbox.SandboxSettings(applications=(plan,)), clock=clock.SystemClock(), catalog=catalog
+        nexar_sandbox.SandboxSettings(applications=(plan,)), clock=clock.Clock(), catalog=catalog
     ) as running:
         yield running
 
@@ -91,7 +91,7 @@ async def test_no_request_fails_when_the_program_is_replaced_under_load(
         assert min(await asyncio.gather(*kept)) >= 1  # each was told to open another connection
         assert min(await asyncio.gather(*new)) > 1
         assert await program.stop() == 0
-    state = await StoredState.open(loader.load(configured, {}), clock.SystemClock())
+    state = await StoredState.open(loader.load(configured, {}), clock.Clock())
     used = (await state.usage())[0]
     await state.aclose()
     assert (used.used, used.uncertain, used.reserved) == (sandbox.part_usage.used("unlimited"), 0, 0)

@@ -98,7 +98,7 @@ class RequestPlan(NamedTuple):
 
 async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
     """Compare, or only record where there is no candidate. Returns None if the user declined."""
-    own, now = load_settings(chosen.rules, os.environ), clock.SystemClock().now
+    own, now = load_settings(chosen.rules, os.environ), clock.Clock().now
     started = now()
     for_all: dict[SideName, config.Secret | None] = {
         "baseline": running.read_key(chosen.baseline_key, "--baseline-key"),

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from proxy import config, errors, log
-from proxy.kit.clock import SystemClock
+from proxy.kit.clock import Clock
 from proxy.tools import running
 from proxy.tools.sheet import fetching, files, run, summary
 from proxy.tools.sheet.lines import NoNumbersError, column_name
@@ -62,7 +62,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
     found = job.found
     _say(recognized=_recognized(table, found.header_row, found.headings, found.columns.roles))
     _say(notes=[f"left out: {each}" for each in summary.left_out(found)] + [*found.problems[:SHOWN_MAX]])
-    async with fetching.open_source(settings, SystemClock(), apikey=apikey) as source:
+    async with fetching.open_source(settings, Clock(), apikey=apikey) as source:
         await run.check_names(source, job, wanted)
         cost = await source.estimate(job.needed())
         await fetching.add_stored(job, source)

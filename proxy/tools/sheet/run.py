@@ -12,7 +12,7 @@ from proxy import cli, errors, log
 from proxy.cli import commands
 from proxy.config import loader
 from proxy.kit import counted, shipped
-from proxy.kit.clock import SystemClock
+from proxy.kit.clock import Clock
 from proxy.tools import running
 from proxy.tools.sheet import columns, decisions, fetching, files, lines, summary
 from proxy.tools.sheet.csv_file import NEW_FILE, CsvFile
@@ -49,7 +49,7 @@ def run(options: FillOptions) -> int:
 
 async def _run(options: FillOptions) -> Mapping[str, int] | None:
     """Return how many lines or cells have which outcome; None where the cost is declined."""
-    clock, wanted = SystemClock(), options.wanted()
+    clock, wanted = Clock(), options.wanted()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
         data = files.read(options.file)
@@ -121,7 +121,7 @@ def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
 
 
 async def _source(
-    options: FillOptions, job: Job, stack: AsyncExitStack, clock: SystemClock
+    options: FillOptions, job: Job, stack: AsyncExitStack, clock: Clock
 ) -> tuple[PartSource, ApplicationLogin | None, bool]:
     settings = loader.load(options.config or shipped("config.yaml"), os.environ)
     key = running.read_key(options.api_key, "--api-key")

@@ -19,6 +19,7 @@ from proxy.gateway.features import Features
 from proxy.gateway.flights import Answer, ResponseMetadata
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState
+from proxy.kit.clock import Clock
 from proxy.metrics import Metrics
 from proxy.model import EncodedOperation, MappingContext
 from proxy.planning.documents import ProjectionCache
@@ -36,7 +37,7 @@ REFUSED = "REFUSED"  # number that makes an operation invalid
 ALL = ("CAD_MODELS", "DATASHEETS", "LEAD_TIME", "TECH_SPECS")
 
 
-class LoopClock(selectors.DefaultSelector):
+class LoopClock(Clock, selectors.DefaultSelector):
     """Clock of an event loop in virtual time, which begins at `start`, and its selector: time passes where nothing can
     run, and stands still while Redis works, whose reply is read when nothing else can run. So a run is the same every
     time."""

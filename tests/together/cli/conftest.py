@@ -41,7 +41,7 @@ def use_store(tmp_path: Path) -> UseStore:
     """Run an action on the store `sqlite:state.sqlite` of such a file, and return its result."""
 
     async def use(action: Callable[[SqliteStore], Awaitable[Any]]) -> Any:
-        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.SystemClock(), "test", 2**20)
+        store = await SqliteStore.open(tmp_path / "state.sqlite", clock.Clock(), "test", 2**20)
         try:
             return await action(store)
         finally:
