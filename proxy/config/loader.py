@@ -80,9 +80,6 @@ class Blocks:
         # A key may hold a line break, too.
         self._mistakes.append((mark.index if mark else 0, kit.printable(text).replace("\n", "\\n")))
 
-    def report_missing(self, kind: type[config.Settings], at: Trail) -> None:
-        self.report(at, f"is missing; it accepts {accepted(kind, str(at[-1]))}")
-
     def block(self, kind: type[S], raw: Any) -> S | None:
         """Convert the outermost block; None where something in it is wrong, all of which is reported."""
         try:
@@ -106,11 +103,20 @@ class Blocks:
         try:
             msgspec.convert(raw, hint, dec_hook=self._decode)
         except msgspec.ValidationError as error:
-            is_own = isinstance(error.__cause__, ValueError | TypeError)  # of a type of this service
-            accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
+            if isinstance(error.__cause__, ValueError | TypeError):  # of a type of this service
+                self.report(at, str(error.__cause__))
+                return
+            name = next((step for step in reversed(at) if isinstance(step, str)), "")
+            shown = repr(raw) if isinstance(raw, str | int | float) else f"a {type(raw).__name__}"
+            # An @ may be part of an address with a password, whatever the setting.
+            if name in SECRET or "@" in str(raw):
+                shown = "this value"
+            elif raw is None:
+                shown = "nothing"
             is_grouped, number = GROUPED.fullmatch(str(raw)), re.sub("[,.' _]", "", str(raw))
-            accepts = f"did you mean {number}? It accepts {accepts}" if is_grouped else f"it accepts {accepts}"
-            self.report(at, str(error.__cause__) if is_own else f"{_shown(at, raw)} is not accepted; {accepts}")
+            it = f"did you mean {number}? It" if is_grouped else "it"
+            accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"
+            self.report(at, f"{shown} is not accepted; {it} accepts {accepts}")
 
     def _search_block(self, kind: type[config.Settings], raw: dict[Any, Any], at: Trail) -> None:
         fields = {field.name: field for field in msgspec.structs.fields(kind)}
@@ -132,7 +138,7 @@ class Blocks:
             before, number = name, value
         for field in fields.values():
             if field.required and field.name not in raw:
-                self.report_missing(kind, (*at, field.name))
+                self.report((*at, field.name), f"is missing; it accepts {accepted(kind, field.name)}")
 
 
 class _Reader(Blocks):
@@ -160,7 +166,7 @@ class _Reader(Blocks):
         for given, other in (("graphql_url", "token_url"), ("token_url", "graphql_url")):
             # Else tokens or credentials of one service would be sent to another.
             if isinstance(upstream, dict) and given in upstream and other not in upstream:
-                self.report_missing(config.UpstreamSettings, ("upstream", other))
+                self.report(("upstream", other), f"is missing; it accepts {accepted(config.UpstreamSettings, other)}")
         for name in named:
             application = raw["applications"][str(name)]
             if isinstance(application, dict):
@@ -175,7 +181,7 @@ class _Reader(Blocks):
         is_complete = upstream == "sandbox" and raw.get("client_id") is None and raw.get("client_secret") is None
         for name in ("apikeys",) if is_complete else ("apikeys", "client_id", "client_secret"):
             if not raw.get(name):
-                self.report_missing(config.ApplicationSettings, (*at, name))
+                self.report((*at, name), f"is missing; it accepts {accepted(config.ApplicationSettings, name)}")
         keys = raw.get("apikeys")
         for place, key in enumerate(keys if isinstance(keys, list) else (), 1):
             # An API key or its name that another one has, and a share of parts that are not limited.
@@ -259,16 +265,6 @@ def _content(hint: Any) -> tuple[Any, Any]:
     if get_origin(hint) in (tuple, dict):
         return get_origin(hint), get_args(hint)[0 if get_origin(hint) is tuple else 1]
     return next((found for found in map(_content, get_args(hint)) if found[0]), (None, None))
-
-
-def _shown(at: Trail, value: Any) -> str:
-    # An @ may be part of an address with a password, whatever the setting.
-    name = next((step for step in reversed(at) if isinstance(step, str)), "")
-    if name in SECRET or "@" in str(value):
-        return "this value"
-    if value is None:
-        return "nothing"
-    return repr(value) if isinstance(value, str | int | float) else f"a {type(value).__name__}"
 
 
 def _completed(raw: Any) -> Any:
