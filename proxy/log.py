@@ -111,7 +111,7 @@ def configure(level: str, format_: str, stream: TextIO | Output) -> None:
         renderer = structlog.processors.JSONRenderer(separators=(",", ":"), ensure_ascii=False)
     _request_log = LEVELS[level], stream, renderer if format_ == "json" or colors else None
     structlog.configure(
-        processors=[reduce_exception, add_context, renderer],
+        processors=[complete, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.WriteLoggerFactory(cast(TextIO, stream)),
         # loggers are made at import, before this is called
@@ -144,23 +144,20 @@ def request_completed(level: str, time: float, values: tuple[str | float | None,
         output.write(f"{renderer(None, level, event)!s}\n")
 
 
-def reduce_exception(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Replace the exception `exc_info` by `error`, its type and those of its causes (of this service's own also the
-    message), and `at`, file and line of the innermost frames: `graphql.py:40 > http_post.py:22`."""
+def complete(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
+    """Add level, time and the request's id; replace the exception `exc_info` by `error`, its type and those of its
+    causes (of this service's own also the message), and `at`, file and line of the innermost frames, such as
+    `graphql.py:40 > http_post.py:22`; hide API keys in warnings and errors: others have no text of clients."""
     exception = link = event.pop("exc_info", None)
-    if exception is None:
-        return event
-    names: list[str] = []
-    while link is not None and len(names) < _FRAMES:
-        names.append(f"{type(link).__name__}: {link}" if isinstance(link, errors.BridgeError) else type(link).__name__)
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
-    frames = [*traceback.walk_tb(exception.__traceback__)][-_FRAMES:]
-    at = " > ".join(f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in frames)
-    return {**event, "error": " from ".join(names), "at": at}
-
-
-def add_context(logger: Any, method: str, event: EventDict) -> EventDict:  # noqa: ARG001  (structlog's shape)
-    """Add level, time and the request's id; hide API keys in warnings and errors: others have no text of clients."""
+    if exception is not None:
+        names: list[str] = []
+        while link is not None and len(names) < _FRAMES:
+            own = f": {link}" if isinstance(link, errors.BridgeError) else ""
+            names.append(f"{type(link).__name__}{own}")
+            link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        frames = [*traceback.walk_tb(exception.__traceback__)][-_FRAMES:]
+        at = " > ".join(f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in frames)
+        event["error"], event["at"] = " from ".join(names), at
     hiding = REDACTION.get()
     if hiding is not None and LEVELS.get(method, 0) >= LEVELS["warning"]:
         for name, value in event.items():
