@@ -5,7 +5,7 @@ import io
 import os
 import signal
 import sys
-from typing import Any, TextIO
+from typing import Any
 
 
 class _Output(io.FileIO):
@@ -26,7 +26,11 @@ def main() -> None:
     """
     if sys.argv[1:2] == ["serve"]:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    sys.stdout, sys.stderr = _opened(sys.stdout), _opened(sys.stderr)
+    for name in ("stdout", "stderr"):
+        if (stream := getattr(sys, name)) is not None:  # not closed
+            output = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
+            buffered = bool(stream.line_buffering)
+            setattr(sys, name, io.TextIOWrapper(output, stream.encoding, stream.errors, line_buffering=buffered))
     # The number of a closed stream would be given to a socket, which would then get what is printed.
     for number in range(3):
         try:
@@ -48,13 +52,6 @@ def main() -> None:
     from proxy.cli import main as command_line
 
     command_line.main()
-
-
-def _opened(stream: TextIO | None) -> Any:
-    if stream is None:  # closed
-        return None
-    output = io.BufferedWriter(_Output(stream.fileno(), "w", closefd=False))
-    return io.TextIOWrapper(output, stream.encoding, stream.errors, line_buffering=bool(stream.line_buffering))
 
 
 if __name__ == "__main__":
