@@ -16,8 +16,7 @@ from proxy.mapping import loader
 from proxy.mapping.rules import FieldRule
 from proxy.planning import match, search_filters
 from proxy.v3 import encoding, endpoints
-from proxy.v3.encoding import FALSE, REQUEST_LINE, TRUE, Bound
-from proxy.v3.endpoints import ENDPOINTS, PREFIXES
+from proxy.v3.endpoints import ENDPOINTS
 
 SPECS, A_SPEC = "specs.<key>.value", "specs.resistance.value"  # support is the same for all specs
 LISTS = ("Brand", "Category", "Seller")
@@ -49,51 +48,39 @@ def page(mappings: loader.Mappings) -> str:
         "joined": lambda text: " and ".join(text.rsplit(", ", 1)),
     }
     specs = search_filters.field_support(mappings.tables, A_SPEC)
-    groups = [
+    # By their names, in reading order: each is followed by those in its fields.
+    objects: dict[str, tuple[str | None, list[str], dict[str, str]]] = {}
+    waiting = ["Part", *mappings.rules]
+    while waiting:
+        name = waiting.pop(0)
+        if name not in objects:
+            fields = mappings.rules[name].fields
+            noted = {field: note for field, rule in fields.items() if (note := _note(rule))}
+            objects[name] = mappings.rules[name].class_, [field for field in fields if field not in noted], noted
+            waiting[:0] = [rule.target for rule in fields.values() if rule.target]
+    groups = (
         (title, action, [each for each in ENDPOINTS if each.action == action]) for action, title in TITLES.items()
-    ]
+    )
     text = environment.get_template("reference.md.j2").render(
         table=_table,
-        prefixes=PREFIXES,
+        encoding=encoding,
+        v3=endpoints,
+        match=match,
+        model=model,
         endpoints=[
             (each, RESPONSES[each.action].format(f"[{each.object}](#{each.object.lower()})")) for each in ENDPOINTS
         ],
-        true_words=sorted(TRUE - {""}),
-        false_words=sorted(FALSE),
+        true_words=sorted(encoding.TRUE - {""}),
         rows=lambda parameters: [(f"`{each.name}`", each.value, each.meaning) for each in parameters],
-        shared=(endpoints.APIKEY, *endpoints.GLOBALS),
         groups=[(title, action, own[0].parameters, [each.path for each in own]) for title, action, own in groups],
-        query=endpoints.QUERY,
-        bounds=list(Bound),
-        request_line=REQUEST_LINE,
-        patterns_max=Bound.PATTERNS.maximum,
-        encoding=encoding,
-        mpns_max=match.MPNS_MAX,
-        candidates=match.CANDIDATES,
-        parts_max=model.PARTS_MAX,
         search_fields=mappings.tables.search | ({SPECS: specs} if specs else {}),
         specs=SPECS,
         list_fields={name: list(mappings.rules[name].fields) for name in LISTS},
-        objects={name: mappings.rules[name] for name in _order(mappings)},
-        plain=lambda rules: [field for field, rule in rules.fields.items() if not _note(rule)],
-        noted=lambda rules: [(field, rule) for field, rule in rules.fields.items() if _note(rule)],
-        note=_note,
+        objects=objects,
         errors=_errors(),
         **_spec_keys(mappings),
     )
     return text.rstrip("\n") + "\n"
-
-
-def _order(mappings: loader.Mappings) -> list[str]:
-    """Return the objects in reading order: each is followed by those in its fields."""
-    ordered: list[str] = []
-    waiting = ["Part", *mappings.rules]
-    while waiting:
-        name = waiting.pop(0)
-        if name not in ordered:
-            ordered.append(name)
-            waiting[:0] = [rule.target for rule in mappings.rules[name].fields.values() if rule.target]
-    return ordered
 
 
 def _note(rule: FieldRule) -> str:
