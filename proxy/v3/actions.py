@@ -50,7 +50,10 @@ class V3Actions:
         sourceless = self._sourceless(received, features) if received.parameters.names(CHOOSING) else {}
         metadata.sourceless = tuple(f"{parameter} ({reason})" for parameter, reason in sourceless.items())
         if received.endpoint.action == "match":
-            result = await self._match(received)
+            asked = requests.parse_match(received.parameters)
+            metadata.unsupported += tuple(asked.unknown)
+            results = await self.objects.match_parts(self._caller(received), asked.request)
+            result = self.match_response(asked, results, int((self.clock.monotonic() - metadata.since) * 1000))
         elif received.endpoint.action == "search":
             result = await self._search(received)
         else:
@@ -66,14 +69,6 @@ class V3Actions:
         if metadata.unsupported:
             body = body._replace(headers=body.headers | encoding.unsupported(metadata.unsupported))
         return body
-
-    async def _match(self, received: AuthenticatedRequest) -> Any:
-        """/parts/match (contract v3-rest.md §4)."""
-        asked = requests.parse_match(received.parameters)
-        received.metadata.unsupported += tuple(asked.unknown)
-        results = await self.objects.match_parts(self._caller(received), asked.request)
-        msec = int((self.clock.monotonic() - received.metadata.since) * 1000)
-        return self.match_response(asked, results, msec)
 
     async def _search(self, received: AuthenticatedRequest) -> Any:
         """All searches (contract v3-rest.md §1.1, §3.6). Only a search of parts returns country and currency."""

@@ -35,8 +35,25 @@ class MatchQueries(NamedTuple):
 
 def parse_match(parameters: Parameters) -> MatchQueries:
     """Parse the parameters of a match. Raises BadRequest if `queries` or `exact_only` is invalid as a whole."""
+    given = parameters.text("queries")
+    if not given:
+        raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
+    try:
+        try:
+            decoded = msgspec.json.decode(given)
+        except (msgspec.DecodeError, UnicodeEncodeError):
+            # A lone surrogate such as "\\ud800" is valid JSON but not text: it becomes a question mark.
+            valid = json.dumps(json.loads(given), ensure_ascii=False)
+            decoded = msgspec.json.decode(valid.encode("utf-8", "replace"))
+    except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors
+        raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
+    if not isinstance(decoded, list):
+        raise errors.BadRequest(f"queries must be a JSON list of objects, not {_described(decoded)}")
+    # The whole request: v3's own answer is unknown, and a truncated list would silently lose queries.
+    if len(decoded) > model.MATCH_QUERIES_MAX:
+        raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
     sent, queries, unknown = [], [], []
-    for number, raw in enumerate(_decoded(parameters.text("queries"))):
+    for number, raw in enumerate(decoded):
         fields: dict[str, Any] = {}
         if isinstance(raw, dict):
             fields = {name: value for name, value in raw.items() if value is not None and name in DEFAULTS}
@@ -80,7 +97,13 @@ def parse_search(parameters: Parameters) -> model.SearchRequest:
     # Results are keyed by the text of the query, so that a repetition adds nothing.
     queried = list(dict.fromkeys(filter(None, parameters.texts("facet[queries]"))))
     faceted, measured = _fields(parameters, "facet", FACET), _fields(parameters, "stats", STATS)
-    _check_bounds(parameters, filtered, queried, len(faceted) + len(measured))
+    Bound.Q.check(len(parameters.text("q") or ""))
+    # Commas are counted, because nothing has been split yet.
+    Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
+    Bound.FILTERS.check(len(parameters.names("filter[fields]")))
+    Bound.FILTER_QUERIES.check(len(filtered))
+    Bound.COUNTS.check(len(faceted) + len(measured) + len(queried))
+    Bound.QUERIES_LENGTH.check(sum(map(len, (*filtered, *queried))))
     try:
         limit = parameters.whole("limit", default, most)
     except errors.BadRequest as error:
@@ -153,27 +176,6 @@ def search_response(
     }
 
 
-def _decoded(queries: str | None) -> list[Any]:
-    """Decode the JSON list of `queries`. Raises BadRequest if it is invalid as a whole."""
-    if not queries:
-        raise errors.BadRequest('queries argument missing: a JSON list such as [{"mpn":"SN74S74N"}]')
-    try:
-        try:
-            decoded = msgspec.json.decode(queries)
-        except (msgspec.DecodeError, UnicodeEncodeError):
-            # A lone surrogate such as "\\ud800" is valid JSON but not text: it becomes a question mark.
-            valid = json.dumps(json.loads(queries), ensure_ascii=False)
-            decoded = msgspec.json.decode(valid.encode("utf-8", "replace"))
-    except (ValueError, RecursionError):  # msgspec's and json's errors are ValueErrors
-        raise errors.BadRequest('queries is not valid JSON; it must be a list such as [{"mpn":"SN74S74N"}]') from None
-    if not isinstance(decoded, list):
-        raise errors.BadRequest(f"queries must be a JSON list of objects, not {_described(decoded)}")
-    # The whole request: v3's own answer is unknown, and a truncated list would silently lose queries.
-    if len(decoded) > model.MATCH_QUERIES_MAX:
-        raise errors.BadRequest(f"at most {model.MATCH_QUERIES_MAX} queries a request, not {len(decoded)}")
-    return decoded
-
-
 def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
     """Return what is wrong with a query. Unknown keys are named if no other can be searched for."""
     texts: dict[str, str] = {}
@@ -190,28 +192,17 @@ def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
         similar = difflib.get_close_matches(unknown[:40], sorted(TEXTS), 1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"the keys are {', '.join(DEFAULTS)}"
         return f"{missing}: unknown key {unknown[:40]!r}; {hint}"
-    q, numbers = texts.get("q"), {name: texts[name] for name in NUMBERS if texts.get(name)}
-    mistake = _mistake_together(q or "", numbers) if q or len(numbers) > 1 else None
-    if mistake is None and ("start" in fields or "limit" in fields):
-        mistake = _mistake_in_page(fields)
-    for name, number in numbers.items():
-        if mistake is None and not any(map(str.isalnum, number)):
-            mistake = f"{name} has no letters or digits"
-        elif mistake is None and lucene.ANY in number:
-            mistake = _mistake_in_pattern(name, number)
-    return mistake
-
-
-def _mistake_together(q: str, numbers: dict[str, str]) -> str | None:
-    """Return what is wrong with filters that cannot be combined: none is silently dropped."""
-    names, text = list(numbers), match.normalize(q)
-    # Beside an MPN the service searches for both; SKUs and patterns are no words of its text.
-    is_mpn = names == ["mpn"] and lucene.ANY not in numbers["mpn"]
-    if text and not is_mpn and any(text != match.normalize(number) for number in numbers.values()):
+    q, numbers = match.normalize(texts.get("q") or ""), {name: texts[name] for name in NUMBERS if texts.get(name)}
+    names, is_pattern = list(numbers), any(lucene.ANY in number for number in numbers.values())
+    # What cannot be combined: nothing is silently dropped. Beside an MPN the service searches for both; SKUs and
+    # patterns are no words of its text.
+    is_mpn = names == ["mpn"] and not is_pattern
+    if q and not is_mpn and any(q != match.normalize(number) for number in numbers.values()):
         return f"q and {names[0]} cannot be combined"
-    if len(names) > 1 and any(lucene.ANY in number for number in numbers.values()):
+    if len(names) > 1 and is_pattern:
         return f"{names[0]} and {names[1]} cannot be combined with wildcards"
-    return None
+    mistake = _mistake_in_page(fields) if "start" in fields or "limit" in fields else None
+    return mistake or _mistake_in_numbers(numbers)
 
 
 def _mistake_in_page(fields: dict[str, Any]) -> str | None:
@@ -229,18 +220,23 @@ def _mistake_in_page(fields: dict[str, Any]) -> str | None:
     return None
 
 
-def _mistake_in_pattern(name: str, number: str) -> str | None:
+def _mistake_in_numbers(numbers: dict[str, str]) -> str | None:
     shortest = match.LITERALS_MIN
-    if name == "sku":
-        return "sku takes no wildcards; the service finds whole SKUs only"
-    if len(match.normalize(number)) < shortest:
-        return f"{name} needs at least {shortest} letters or digits beside its *"
-    # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
-    if len(match.normalize(match.literal(number))) < shortest:
-        return (
-            f"{name} needs at least {shortest} letters or digits in a row beside its *: "
-            "the service finds no numbers by shorter pieces"
-        )
+    for name, number in numbers.items():
+        if not any(map(str.isalnum, number)):
+            return f"{name} has no letters or digits"
+        if lucene.ANY not in number:
+            continue
+        if name == "sku":
+            return "sku takes no wildcards; the service finds whole SKUs only"
+        if len(match.normalize(number)) < shortest:
+            return f"{name} needs at least {shortest} letters or digits beside its *"
+        # v3 supported these. Here matches would be filtered from the first few of thousands of candidates, each billed.
+        if len(match.normalize(match.literal(number))) < shortest:
+            return (
+                f"{name} needs at least {shortest} letters or digits in a row beside its *: "
+                "the service finds no numbers by shorter pieces"
+            )
     return None
 
 
@@ -248,17 +244,6 @@ def _described(value: Any) -> str:
     """Return a JSON value for an error message: its kind, or a number or literal, at most 20 characters."""
     kinds = {dict: "an object", list: "a list", str: "a string", type(None): "null"}
     return kinds.get(type(value)) or msgspec.json.encode(value)[:20].decode()
-
-
-def _check_bounds(parameters: Parameters, filtered: list[str], queried: list[str], fields: int) -> None:
-    """Raise BadRequest for more fields, queries or counts than the bounds allow."""
-    Bound.Q.check(len(parameters.text("q") or ""))
-    # Commas are counted, because nothing has been split yet.
-    Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
-    Bound.FILTERS.check(len(parameters.names("filter[fields]")))
-    Bound.FILTER_QUERIES.check(len(filtered))
-    Bound.COUNTS.check(fields + len(queried))
-    Bound.QUERIES_LENGTH.check(sum(map(len, (*filtered, *queried))))
 
 
 def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
