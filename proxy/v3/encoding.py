@@ -39,9 +39,16 @@ LENGTH_MAX = 2_000  # characters of the header
 CALLBACK = re.compile(r"\?|[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*|\[\d+\])*", re.ASCII)
 
 
-class Bound(Enum):
-    """Maximum of something that a request may hold, because effort grows with it: the parameters, and the unit that is
-    counted of them.
+class Maximum(NamedTuple):
+    """Maximum of something that some parameters may hold, and the unit that is counted of them."""
+
+    parameters: tuple[str, ...]
+    maximum: int
+    unit: str
+
+
+class Bound(Maximum, Enum):
+    """Maximum of something that a request may hold, because effort grows with it.
 
     Each is larger than what v3 clients are known to send; of v3's own bounds only that of queries is known.
     """
@@ -62,9 +69,6 @@ class Bound(Enum):
     PATTERNS = (VALUES, *FILTER_TEXTS), 10, "values with * together"
     MATCHES = (VALUES, *FILTER_TEXTS), 1_000, "names for a value with *"
     CALLBACK = ("callback",), 128, "characters"
-
-    def __init__(self, parameters: tuple[str, ...], maximum: int, unit: str) -> None:
-        self.parameters, self.maximum, self.unit = parameters, maximum, unit
 
     def check(self, number: int, name: str = "") -> None:
         """Raise BadRequest beyond the maximum. `name` is the parameter as it was sent, where there are several."""
