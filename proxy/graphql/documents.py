@@ -107,13 +107,21 @@ class DocumentReader:
         """Parse, measure and validate the document of a request. Raises InvalidDocumentError."""
         known = self._known.get(text)
         if known is None:
-            known = self._read(text), max(len(text), KEPT_TEXT_MIN)
+            if len(text) > TEXT_MAX:
+                raise _too_much("The document has more characters", f"{TEXT_MAX}")
+            try:
+                parsed = graphql.parse(text, max_tokens=TOKENS_MAX)
+            except graphql.GraphQLSyntaxError as error:
+                raise InvalidDocumentError(error) from error
+            except RecursionError as error:
+                raise InvalidDocumentError(graphql.GraphQLError("The document is nested too deeply.")) from error
+            known = self._read(parsed), max(len(text), KEPT_TEXT_MIN)
             if len(text) <= KEPT_TEXT_MAX:
                 self._known[text] = known
         return DocumentRequest(known[0], operation_name, variables)
 
-    def _read(self, text: str) -> ClientDocument:
-        document = measured(node := parse(text))
+    def _read(self, node: ast.DocumentNode) -> ClientDocument:
+        document = measured(node)
         if not document.is_passed_on and (problems := graphql.validate(self.schema, node, max_errors=ERRORS_MAX)):
             raise InvalidDocumentError(*problems)
         return document
@@ -188,18 +196,6 @@ def coerced(
     if isinstance(values, list):
         raise InvalidDocumentError(*values)
     return values
-
-
-def parse(text: str) -> ast.DocumentNode:
-    """Parse a document. Raises InvalidDocumentError."""
-    if len(text) > TEXT_MAX:
-        raise _too_much("The document has more characters", f"{TEXT_MAX}")
-    try:
-        return graphql.parse(text, max_tokens=TOKENS_MAX)
-    except graphql.GraphQLSyntaxError as error:
-        raise InvalidDocumentError(error) from error
-    except RecursionError as error:
-        raise InvalidDocumentError(graphql.GraphQLError("The document is nested too deeply.")) from error
 
 
 def _fields(

@@ -50,14 +50,21 @@ class V4DocumentReader(documents.DocumentReader):
         name = request.operation.name
         operation = request.document.sent[name.value if name else None]
         documents.coerced(self.schema, operation, variables)
-        return request._replace(variables=rewrite_variables(operation, variables, self.schema))
+        # The values of other variables are left out, as GraphQL ignores them.
+        types = {
+            definition.variable.name.value: graphql.type_from_ast(self.schema, definition.type)
+            for definition in operation.variable_definitions or ()
+        }
+        renamed = {name: _renamed(variables[name], kind) for name, kind in types.items() if name in variables}
+        return request._replace(variables=renamed)
 
-    def _read(self, text: str) -> ClientDocument:
-        node = documents.parse(text)
+    def _read(self, node: graphql.DocumentNode) -> ClientDocument:
         sent = documents.measured(node)
         if problems := graphql.validate(self.schema, node, max_errors=documents.ERRORS_MAX):
             raise InvalidDocumentError(*problems)
-        rewritten = documents.measured(rewrite(node, self.schema))
+        types = graphql.TypeInfo(self.schema)
+        renamed = graphql.visit(node, graphql.TypeInfoVisitor(types, _Renaming(types)))  # with the v4 locations
+        rewritten = documents.measured(cast(graphql.DocumentNode, renamed))
         return replace(rewritten, client_names=client_names(), sent=sent.operations, introspected=self.schema)
 
 
@@ -94,32 +101,15 @@ def client_names() -> Mapping[str, str]:
     return {new: name for new, name in names.items() if new != name}
 
 
-def rewrite(document: graphql.DocumentNode, v4: graphql.GraphQLSchema) -> graphql.DocumentNode:
-    """Return a document that is valid in the schema `v4` with the names of the Nexar API. Locations are the v4 ones."""
-    types = graphql.TypeInfo(v4)
-    return cast(graphql.DocumentNode, graphql.visit(document, graphql.TypeInfoVisitor(types, _Renaming(types))))
-
-
-def rewrite_variables(
-    operation: graphql.OperationDefinitionNode, variables: Mapping[str, Any], v4: graphql.GraphQLSchema
-) -> dict[str, Any]:
-    """Return the values of the variables of a v4 operation with the Nexar names of input fields. Values of other
-    variables are left out, as GraphQL ignores them."""
-    types = {
-        definition.variable.name.value: graphql.type_from_ast(v4, definition.type)
-        for definition in operation.variable_definitions or ()
-    }
-    return {name: _value(variables[name], kind) for name, kind in types.items() if name in variables}
-
-
-def _value(value: Any, kind: Any) -> Any:
+def _renamed(value: Any, kind: Any) -> Any:
+    """Return the value of a variable with the Nexar names of input fields."""
     kind = graphql.get_nullable_type(kind)
     if isinstance(kind, graphql.GraphQLList):
         if not isinstance(value, list):  # a single value stands for a list with it
-            return _value(value, kind.of_type)
-        return [_value(item, kind.of_type) for item in value]
+            return _renamed(value, kind.of_type)
+        return [_renamed(item, kind.of_type) for item in value]
     if isinstance(kind, graphql.GraphQLInputObjectType) and isinstance(value, dict):
-        return {member_name(name): _value(inner, kind.fields[name].type) for name, inner in value.items()}
+        return {member_name(name): _renamed(inner, kind.fields[name].type) for name, inner in value.items()}
     return value  # scalars, the keys of a Map among them, are the client's own
 
 

@@ -1,5 +1,6 @@
 """Tests of rewriting v4 documents: by examples, name by name, and with random documents."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from support import cases, random_documents
 
 from proxy import v4
+from proxy.graphql.documents import DocumentRequest
 
 ROOT = Path(__file__).parents[3]
 V4 = v4.schema()
@@ -18,27 +20,26 @@ COMPLETE = (ROOT / "sandbox" / "nexar_sandbox" / "graphql" / "schema.graphql").r
 NEXAR = graphql.build_schema(COMPLETE, assume_valid_sdl=True)
 
 
-def rewritten(text: str) -> str:
-    """A document after rewriting, in one line; it is valid before and after."""
-    document = graphql.parse(text)
-    assert graphql.validate(V4, document) == []
-    result = v4.rewrite(document, V4)
-    assert graphql.validate(NEXAR, result) == []
-    return " ".join(graphql.print_ast(result).split())
+def rewritten(
+    text: str, operation_name: str | None = None, variables: Mapping[str, Any] = {}
+) -> tuple[graphql.DocumentNode, DocumentRequest]:
+    """A request after rewriting, and its document, operations first; it is valid before and after."""
+    request = v4.V4DocumentReader(V4).request(text, operation_name, variables)
+    definitions = *request.document.operations.values(), *request.document.fragments.values()
+    document = graphql.DocumentNode(definitions=definitions)
+    assert graphql.validate(NEXAR, document) == []
+    return document, request
 
 
 @cases.parametrize("before, after")
 def test_document_gets_the_names_of_the_nexar_api(before: str, after: str) -> None:
-    assert rewritten(before) == after
+    assert " ".join(graphql.print_ast(rewritten(before)[0]).split()) == after
 
 
 def test_variables_get_the_names_of_the_nexar_api() -> None:
-    document = graphql.parse(
-        "query ($q: [PartMatchQuery!]!, $one: [PartMatchQuery!], $filters: Map, $none: PartMatchOptions, $left: Int)"
-        "{ multi_match(queries: $q) { hits } }"
-    )
-    operation = graphql.get_operation_ast(document)
-    assert operation is not None
+    text = """query ($q: [PartMatchQuery!]!, $one: [PartMatchQuery!]!, $filters: Map, $none: PartMatchOptions,
+    $left: Int) { multi_match(queries: $q) { hits } other: multi_match(queries: $one, options: $none) { hits }
+    search(filters: $filters, limit: $left) { hits } }"""
     variables = {
         "q": [{"mpn_or_sku": "1"}, {"mpn": "2", "limit": 3}],
         "one": {"mpn_or_sku": "3"},
@@ -46,7 +47,7 @@ def test_variables_get_the_names_of_the_nexar_api() -> None:
         "none": None,
         "undeclared": 6,
     }
-    assert v4.rewrite_variables(operation, variables, V4) == {
+    assert rewritten(text, None, variables)[1].variables == {
         "q": [{"mpnOrSku": "1"}, {"mpn": "2", "limit": 3}],
         "one": {"mpnOrSku": "3"},
         "filters": {"manufacturer_id": ["4"], "mpn_or_sku": 5},
@@ -105,16 +106,10 @@ def test_shipped_schema_is_that_of_the_contract() -> None:
 def test_random_documents_become_valid_nexar_documents_with_the_same_keys(random: Random) -> None:
     made = random_documents.random_document(V4, random)
     note(made.text)
-    before = graphql.parse(made.text)
-    assert graphql.validate(V4, before) == []
-    after = v4.rewrite(before, V4)
-    assert graphql.validate(NEXAR, after) == []
-    assert keys(after) == keys(before)
-    operation, rewritten = (graphql.get_operation_ast(each, made.operation_name) for each in (before, after))
-    assert operation is not None
-    assert rewritten is not None
-    variables = v4.rewrite_variables(operation, made.variables, V4)
-    coerced = get_variable_values(NEXAR, rewritten.variable_definitions or (), variables)
+    operations_first = sorted(graphql.parse(made.text).definitions, key=lambda each: each.kind, reverse=True)
+    after, request = rewritten(made.text, made.operation_name, made.variables)
+    assert keys(after) == keys(graphql.DocumentNode(definitions=tuple(operations_first)))
+    coerced = get_variable_values(NEXAR, request.operation.variable_definitions or (), dict(request.variables))
     assert not isinstance(coerced, list), coerced
 
 
