@@ -6,6 +6,7 @@ What parts and results do not cover is an operation of its own, which fetches a 
 is stored by its document and variables: one root field alone, without the client's alias, fragments and directives.
 """
 
+import contextlib
 import dataclasses
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -87,9 +88,12 @@ class Compiler:
             node = left.pop()
             if isinstance(node, ast.SelectionSetNode):
                 left += reversed(node.selections)
-            elif node is None or not self._is_included(node):
                 continue
-            elif isinstance(node, ast.FieldNode):
+            if node is not None and node.directives:
+                skip = get_directive_values(graphql.GraphQLSkipDirective, node, self.variables) or {"if": False}
+                include = get_directive_values(graphql.GraphQLIncludeDirective, node, self.variables) or {"if": True}
+                node = None if skip["if"] or not include["if"] else node
+            if isinstance(node, ast.FieldNode):
                 merged.setdefault((node.alias or node.name).value, []).append(node)
             # The condition of a fragment holds in a valid document: the objects of parts are of no union.
             elif isinstance(node, ast.InlineFragmentNode):
@@ -109,43 +113,26 @@ class Compiler:
         if isinstance(inner, graphql.GraphQLObjectType):
             merged = self.merged(*(each.selection_set for each in nodes))
             below = tuple(self.field(inner, *each) for each in merged.items())
-        self.used.update(*(_variables(each.value) for each in node.arguments or ()))
+        left: list[ast.Node] = [each.value for each in node.arguments or ()]
+        while left:
+            value = left.pop()
+            if isinstance(value, ast.VariableNode):
+                self.used.add(value.name.value)
+            left += value.values if isinstance(value, ast.ListValueNode) else ()
+            left += [each.value for each in value.fields] if isinstance(value, ast.ObjectValueNode) else ()
         text = f"{name}({', '.join(map(graphql.print_ast, node.arguments))})" if node.arguments else name
-        source, sellers = self._source(kind, node)
+        source, sellers = None if node.arguments else name, None
+        if kind is self.schema.query_type:
+            source = name
+        elif (kind.name, name) == (PART, "sellers"):
+            source = None
+            with contextlib.suppress(graphql.GraphQLError):  # null where it is no value: an error of each part
+                given = get_argument_values(kind.fields[name], node, self.variables)
+                if all(given.get(name) is None for name in given.keys() - SELLER_FLAGS):
+                    source, sellers = SELLERS, given
         is_part = inner.name == PART
         depth = is_part + (max(each.depth for each in below) if below else 0)
         return Field(key, name, text, source, below, is_part, depth, sellers=sellers)
-
-    def _source(
-        self, kind: graphql.GraphQLObjectType, node: ast.FieldNode
-    ) -> tuple[str | None, Mapping[str, bool] | None]:
-        """Return the field of a part that a field is made of, and the flags of sellers."""
-        name = node.name.value
-        if kind is self.schema.query_type:
-            return name, None
-        if (kind.name, name) != (PART, "sellers"):
-            return None if node.arguments else name, None
-        try:
-            given = get_argument_values(kind.fields[name], node, self.variables)
-        except graphql.GraphQLError:  # null where it is no value: an error of each part
-            return None, None
-        is_page = any(given.get(name) is not None for name in given.keys() - SELLER_FLAGS)
-        return (None, None) if is_page else (SELLERS, given)
-
-    def _is_included(self, node: ast.SelectionNode) -> bool:
-        if not node.directives:
-            return True
-        skip = get_directive_values(graphql.GraphQLSkipDirective, node, self.variables) or {"if": False}
-        include = get_directive_values(graphql.GraphQLIncludeDirective, node, self.variables) or {"if": True}
-        return bool(include["if"] and not skip["if"])
-
-
-def _variables(node: ast.Node) -> Iterator[str]:
-    if isinstance(node, ast.VariableNode):
-        yield node.name.value
-    inside = node.values if isinstance(node, ast.ListValueNode) else getattr(node, "fields", ())
-    for each in inside:
-        yield from _variables(each.value if isinstance(each, ast.ObjectFieldNode) else each)
 
 
 def printed(field: Field, key: str | None = None) -> str:
@@ -223,23 +210,45 @@ class Requested(NamedTuple):
 
     def queries(self) -> list[Query]:
         """Return the queries of the field; none where stored parts do not cover it, or queries its arguments."""
-        name, arguments = self.field.name, self.arguments
-        if self.features is None or not self.field.depth or self.is_private:
+        name, arguments, parts_max = self.field.name, self.arguments, self.parts_max
+        if self.features is None or self.is_private or not 0 < parts_max <= PARTS_MAX:
             return []
         if name == MULTI_MATCH:
-            return self._matches()
+            options = {name: value for name, value in (arguments.get("options") or {}).items() if value}
+            matches = []
+            for query in arguments["queries"]:
+                criteria = {name: query.get(name) for name in _CRITERIA}
+                has_number = any(criteria[name] for name in _NUMBERS)
+                is_plain = has_number and all(queries.fold(each) for each in criteria.values() if each is not None)
+                start, end = query["start"], query["start"] + query["limit"]
+                if not (is_plain and 0 <= start < end <= MATCH_END_MAX):
+                    return []
+                mpn_or_sku = criteria.pop("mpnOrSku")
+                matches.append(queries.matching(start, end, mpn_or_sku=mpn_or_sku, options=options, **criteria))
+            return matches
         if name == PARTS:
-            ids = arguments["ids"]
-            return [*map(queries.part, ids)] if len(ids) <= PARTS_MAX and all(ids) else []
-        start, limit = arguments.get("start") or 0, self.parts_max
-        if not (0 <= start <= SEARCH_START_MAX and 0 < limit <= PARTS_MAX):
+            return [*map(queries.part, arguments["ids"])] if all(arguments["ids"]) else []
+        start = arguments.get("start") or 0
+        if not 0 <= start <= SEARCH_START_MAX:
             return []
         criteria = {each: arguments.get(each) or None for each in ("q", "filters", "sort", "sortDir", "inStockOnly")}
-        return [queries.of_list(root, start, start + limit, criteria) for root in SEARCHES if root == name]
+        return [queries.of_list(root, start, start + parts_max, criteria) for root in SEARCHES if root == name]
 
     def value(self, asked: Sequence[Query], answers: Sequence[Answer]) -> Any:
         """Return the value of the field as the upstream has it. Raises UpstreamUnreadable."""
-        found = [_page(query, answer) for query, answer in zip(asked, answers, strict=True)]
+        found: list[list[dict[str, Any]]] = []  # the elements of each list, as a search has them
+        for query, answer in zip(asked, answers, strict=True):
+            page = slice(query.start - answer.first, query.end - answer.first)
+            known = zip(answer.result.items[page], answer.result.bodies[page], strict=True) if answer.result else ()
+            try:
+                found.append(
+                    [
+                        {"part": _decode(body), "akaMpn": hit.aka_mpn, "description": hit.description}
+                        for hit, body in known
+                    ]
+                )
+            except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+                raise errors.UpstreamUnreadable(f"the upstream sent a part that cannot be read: {error}") from error
         if self.field.name == PARTS:
             return [page[0]["part"] if page else None for page in found]
         hits = [answer.result.hits if answer.result else 0 for answer in answers]
@@ -267,38 +276,9 @@ class Requested(NamedTuple):
         key = f"document {hashlib.sha256(payload).hexdigest()}"
         return Query("document", {}, key, 0, 1, passed_on=passed_on), passed_on
 
-    def _matches(self) -> list[Query]:
-        asked = self.arguments["queries"]
-        options = {name: value for name, value in (self.arguments.get("options") or {}).items() if value}
-        if self.parts_max > PARTS_MAX:
-            return []
-        matches = []
-        for query in asked:
-            criteria = {name: query.get(name) for name in _CRITERIA}
-            has_number = any(criteria[name] for name in _NUMBERS)
-            is_plain = has_number and all(queries.fold(each) for each in criteria.values() if each is not None)
-            start, end = query["start"], query["start"] + query["limit"]
-            if not (is_plain and 0 <= start < end <= MATCH_END_MAX):
-                return []
-            mpn_or_sku = criteria.pop("mpnOrSku")
-            matches.append(queries.matching(start, end, mpn_or_sku=mpn_or_sku, options=options, **criteria))
-        return matches
-
     def _received(self, data: Any) -> Received:
         data, reported = (data.data, data.reported) if isinstance(data, documents.PartialData) else (data, ())
         value = bytes(data.get(self.field.name, b"null"))
         parts = [*parts_of(_decode(value), self.field)]
         lost = parts.count(None)
         return Received(value, reported, len(parts) - lost, lost)
-
-
-def _page(query: Query, answer: Answer) -> list[dict[str, Any]]:
-    """Return the elements of a query's list, as a search has them."""
-    if answer.result is None:
-        return []
-    page = slice(query.start - answer.first, query.end - answer.first)
-    found = zip(answer.result.items[page], answer.result.bodies[page], strict=True)
-    try:
-        return [{"part": _decode(body), "akaMpn": hit.aka_mpn, "description": hit.description} for hit, body in found]
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.UpstreamUnreadable(f"the upstream sent a part that cannot be read: {error}") from error

@@ -10,10 +10,10 @@ import msgspec
 from graphql.execution.values import VariableValues, get_argument_values
 from graphql.language import ast
 
-from proxy import errors, model
+from proxy import errors
 from proxy.gateway import Answer, Client, Gateway, ResponseMetadata
 from proxy.graphql import documents, fields
-from proxy.graphql.documents import ClientDocument, DocumentRequest, InvalidDocumentError
+from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
 from proxy.graphql.fields import Requested
 from proxy.planning.queries import Query
 
@@ -64,20 +64,31 @@ class GraphQLService:
                 each.message = request.document.message(each.message)
             raise
         values = await asyncio.gather(*(self._value(client, each, metadata) for each in prepared.values()))
-        return _response(request.document, prepared, values)
+        # A field without a value is null, and so is all data where it must not be null (GraphQL October 2021 §6.4.4).
+        data = {key: msgspec.Raw(value.json) for key, value in zip(prepared, values, strict=True)}
+        body: dict[str, Any] = {"errors": [], "data": data}
+        for field, value in zip(prepared.values(), values, strict=True):
+            body["errors"] += [
+                {**each, "message": request.document.message(each["message"])} for each in value.reported
+            ]
+            if value.json == NULL and isinstance(field, Requested) and not field.is_nullable:
+                body["data"] = None
+                break  # errors of further fields would be about data that is null already
+        if not body["errors"]:
+            del body["errors"]
+        failure = next((value.failure for value in values if value.failure), None)
+        # As the upstream: 200 also where the document or its parts are refused.
+        is_refused = isinstance(failure, errors.QueryRefused | errors.QuotaExhausted)
+        status = 200 if failure is None or is_refused else failure.status
+        return GraphQLResponse(status, msgspec.json.encode(body), failure)
 
     def _prepare(self, request: DocumentRequest) -> dict[str, Requested | Value]:
         """Return the root fields of a request by their keys, in the order of the response; of introspection their
         values. Raises InvalidDocumentError."""
         coerced = documents.coerced(self._schema, request.operation, request.variables)
-        prepared: dict[str, Requested | Value] = {}
         try:
             merged = fields.Compiler(self._schema, request.document, coerced).merged(request.operation.selection_set)
-            for key, nodes in merged.items():
-                if nodes[0].name.value in documents.INTROSPECTION:
-                    prepared[key] = self._introspected(request, key, nodes)
-                else:
-                    prepared[key] = self._requested(request, coerced, key, nodes)
+            prepared = {key: self._root(request, coerced, key, nodes) for key, nodes in merged.items()}
         except graphql.GraphQLError as error:
             raise InvalidDocumentError(error) from error
         parts = sum(each.parts_max for each in prepared.values() if isinstance(each, Requested))
@@ -86,27 +97,26 @@ class GraphQLService:
             raise InvalidDocumentError(graphql.GraphQLError(f"{cost}: ask for fewer, or in several requests."))
         return prepared
 
-    def _introspected(self, request: DocumentRequest, key: str, nodes: Nodes) -> Value:
-        document, operation = request.document, request.operation
+    def _root(self, request: DocumentRequest, coerced: VariableValues, key: str, nodes: Nodes) -> Requested | Value:
+        """Return a root field of a request; of introspection its value."""
+        document, operation, name = request.document, request.operation, nodes[0].name.value
         declared = operation.variable_definitions or ()
-        schema = document.introspected or self._schema  # that the client knows
-        alone = ast.OperationDefinitionNode(
-            operation=operation.operation,
-            variable_definitions=tuple(each for each in declared if graphql.type_from_ast(schema, each.type)),
-            directives=(),
-            selection_set=ast.SelectionSetNode(selections=tuple(nodes)),
-        )
-        executed = ast.DocumentNode(definitions=(alone, *document.fragments.values()))
-        result = graphql.execute_sync(schema, executed, variable_values=dict(request.variables))
-        return Value(msgspec.json.encode((result.data or {}).get(key)))
-
-    def _requested(self, request: DocumentRequest, coerced: VariableValues, key: str, nodes: Nodes) -> Requested:
-        compiler = fields.Compiler(self._schema, request.document, coerced)
-        field, definition = compiler.field(self._query, key, nodes), self._query.fields[nodes[0].name.value]
+        if name in documents.INTROSPECTION:
+            schema = document.introspected or self._schema  # that the client knows
+            alone = ast.OperationDefinitionNode(
+                operation=operation.operation,
+                variable_definitions=tuple(each for each in declared if graphql.type_from_ast(schema, each.type)),
+                directives=(),
+                selection_set=ast.SelectionSetNode(selections=tuple(nodes)),
+            )
+            executed = ast.DocumentNode(definitions=(alone, *document.fragments.values()))
+            result = graphql.execute_sync(schema, executed, variable_values=dict(request.variables))
+            return Value(msgspec.json.encode((result.data or {}).get(key)))
+        compiler = fields.Compiler(self._schema, document, coerced)
+        field, definition = compiler.field(self._query, key, nodes), self._query.fields[name]
         read = {*fields.paths((field,))}
         needed = frozenset(each for each, paths in self._added.items() if not paths.isdisjoint(read))
-        declared = ((each.variable.name.value, each) for each in request.operation.variable_definitions or ())
-        used = {name: each for name, each in declared if name in compiler.used}
+        used = {each.variable.name.value: each for each in declared if each.variable.name.value in compiler.used}
         arguments = get_argument_values(definition, nodes[0], coerced)
         return Requested(
             key,
@@ -117,7 +127,7 @@ class GraphQLService:
             needed if read <= self._known else None,
             f"({', '.join(map(graphql.print_ast, used.values()))})" if used else "",
             {name: request.variables[name] for name in used if name in request.variables},
-            bool(request.document.client_names),
+            bool(document.client_names),
         )
 
     async def _value(self, client: Client, requested: Requested | Value, metadata: ResponseMetadata) -> Value:
@@ -132,19 +142,23 @@ class GraphQLService:
                 at_market = client.in_market(requested.arguments["country"], requested.arguments["currency"])
                 answers = await self._gateway.pipeline.resolve(at_market, asked, deadline)
                 metadata.add(answers, self._gateway.clock)
-                if all(_has_all(answer, features) for answer in answers):
-                    return _found(requested, asked, answers)
+                if (found := _found(requested, features, asked, answers)) is not None:
+                    return found
             answer = await self._passed_on(client, requested, deadline)
             if requested.parts_max:
                 metadata.add([answer], self._gateway.clock)
-            if isinstance(answer.error, errors.QueryRefused):
-                return Value(NULL, [_placed(key, each) for each in answer.error.reported])
-            if answer.error is not None:
+            if answer.error is not None and not isinstance(answer.error, errors.QueryRefused):
                 raise answer.error.shared()
-            value = (answer.result and answer.result.details) or NULL
+            value = (answer.result and answer.error is None and answer.result.details) or NULL
             if requested.other_names:
                 value = _shown(msgspec.json.decode(value), requested, as_sent=True)
-            return Value(value, [_placed(key, each) for each in answer.reported])
+            reported: list[dict[str, Any]] = []
+            for each in answer.error.reported if answer.error is not None else answer.reported:
+                # With the path that the client knows.
+                path = {"path": [key, *each.path[1:]]} if isinstance(each.path, list) and each.path else {}
+                extensions = {"extensions": each.extensions} if each.extensions else {}
+                reported.append({"message": each.message} | path | extensions)
+            return Value(value, reported)
         except errors.BridgeError as error:
             return Value(NULL, [error_of(error, [key])], error)
 
@@ -163,39 +177,20 @@ class GraphQLService:
         return Answer.passed_on(query, passed_on.read(data))
 
 
-def _response(
-    document: ClientDocument, prepared: Mapping[str, Requested | Value], found: Sequence[Value]
-) -> GraphQLResponse:
-    """Put the values of root fields together. A field without a value is null, and so is all data where it must not
-    be null (GraphQL October 2021 §6.4.4)."""
-    data = {key: msgspec.Raw(value.json) for key, value in zip(prepared, found, strict=True)}
-    body: dict[str, Any] = {"errors": [], "data": data}
-    for field, value in zip(prepared.values(), found, strict=True):
-        body["errors"] += [each | {"message": document.message(each["message"])} for each in value.reported]
-        if value.json == NULL and isinstance(field, Requested) and not field.is_nullable:
-            body["data"] = None
-            break  # errors of further fields would be about data that is null already
-    if not body["errors"]:
-        del body["errors"]
-    failure = next((value.failure for value in found if value.failure), None)
-    # As the upstream: 200 also where the document or its parts are refused.
-    is_refused = isinstance(failure, errors.QueryRefused | errors.QuotaExhausted)
-    status = 200 if failure is None or is_refused else failure.status
-    return GraphQLResponse(status, msgspec.json.encode(body), failure)
-
-
-def _has_all(answer: Answer, features: frozenset[str]) -> bool:
-    """Return whether nothing is missing of an answer that the upstream would have for the field itself."""
-    if isinstance(answer.error, errors.QueryRefused):
-        return not answer.error.reported  # the error of one query
-    if answer.error is not None:
-        return not isinstance(answer.error, errors.OversizedOperation)
-    return features <= answer.features and not answer.is_partial
-
-
-def _found(requested: Requested, asked: Sequence[Query], answers: Sequence[Answer]) -> Value:
-    """Return the value of a field that is made of parts and results. Raises the error of a query that others beside it
-    cannot stand without."""
+def _found(
+    requested: Requested, features: frozenset[str], asked: Sequence[Query], answers: Sequence[Answer]
+) -> Value | None:
+    """Return the value of a field that is made of parts and results; None where an answer lacks something that the
+    upstream would have for the field itself. Raises the error of a query that others beside it cannot stand without."""
+    for answer in answers:
+        if isinstance(answer.error, errors.QueryRefused):
+            has_all = not answer.error.reported  # the error of one query
+        elif answer.error is not None:
+            has_all = not isinstance(answer.error, errors.OversizedOperation)
+        else:
+            has_all = features <= answer.features and not answer.is_partial
+        if not has_all:
+            return None
     key, name, reported = requested.key, requested.field.name, []
     is_any = any(answer.result for answer in answers)
     for place, answer in enumerate(answers):
@@ -223,9 +218,3 @@ def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> 
     if isinstance(error, errors.QuotaExhausted) and not message.startswith(PART_LIMIT):
         message = f"{PART_LIMIT}: {message}"
     return {"message": message, **({} if path is None else {"path": path}), "extensions": {"code": code}}
-
-
-def _placed(key: str, error: model.GraphQLError) -> dict[str, Any]:
-    """Return an error of the upstream with the path that the client knows."""
-    path = {"path": [key, *error.path[1:]]} if isinstance(error.path, list) and error.path else {}
-    return {"message": error.message} | path | ({"extensions": error.extensions} if error.extensions else {})
