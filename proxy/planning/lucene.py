@@ -137,37 +137,32 @@ def conditions(text: str) -> list[Condition]:
 
 
 def _all(node: tree.Item) -> Iterator[Condition]:
+    """Yield the conditions of a query, which must all hold."""
     match node:
         case tree.SearchField():
             yield _condition(node.name, node.expr)
-        case tree.Group() | tree.Plus():
-            yield from _all(node.children[0])
-        case tree.OrOperation():
-            yield _any(node.children)
-        case tree.AndOperation():
+        case tree.Group() | tree.Plus() | tree.AndOperation():
             for child in node.children:
                 yield from _all(child)
-        case tree.UnknownOperation():
-            yield from _joined(node)
+        case tree.OrOperation():
+            yield _any(node.children)
+        case tree.UnknownOperation():  # several side by side
+            words = [str(child).strip().lower() for child in node.children]
+            parts = [child for child, word in zip(node.children, words, strict=True) if word not in {"or", "and"}]
+            if not parts:
+                text = str(node).strip()[:40]
+                raise _CannotError(f"{text!r} belongs to no field; put a value of several words in quotes")
+            # v3 clients write a lower-case `or` (contract v3-rest.md §1.1), which luqum parses as a word.
+            if "or" not in words:
+                yield from (condition for child in parts for condition in _all(child))
+            elif len(words) % 2 and set(words[1::2]) == {"or"}:
+                yield _any(node.children[::2])
+            else:
+                raise _CannotError("or and and cannot be mixed")
         case tree.Not() | tree.Prohibit():
             raise _CannotError("nothing can be excluded")
         case _:
             raise _CannotError(f"{str(node)[:40]!r} belongs to no field; put a value of several words in quotes")
-
-
-def _joined(node: tree.Item) -> Iterator[Condition]:
-    """Yield the conditions of a juxtaposition: all must hold, unless lower-case `or` is between them."""
-    words = [str(child).strip().lower() for child in node.children]
-    parts = [child for child, word in zip(node.children, words, strict=True) if word not in {"or", "and"}]
-    if not parts:
-        raise _CannotError(f"{str(node).strip()[:40]!r} belongs to no field; put a value of several words in quotes")
-    # v3 clients write a lower-case `or` (contract v3-rest.md §1.1), which luqum parses as a word.
-    if "or" not in words:
-        yield from (condition for child in parts for condition in _all(child))
-    elif len(words) % 2 and set(words[1::2]) == {"or"}:
-        yield _any(node.children[::2])
-    else:
-        raise _CannotError("or and and cannot be mixed")
 
 
 def _any(nodes: Iterable[tree.Item]) -> Condition:
