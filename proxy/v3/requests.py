@@ -96,10 +96,11 @@ def parse_search(parameters: Parameters) -> model.SearchRequest:
     filtered = [text for text in parameters.texts("filter[queries]") if text]
     # Results are keyed by the text of the query, so that a repetition adds nothing.
     queried = list(dict.fromkeys(filter(None, parameters.texts("facet[queries]"))))
-    faceted, measured = _fields(parameters, "facet", FACET), _fields(parameters, "stats", STATS)
+    # The fields of `facet[fields][x][include]` and other options, each once; unknown options are ignored.
+    faceted = [*dict.fromkeys(each[1] for each in map(FACET.fullmatch, parameters.names("facet[")) if each)]
+    measured = [*dict.fromkeys(each[1] for each in map(STATS.fullmatch, parameters.names("stats[")) if each)]
     Bound.Q.check(len(parameters.text("q") or ""))
-    # Commas are counted, because nothing has been split yet.
-    Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)
+    Bound.SORT_KEYS.check((parameters.text("sortby") or "").count(",") + 1)  # nothing has been split yet
     Bound.FILTERS.check(len(parameters.names("filter[fields]")))
     Bound.FILTER_QUERIES.check(len(filtered))
     Bound.COUNTS.check(len(faceted) + len(measured) + len(queried))
@@ -257,12 +258,6 @@ def _filters(parameters: Parameters) -> list[tuple[str, tuple[str, ...]]]:
             Bound.FILTER_LENGTH.check(max(map(len, values)), f"{name}[]")
             filters.append((field[1], values))
     return filters
-
-
-def _fields(parameters: Parameters, kind: str, option: re.Pattern[str]) -> list[str]:
-    """Return the distinct fields of options such as `facet[fields][x][include]`; unknown options are ignored."""
-    matches = (option.fullmatch(name) for name in parameters.names(f"{kind}["))
-    return list(dict.fromkeys(each[1] for each in matches if each))
 
 
 def _facet(parameters: Parameters, field: str) -> model.FacetField:
