@@ -95,13 +95,14 @@ class DocumentRequest(NamedTuple):
         raise InvalidDocumentError(graphql.GraphQLError(f"Unknown operation named '{name[:60]}'." if name else wrong))
 
 
+@dataclass(eq=False, slots=True)
 class DocumentReader:
     """Reads documents, once by their text. What is passed on, and checked by the upstream, is not validated."""
 
-    def __init__(self, schema: graphql.GraphQLSchema) -> None:
-        self.schema = schema
-        self._known: cachetools.LRUCache[str, tuple[ClientDocument, int]]
-        self._known = cachetools.LRUCache(KEPT_CHARACTERS, itemgetter(1))
+    schema: graphql.GraphQLSchema
+    _known: cachetools.LRUCache[str, tuple[ClientDocument, int]] = field(
+        default_factory=lambda: cachetools.LRUCache(KEPT_CHARACTERS, itemgetter(1)), init=False
+    )
 
     def request(self, text: str, operation_name: str | None, variables: Mapping[str, Any]) -> DocumentRequest:
         """Parse, measure and validate the document of a request. Raises InvalidDocumentError."""

@@ -240,16 +240,14 @@ def of_tables(uids: Mapping[str, Uids], specs: SpecNames) -> dict[str, Callable[
         uid = recorded.get(v3_name.casefold()) or recorded.get(name.casefold())
         return uid or f"{TAGS['Source']}{blake2b(v3_name.encode(), digest_size=5).hexdigest()}"
 
-    def category_uids(categories: Iterable[Any]) -> list[str]:
-        return [category_uid(category.id, category.name) for category in categories]
-
     return {
         "seller_uid": sellers.uid,
         "brand_uid": uids["Brand"].uid,
         "manufacturer_uid": uids["Manufacturer"].uid,
         "category_uid": category_uid,
-        "category_line": lambda category: category_uids([*category.ancestors, category]),  # in v3's order: root first
-        "category_uids": category_uids,
+        # In v3's order: root first.
+        "category_line": lambda above: [category_uid(each.id, each.name) for each in (*above.ancestors, above)],
+        "category_uids": lambda categories: [category_uid(each.id, each.name) for each in categories],
         # None for the root category.
         "parent_uid": lambda above: category_uid(above[-1].id, above[-1].name) if above else None,
         "seller_name": sellers.name,
