@@ -168,7 +168,7 @@ class _AskedObjects:
             while True:
                 name = steps.send(supplied)
                 self.free.append("supAttributes" if name == ATTRIBUTES else LISTS[name])
-                supplied = tables if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
+                supplied = tables.specs if name == ATTRIBUTES else SimpleNamespace(ids=any_name)
         except StopIteration as done:
             plan: search.Plan = done.value
         request.metadata.unsupported += plan.unsupported

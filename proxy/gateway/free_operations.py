@@ -59,7 +59,7 @@ class FreeOperations:
         return await self._landed(key, lambda: self._fetch(key, application.credentials, operation), deadline)
 
     async def listed(self, name: str, application: Application, deadline: float) -> Any:
-        """Return a list: a Listing, or the Tables with all specs that the upstream has."""
+        """Return a list: a Listing, or the names of all specs that the upstream has."""
         credentials = application.credentials
         if name not in self._lists:
             return await self._landed((name, credentials), lambda: self._fetch_list(name, credentials), deadline)
@@ -114,9 +114,9 @@ class FreeOperations:
         if isinstance(listing, Listing) and listing.skipped:
             log.warning("list entries skipped", list=name, entries=listing.skipped)
         seconds = FRESH_SECONDS
-        if reported or not len(listing):
-            log.warning("incomplete list received", list=name, entries=len(listing), errors=len(reported))
-            before, seconds = self._lists.get(name, ((), 0.0))[0], PAUSE_SECONDS
-            listing = before if len(before) else listing
+        if reported or not listing.size:
+            log.warning("incomplete list received", list=name, entries=listing.size, errors=len(reported))
+            before, seconds = self._lists.get(name, (None, 0.0))[0], PAUSE_SECONDS
+            listing = before if before and before.size else listing
         self._lists[name] = listing, self._clock.monotonic() + seconds
         return listing

@@ -118,10 +118,6 @@ class Tables(msgspec.Struct, frozen=True):
     listed: dict[str, Mapping[str, tuple[str, ...]]] = {}
     v3_fields: frozenset[str] = frozenset()
 
-    def __len__(self) -> int:  # the directory compares lengths, to detect a list that may be incomplete
-        """Return the number of specs that upstream listed."""
-        return self.specs.listed
-
 
 def projected(value: Any, projection: Projection, known: dict[Path, bool], at: Path = ()) -> Any:
     """Return what show[], hide[] and slice[] leave of a v3 object that is made of builtin values. `known` says of each

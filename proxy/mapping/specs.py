@@ -56,12 +56,12 @@ class SpecNames:
     """v3 spec keys, names, datatypes and values from the service's attributes, and back."""
 
     def __init__(self, names: dict[str, SpecName], attributes: Iterable[Any] = ()) -> None:
-        """Build from the table, and from upstream `attributes` that the table lacks; `listed` is the number of these.
+        """Build from the table, and from upstream `attributes` that the table lacks; `size` is the number of these.
         `sources` are those behind a key in any spelling, `fields` those of searches with sources, `spellings` the keys
         that responses have for a key that a request can use. Raises ValueError, naming the attributes, if the table
         contradicts itself."""
         self.names = names
-        self.listed = 0
+        self.size = 0
         self.sources = _sources(names)
         self.spellings: dict[str, tuple[str, ...]] = {}
         for shortname, entry in names.items():
@@ -71,7 +71,7 @@ class SpecNames:
         of_key = {shortname: self.sources[entry.key] for shortname, entry in names.items()}
         self._ranges = {shortname: source for shortname, source in of_key.items() if source.low}
         for each in attributes:
-            self.listed += 1
+            self.size += 1
             source = SpecSource(self.key(each.shortname, each.name), each.shortname)
             self.sources.setdefault(source.key, source)
             self.sources.setdefault(each.shortname, source)

@@ -175,12 +175,12 @@ class ListDefinition(NamedTuple):
     uids: Uids | None = None
     map: Callable[[Any, MappingContext], Any] | None = None
 
-    def build(self, data: Any) -> Listing | Tables:
+    def build(self, data: Any) -> Listing | SpecNames:
         """Return the list, which is the same for all clients: its fields depend on no country and no currency. Raises
         ValueError if no object can be translated."""
         records, map_record = getattr(data, self.document.name), self.map
         if map_record is None or self.uids is None:
-            return msgspec.structs.replace(self.tables, specs=SpecNames(self.tables.specs.names, records))
+            return SpecNames(self.tables.specs.names, records)
         nowhere = MappingContext("", "")
         return Listing(records, lambda record: msgspec.to_builtins(map_record(record, nowhere)), self.uids)
 

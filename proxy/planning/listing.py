@@ -52,8 +52,8 @@ class Listing:
         """Build from upstream records. Those that cannot be translated are skipped and counted in `skipped`. Raises
         ValueError if none can be.
 
-        `table` has the names and uids on record. `by_uid` are the objects, `ids` the upstream ids by exact name: v3's,
-        upstream's and those on record.
+        `table` has the names and uids on record. `by_uid` are the objects, so many as `size`; `ids` the upstream ids by
+        exact name: v3's, upstream's and those on record.
         """
         self._entries: list[ListEntry] = []
         self.ids: dict[str, tuple[str, ...]] = defaultdict(tuple)
@@ -70,7 +70,8 @@ class Listing:
             for name in exact:
                 self.ids[name] += (record.id,)
                 self._shown[name] += (v3["name"],)
-        self.skipped = len(records) - len(self._entries)
+        self.size = len(self._entries)
+        self.skipped = len(records) - self.size
         if records and not self._entries:
             raise ValueError("no record can be translated")
         self.by_uid = {uid: entry for entry in self._entries for uid in entry.uids}
@@ -79,10 +80,7 @@ class Listing:
         self._shown |= {uid: (str(entry.v3["uid"]),) for uid, entry in self.by_uid.items()}
         self._words = _WordIndex([entry.names for entry in self._entries])
         self._own_words = _WordIndex([entry.names[:1] for entry in self._entries])
-        self._by_name = sorted(range(len(self)), key=lambda number: self._entries[number].names[0])
-
-    def __len__(self) -> int:
-        return len(self._entries)
+        self._by_name = sorted(range(self.size), key=lambda number: self._entries[number].names[0])
 
     def search(self, request: model.SearchRequest, filters: RequestFilters) -> ListSearchResult:
         """Return a page of matches with v3's counts; there are no specs to drill down. Raises BadRequest."""
@@ -124,7 +122,7 @@ class Listing:
         text = " ".join(q.casefold().split())
         best = text.strip("* ")
         if not best:
-            return list(range(len(self._entries)))
+            return list(range(self.size))
         matching, inside = self._words.matching(text), self._own_words.matching(best.replace(lucene.ANY, " "))
         ranked: list[list[int]] = [[], [], [], []]
         for number in self._by_name:

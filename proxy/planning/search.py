@@ -15,6 +15,7 @@ from msgspec import structs
 
 from proxy import errors
 from proxy.mapping.rules import SearchField, Tables, UnlistedError
+from proxy.mapping.specs import SpecNames
 from proxy.model import EncodedOperation, MappingContext, SearchRequest
 from proxy.planning import documents, facets, lucene, match, queries, search_filters
 from proxy.planning.facets import CountGroup, SupportedRequest
@@ -162,7 +163,7 @@ def plan_with_lists(
     request: SearchRequest, filters: RequestFilters, tables: Tables, features: frozenset[str]
 ) -> Generator[str, Any, Plan]:
     """Plan a search with the shipped tables. Yields the name of each upstream list that they are not enough for, and
-    expects that list: a Listing, or the Tables of all specs for ATTRIBUTES. Raises BadRequest for what is not
+    expects that list: a Listing, or the names of all specs for ATTRIBUTES. Raises BadRequest for what is not
     supported."""
     complete = False
     while True:
@@ -176,8 +177,8 @@ def plan_with_lists(
         except search_filters.UnknownSpec:  # not in the shipped tables, which may be older than upstream's list
             if complete:
                 raise
-            specs: Tables = yield documents.ATTRIBUTES
-            tables, complete = structs.replace(tables, specs=specs.specs), True
+            specs: SpecNames = yield documents.ATTRIBUTES
+            tables, complete = structs.replace(tables, specs=specs), True
         except UnlistedError as missing:
             [name] = missing.args
             listing = yield name

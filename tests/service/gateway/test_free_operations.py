@@ -94,7 +94,7 @@ def size(free: FreeOperations) -> Callable[[], Awaitable[int]]:
     """Returns the number of makers."""
 
     async def of() -> int:
-        return len(await makers(free))
+        return (await makers(free)).size
 
     return of
 
@@ -264,7 +264,7 @@ async def test_possibly_incomplete_first_list_is_used_and_refreshed_soon(
 async def test_untranslatable_record_is_left_out(free: FreeOperations, upstream: _Upstream) -> None:
     upstream.names = ["Yageo", ODD, "Vishay"]
     listing = await makers(free)
-    assert (len(listing), listing.skipped) == (2, 1)
+    assert (listing.size, listing.skipped) == (2, 1)
 
 
 async def test_untranslatable_first_list_is_an_upstream_error(size: Any, upstream: _Upstream) -> None:

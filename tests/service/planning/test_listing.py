@@ -70,7 +70,7 @@ def test_all_filters_must_match(filters: Any, queries: Any, found: list[str]) ->
 def test_object_is_found_by_uid() -> None:
     listing = a_listing()
     found = listing.by_uid[f"{1:016x}"].record
-    assert (len(listing), found.name, "x" in listing.by_uid) == (len(NAMES), "TAOS", False)
+    assert (listing.size, found.name, "x" in listing.by_uid) == (len(NAMES), "TAOS", False)
     assert listing.by_uid[COMPUTED].record is found  # given out while no other was known
     assert listing.by_uid[f"{1:015x}a"].record is found  # of an earlier year
 

@@ -35,7 +35,7 @@ def planned(request: SearchRequest, features: frozenset[str] = ALL) -> search.Pl
     steps = planning(request, features)
     try:
         assert next(steps) == documents.ATTRIBUTES
-        steps.send(TABLES)
+        steps.send(TABLES.specs)
     except StopIteration as done:
         plan: search.Plan = done.value
         return plan
