@@ -8,9 +8,10 @@ account until its own `set_usage`, and what was begun before is not booked.
 
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import redis.asyncio as client
@@ -22,7 +23,7 @@ from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT, SEEN_MAX, STORED_SECONDS, Usage
-from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, ReservationsRow, Row, Rows, Value
+from proxy.store.rows import TABLES, Key, Kind, PartRow, ReservationsRow, Row, Rows, Value
 from proxy.store.store import Store
 
 R = TypeVar("R")
@@ -43,42 +44,32 @@ class _ChangedError(Exception):
     """A row has changed since it was read, or a new epoch has begun."""
 
 
-def json_text(key: Sequence[Any]) -> str:
-    return msgspec.json.encode(key).decode()
-
-
 def _name(kind: Kind, key: Key) -> tuple[str, str]:
-    return f"seen {key[0]}" if kind is Seen else TABLES[kind][0], json_text(key)
+    return f"seen {key[0]}" if kind is Seen else TABLES[kind][0], msgspec.json.encode(key).decode()
 
 
+@dataclass(kw_only=True)
 class RedisRows(Rows):
-    """Rows as they were read, and as they are written after all. What is `lacking` is read next, and the operation
-    begins anew. The first time `now`, which is the time of Redis, is 0."""
+    """Rows as they were read. What is `lacking` is read next, and the operation begins anew. The first time `now`,
+    which is the time of Redis, is 0."""
 
-    def __init__(self, texts: dict[Name, Any], now: float, ahead: float, epoch: int) -> None:
-        self._texts, self.now, self.ahead, self.epoch = texts, now, ahead, epoch
-        self.lacking: dict[Name, None] = {}
-        self.writes: dict[Name, tuple[Any, float]] = {}  # texts and times; of values, the milliseconds until they end
-        self.added: dict[Pair, list[Any]] = {}
+    texts: dict[Name, Any]
+    lacking: dict[Name, None] = field(default_factory=dict)
 
     def _read(self, *name: Any) -> Any:
-        if name in self.writes:
-            return self.writes[name][0]
-        if name not in self._texts:
+        if name not in self.texts:
             self.lacking[name] = None
-        return self._texts.get(name)
+        return self.texts.get(name)
 
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        text = self._read(*_name(kind, key))
-        return None if text is None else kind._make(msgspec.msgpack.decode(text))
-
-    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
-        table, _ = _name(kind, prefix)
-        found = self._read(table) or []
-        rows = dict(zip(map(bytes.decode, found[::2]), found[1::2], strict=True))
-        self._texts.update({(table, field): text for field, text in rows.items()})
-        rows |= {name[1]: text for name, (text, _) in self.writes.items() if name[0] == table}
-        return [kind._make(msgspec.msgpack.decode(text)) for text in rows.values() if text is not None]
+    def find(self, kind: type[Row], key: Key) -> Iterator[Row]:
+        table, field = _name(kind, key)
+        if len(key) == TABLES[kind][1]:
+            texts = [self._read(table, field)]
+        else:
+            found = self._read(table) or []
+            fields, texts = found[::2], found[1::2]
+            self.texts.update({(table, field.decode()): text for field, text in zip(fields, texts, strict=True)})
+        return (kind._make(msgspec.msgpack.decode(text)) for text in texts if text is not None)
 
     def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
         fields = self._read(ORDERS[kind], first, last, most) if kind in ORDERS and self.now else None
@@ -88,17 +79,6 @@ class RedisRows(Rows):
         uid = self.text(f"part {scope} {id}", ended=True)
         return [] if uid is None else [uid]
 
-    def put(self, row: NamedTuple) -> None:
-        kind, time = type(row), getattr(row, TABLES[type(row)][2], 0.0)
-        if isinstance(row, Value):
-            time = max(1, round((row.until - self.now) * 1000))
-        if isinstance(row, PartRow) and row.id is not None:
-            self.put_value(f"part {row.scope} {row.id}", row.name, STORED_SECONDS)
-        self.writes[_name(kind, row[: TABLES[kind][1]])] = msgspec.msgpack.encode(row), time
-
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self.writes[_name(kind, key)] = None, 1
-
 
 class RedisStore(Store):
     """Store at a `redis://`, `rediss://` or `unix://` address, which may contain a password. Made by `open`.
@@ -107,7 +87,15 @@ class RedisStore(Store):
 
     def __init__(self, url: str, clock: Clock, worker: str, cache_bytes: int, now: Callable[[], float | None]) -> None:
         super().__init__(worker, cache_bytes)
-        self._redis = _client(url)
+        try:
+            # Sent again once, for a connection that had been idle and is gone.
+            retry = Retry(NoBackoff(), 1)
+            self._redis: Any = client.Redis.from_url(
+                url, retry=retry, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=RESPONSE_SECONDS
+            )
+        except ValueError:
+            # Without the cause, whose message repeats the address and the password in it.
+            raise errors.ConfigError("store: is not an address that Redis clients understand") from None
         self._script = self._redis.register_script(SCRIPT)
         self._clock = clock
         self._now = now
@@ -119,46 +107,69 @@ class RedisStore(Store):
     ) -> "RedisStore":
         """Open the store, and check that Redis keeps what it confirms. Raises ConfigError, StoreUnavailable."""
         store = cls(url, clock, worker, cache_bytes, now)
-        try:
-            _check(await _response(store._redis.info()))
+        async with contextlib.AsyncExitStack() as resources:
+            resources.push_async_callback(store._redis.aclose)
+            info, needed = await _response(store._redis.info()), ""  # a managed Redis may not say all
+            if not (info.get("aof_enabled", 1) or info.get("loading")):  # it is off while Redis loads what it has kept
+                needed = "appendonly yes"
+            elif info.get("maxmemory_policy", "noeviction") != "noeviction":
+                needed = "maxmemory-policy noeviction"
+            if needed:
+                how = f"set `{needed}` in redis.conf, and restart it"
+                raise errors.ConfigError(f"store: Redis may lose usage of parts; {how}")
             if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION.encode():
                 await _response(store._redis.delete(*(PREFIX + table for table in DROPPED)))
                 await store._run(_expire_all)
                 # Last: a process that dies before is followed by one that does all of it.
                 await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
             await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
-        except BaseException:
-            await store._redis.aclose()
-            raise
+            store._resources = resources.pop_all()
         return store
 
-    async def _close(self) -> None:
-        await self._redis.aclose()
-
     async def _run(self, work: Callable[[RedisRows], R], *, is_kept: bool = True) -> R:
+        """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none; and
+        all of it anew where others have changed one."""
         for _ in range(ATTEMPTS):
             with contextlib.suppress(_ChangedError):
-                texts, rows, result = await self._work(work)
+                texts: dict[Name, Any] = {}
+                now = ahead = 0.0
+                while True:
+                    rows = RedisRows(now=now, ahead=ahead, epoch=self._last[0], texts=texts)
+                    result = work(rows)
+                    if now and not rows.lacking:
+                        break
+                    time, found = await self._call([*rows.lacking])
+                    texts.update(zip(rows.lacking, found, strict=True))
+                    if not now:
+                        now, ahead = time, time - self._clock.now()
                 if is_kept and rows.writes:
-                    writes = [(*name, _string(text), time) for name, (text, time) in rows.writes.items()]
-                    added = {json_text(pair): parts for pair, parts in rows.added.items()}
-                    await self._call([], _expected(texts, rows.writes), added, writes)
+                    await self._write(rows)
                 return result
         raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
 
-    async def _work(self, work: Callable[[RedisRows], R]) -> tuple[dict[Name, Any], RedisRows, R]:
-        """Do the work with the rows that are known, read those that it lacked, and do it anew until it lacks none."""
-        texts: dict[Name, Any] = {}
-        now = ahead = 0.0
-        while True:
-            rows = RedisRows(texts, now, ahead, self._last[0])
-            result = work(rows)
-            if now and not rows.lacking:
-                return texts, rows, result
-            time, found = await self._call([*rows.lacking])
-            texts.update(zip(rows.lacking, found, strict=True))
-            if not now:
-                now, ahead = time, time - self._clock.now()
+    async def _write(self, rows: RedisRows) -> None:
+        """Write what a transaction has changed, if what it has read is still so."""
+        for part in [*rows.writes.values()]:
+            if isinstance(part, PartRow) and part.id is not None:
+                rows.put_value(f"part {part.scope} {part.id}", part.name, STORED_SECONDS)
+        writes: dict[Name, list[Any]] = {}  # texts, and times in orders; of values, the milliseconds until they end
+        for (kind, key), row in rows.writes.items():
+            text, time = None, 0.0
+            if row is not None:
+                packed, time = msgspec.msgpack.encode(row), getattr(row, TABLES[kind][2], 0.0)
+                # As a text, because Redis' MessagePack knows no bytes.
+                text = msgspec.Raw(b"\xdb" + len(packed).to_bytes(4, "big") + packed)
+            if kind is Value:
+                time = max(1, round((time - rows.now) * 1000))
+            writes[_name(kind, key)] = [text, time]
+        # What is changed must be as it was read, and results, which may have come for other keys.
+        expected = [
+            (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
+            for name, text in rows.texts.items()
+            if name in writes or (name[0] == "part" and RESULT in name[1])
+        ]
+        added = {_name(Usage, pair)[1]: parts for pair, parts in rows.added.items()}
+        await self._call([], expected, added, [(*name, *row) for name, row in writes.items()])
 
     async def _call(self, reads: list[Name], *changes: Any) -> tuple[float, list[Any]]:
         """Read rows, or write; return the time, and the rows."""
@@ -171,47 +182,10 @@ class RedisStore(Store):
         return float(now), rows
 
 
-def _string(text: bytes | str | None) -> Any:
-    """Return bytes as a text, because Redis' MessagePack knows no bytes."""
-    return msgspec.Raw(b"\xdb" + len(text).to_bytes(4, "big") + text) if isinstance(text, bytes) else text
-
-
-def _expected(texts: dict[Name, Any], writes: dict[Name, Any]) -> list[tuple[str, ...]]:
-    """Return the digests of rows that must be as they were read: what is changed, and results."""
-    return [
-        (*name, hashlib.sha1(text or b"", usedforsecurity=False).hexdigest())
-        for name, text in texts.items()
-        if name in writes or (name[0] == "part" and RESULT in name[1])
-    ]
-
-
 def _expire_all(rows: RedisRows) -> None:
     """Move what is reserved to uncertain usage."""
     for usage in rows.all(Usage):
         rows.put(usage._replace(uncertain=usage.uncertain + usage.reserved, reserved=0))
-
-
-def _client(url: str) -> Any:
-    try:
-        # Sent again once, for a connection that had been idle and is gone.
-        retry = Retry(NoBackoff(), 1)
-        return client.Redis.from_url(
-            url, retry=retry, socket_connect_timeout=CONNECT_SECONDS, socket_timeout=RESPONSE_SECONDS
-        )
-    except ValueError:
-        # Without the cause, whose message repeats the address and the password in it.
-        raise errors.ConfigError("store: is not an address that Redis clients understand") from None
-
-
-def _check(info: dict[str, Any]) -> None:
-    """Raise ConfigError if Redis does not keep what it confirms. A managed one may not say so."""
-    policy, needed = info.get("maxmemory_policy", "noeviction"), ""
-    if not (info.get("aof_enabled", 1) or info.get("loading")):  # it is off while Redis loads what it has kept
-        needed = "appendonly yes"
-    elif policy != "noeviction":
-        needed = "maxmemory-policy noeviction"
-    if needed:
-        raise errors.ConfigError(f"store: Redis may lose usage of parts; set `{needed}` in redis.conf, and restart it")
 
 
 async def _response(awaited: Awaitable[Any]) -> Any:

@@ -1,8 +1,10 @@
 """Rows that the store keeps, and what an operation does with them, which is the same in SQLite and in Redis."""
 
 import math
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 from proxy.model import Seen
 from proxy.store.protocol import Account, Usage
@@ -50,25 +52,49 @@ TABLES: dict[Kind, tuple[str, int, str]] = {
 }
 
 
-class Rows(Protocol):
-    """Rows by kind and key, within a transaction. `now` is `ahead` of this process's clock. `epoch`: how often data
-    were lost.
+@dataclass(kw_only=True)
+class Rows(ABC):
+    """Rows within one transaction, as SQLite or Redis has them, and as they will be.
 
-    `all` returns the rows whose keys begin so, `timed` the keys of those whose time is between two, so many at most,
-    `uids` those of the parts with an id. `added` to usage, at the end of the transaction, are parts that are used,
-    uncertain and reserved, and how many may be counted before, at most."""
+    `now` is `ahead` of this process's clock. `epoch`: how often data were lost. At the end of the transaction `writes`
+    are put, or deleted where they are None, and to usage are `added` parts that are used, uncertain and reserved, with
+    how many may be counted before, at most."""
 
     now: float
-    ahead: float
-    epoch: int
-    added: dict[Pair, list[Any]]
+    ahead: float = 0.0
+    epoch: int = 0
+    writes: dict[tuple[Kind, Key], Any] = field(default_factory=dict)
+    added: dict[Pair, list[Any]] = field(default_factory=dict)
 
-    def get(self, kind: type[Row], *key: Any) -> Row | None: ...
-    def all(self, kind: type[Row], *prefix: Any) -> list[Row]: ...
-    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]: ...
-    def uids(self, scope: str, id: str) -> list[str]: ...
-    def put(self, row: NamedTuple) -> None: ...
-    def drop(self, kind: Kind, *key: Any) -> None: ...
+    @abstractmethod
+    def find(self, kind: type[Row], key: Key) -> Iterator[Row]:
+        """Return the rows whose keys begin so, as they were before the transaction."""
+
+    @abstractmethod
+    def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
+        """Return the keys of the rows whose time was between two before the transaction, so many at most."""
+
+    @abstractmethod
+    def uids(self, scope: str, id: str) -> list[str]:
+        """Return the uids of the parts that had an id before the transaction."""
+
+    def get(self, kind: type[Row], *key: Any) -> Row | None:
+        if (kind, key) in self.writes:
+            row: Row | None = self.writes[kind, key]
+            return row
+        return next(self.find(kind, key), None)
+
+    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
+        """Return the rows whose keys begin so."""
+        found: dict[Key, Any] = {row[: TABLES[kind][1]]: row for row in self.find(kind, prefix)}
+        found |= {key: row for (of, key), row in self.writes.items() if of is kind and key[: len(prefix)] == prefix}
+        return [row for row in found.values() if row is not None]
+
+    def put(self, row: NamedTuple) -> None:
+        self.writes[type(row), row[: TABLES[type(row)][1]]] = row
+
+    def drop(self, kind: Kind, *key: Any) -> None:
+        self.writes[kind, key] = None
 
     def text(self, key: str, *, ended: bool = False) -> str | None:
         """Return a value; with `ended` also one that has ended but is still stored. One that begins later was written
@@ -80,8 +106,10 @@ class Rows(Protocol):
         self.put(Value(key, text, self.now, self.now + seconds))
 
     def usage(self, pair: Pair) -> Usage:
-        row, added = self.get(Usage, *pair) or Usage(*pair), self.added.get(pair, (0, 0, 0))
-        return Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+        row = self.get(Usage, *pair) or Usage(*pair)
+        if added := self.added.get(pair):
+            row = Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+        return row
 
     def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
         """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is

@@ -7,17 +7,19 @@ for the disk, have a thread.
 
 import asyncio
 import contextlib
+import functools
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from proxy import errors
 from proxy.kit.clock import Clock
 from proxy.store.protocol import Finish
-from proxy.store.rows import TABLES, Key, Kind, Pair, PartRow, Row, Rows
+from proxy.store.rows import TABLES, Key, Kind, PartRow, Row, Rows
 from proxy.store.sqlite_file import LOG_BYTES, RESTORE, StoreFile
 from proxy.store.store import Store
 
@@ -33,15 +35,6 @@ ROW_BYTES = 2**10  # about what a row writes beside its body
 
 _INDEXES = "part_id ON part (id) WHERE id IS NOT NULL", "part_fetched ON part (fetched)"
 _DROP_OLDEST = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched LIMIT 8)"
-
-
-def _where(kind: Kind, length: int) -> str:
-    """Return the condition by the first columns of a table."""
-    return " AND ".join(f"{column} = ?" for column in kind._fields[:length]) or "TRUE"
-
-
-_GET = {kind: f"SELECT * FROM {name} WHERE {_where(kind, length)}" for kind, (name, length, _) in TABLES.items()}
-_DROP = {kind: f"DELETE FROM {name} WHERE {_where(kind, length)}" for kind, (name, length, _) in TABLES.items()}
 _PUT = {kind: f"REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})" for kind, (name, *_) in TABLES.items()}
 _ADD = """
 INSERT INTO usage VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET used = max(0, used + excluded.used),
@@ -49,82 +42,69 @@ uncertain = max(0, uncertain + excluded.uncertain), reserved = max(0, reserved +
 """
 
 
+@functools.cache
+def _statement(verb: str, kind: Kind, length: int) -> str:
+    """Return a statement about the rows of a table whose first columns are given."""
+    condition = " AND ".join(f"{column} = ?" for column in kind._fields[:length])
+    return f"{verb} FROM {TABLES[kind][0]} WHERE {condition or 'TRUE'}"
+
+
+@dataclass(kw_only=True)
 class SqliteRows(Rows):
-    """Rows of the tables. About `written` bytes were, since the start."""
+    """Rows of the tables."""
 
-    now, ahead, epoch, written = 0.0, 0.0, 0, 0
+    execute: Callable[..., sqlite3.Cursor]
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._execute, self._many = connection.execute, connection.executemany
-        self.added: dict[Pair, list[Any]] = {}
-
-    def get(self, kind: type[Row], *key: Any) -> Row | None:
-        row = self._execute(_GET[kind], key).fetchone()
-        return row and kind._make(row)
-
-    def all(self, kind: type[Row], *prefix: Any) -> list[Row]:
-        found = self._execute(f"SELECT * FROM {TABLES[kind][0]} WHERE {_where(kind, len(prefix))}", prefix)
-        return [*map(kind._make, found.fetchall())]
+    def find(self, kind: type[Row], key: Key) -> Iterator[Row]:
+        return map(kind._make, self.execute(_statement("SELECT *", kind, len(key)), key))
 
     def timed(self, kind: Kind, first: float, last: float, most: int = -1) -> list[Key]:
         table, length, time = TABLES[kind]
         names = ", ".join(kind._fields[:length])
         found = f"SELECT {names} FROM {table} WHERE {time} BETWEEN ? AND ? LIMIT ?"
-        return self._execute(found, (first, last, most)).fetchall()
+        return self.execute(found, (first, last, most)).fetchall()
 
     def uids(self, scope: str, id: str) -> list[str]:
-        return [uid for (uid,) in self._execute("SELECT name FROM part WHERE scope = ? AND id = ?", (scope, id))]
-
-    def put(self, row: NamedTuple) -> None:
-        self._execute(_PUT[type(row)], row)
-        self.written += ROW_BYTES + (len(row[-1]) if type(row) is PartRow else 0)
-
-    def drop(self, kind: Kind, *key: Any) -> None:
-        self._execute(_DROP[kind], key)
-
-    def book(self) -> None:
-        """Write what was added to usage."""
-        self._many(_ADD, [(*pair, *parts[:3]) for pair, parts in self.added.items()])
+        return [uid for (uid,) in self.execute("SELECT name FROM part WHERE scope = ? AND id = ?", (scope, id))]
 
 
 class SqliteStore(Store):
     """Store in a file or in memory. Made by `open`."""
 
-    def __init__(self, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> None:
+    def __init__(
+        self, path: Path | None, clock: Clock, worker: str, cache_bytes: int, resources: contextlib.AsyncExitStack
+    ) -> None:
         super().__init__(worker, cache_bytes)
         self._clock = clock
-        self._checkpoint_at = CHECKPOINT_BYTES  # bytes written since the start
-        self._count_at = 0  # the same, when the used bytes are counted again
+        self._written = 0  # about the bytes that were, since the start
+        self._checkpoint_at = CHECKPOINT_BYTES  # when so many are, the write-ahead log is moved to the file
+        self._count_at = 0  # when so many are, the used bytes are counted again
         self._damage = ""  # what SQLite has found, perhaps in pages that others have still in memory
         self._checkpoint: asyncio.Future[None] | None = None
-        with contextlib.ExitStack() as stack:
-            try:
-                self._file = StoreFile(path)
-                stack.callback(self._file.close)
-                connection = stack.enter_context(contextlib.closing(_connect(self._file.name)))
-                self._execute, self._rows = connection.execute, SqliteRows(connection)
-                (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
-            except (OSError, sqlite3.Error) as error:
-                raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
-            if mode not in ("wal", "memory"):
-                raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
-            self._thread = stack.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))
-            self._opened = stack.pop_all()  # closed in reverse: the file before its lock
+        try:
+            self._file = StoreFile(path, resources)
+            self._connection = resources.enter_context(contextlib.closing(_connect(self._file.name)))
+            self._execute = self._connection.execute
+            (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
+        except (OSError, sqlite3.Error) as error:
+            raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
+        if mode not in ("wal", "memory"):
+            raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store checkpoint")
+        resources.push_async_callback(asyncio.to_thread, self._thread.shutdown)
 
     @classmethod
     async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
         """Open the store in a file, which is made where it is missing, or in memory (None). If no other process uses
         it, what is reserved becomes uncertain usage. Raises StoreUnavailable."""
-        store = cls(path, clock, worker, cache_bytes)
-        try:
+        async with contextlib.AsyncExitStack() as resources:
+            store = cls(path, clock, worker, cache_bytes, resources)
             await store._run(store._make_tables)
             if store._file.is_alone:
                 await store.end_worker(None)
             store._file.share()
             store._execute("PRAGMA busy_timeout = 0")  # from now on the event loop goes on while this process waits
-        except BaseException:
-            await store._close()
-            raise
+            store._resources = resources.pop_all()
         return store
 
     def _make_tables(self, _rows: SqliteRows) -> None:
@@ -149,11 +129,6 @@ class SqliteStore(Store):
         self._execute(f"PRAGMA application_id = {APPLICATION}")
         self._execute(f"PRAGMA user_version = {VERSION}")
 
-    async def _close(self) -> None:
-        if self._checkpoint is not None:
-            await self._checkpoint
-        self._opened.close()
-
     async def finish(self, finishes: Sequence[Finish]) -> None:
         try:
             await super().finish(finishes)
@@ -169,13 +144,10 @@ class SqliteStore(Store):
         try:
             await self._begin()
             self._file.check()
-            self._rows.now = self._clock.now()
-            self._rows.added.clear()
-            result = work(self._rows)
+            rows = SqliteRows(now=self._clock.now(), execute=self._execute)
+            result = work(rows)
             if is_kept:
-                self._rows.book()
-            if self._rows.written > self._count_at:
-                self._make_room()
+                self._write(rows)
             self._execute("COMMIT" if is_kept else "ROLLBACK")
         except BaseException as error:
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
@@ -186,9 +158,9 @@ class SqliteStore(Store):
                     self._damage = f"{self._file.name} is damaged ({error}); {RESTORE}"
                 raise errors.StoreUnavailable(self._damage or f"the store (SQLite) cannot be used: {error}") from error
             raise
-        is_due = self._file.path and self._rows.written > self._checkpoint_at
+        is_due = self._file.path and self._written > self._checkpoint_at
         if is_due and (self._checkpoint is None or self._checkpoint.done()):
-            self._checkpoint_at = self._rows.written + CHECKPOINT_BYTES
+            self._checkpoint_at = self._written + CHECKPOINT_BYTES
             self._checkpoint = asyncio.get_running_loop().run_in_executor(self._thread, _move_pages, self._file.name)
         return result
 
@@ -207,14 +179,20 @@ class SqliteStore(Store):
             else:
                 return
 
-    def _make_room(self) -> None:
-        """Delete the oldest parts and results beyond the bound."""
-        while True:
+    def _write(self, rows: SqliteRows) -> None:
+        """Write what a transaction has changed, and delete the oldest parts and results beyond the bound."""
+        for (kind, key), row in rows.writes.items():
+            if row is None:
+                self._execute(_statement("DELETE", kind, len(key)), key)
+            else:
+                self._execute(_PUT[kind], row)
+                self._written += ROW_BYTES + (len(row[-1]) if kind is PartRow else 0)
+        self._connection.executemany(_ADD, [(*pair, *parts[:3]) for pair, parts in rows.added.items()])
+        while self._written > self._count_at:
             used = self._pragma("page_count") - self._pragma("freelist_count")
             free = self._cache_bytes - self._pragma("page_size") * used
             if free >= 0 or not self._execute(_DROP_OLDEST).rowcount:
-                break
-        self._count_at = self._rows.written + max(0, min(free, self._cache_bytes // 64))
+                self._count_at = self._written + max(0, min(free, self._cache_bytes // 64))
 
     def _pragma(self, name: str) -> int:
         return int(self._execute(f"PRAGMA {name}").fetchone()[0])

@@ -4,6 +4,7 @@ Only SQLite opens the file itself: to close any other descriptor of it drops SQL
 ends deletes the write-ahead log under the others. What locks its use is a file of its own beside it.
 """
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
@@ -18,9 +19,9 @@ class StoreFile:
     """File at a path, or memory. If no other process uses it, this one `is_alone`, and others wait until it shares the
     file."""
 
-    def __init__(self, path: Path | None) -> None:
+    def __init__(self, path: Path | None, resources: contextlib.AsyncExitStack) -> None:
         """Make the file if it is missing, for its owner only: it has tokens. SQLite gives the files beside it its mode.
-        Raises OSError and StoreUnavailable."""
+        `resources` let go of its lock in the end, after SQLite has closed it. Raises OSError and StoreUnavailable."""
         self.path, self.name, self.is_alone = path, ":memory:", True
         if path is None:
             return
@@ -30,7 +31,9 @@ class StoreFile:
         path.touch(0o600)
         path.chmod(0o600)
         self.name, found = str(path.resolve()), path.stat()
+        self._names = str(path), f"{self.name}-wal"
         self._lock = os.open(f"{self.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        resources.callback(os.close, self._lock)
         self._inode, self._bytes, self._log_bytes = (found.st_dev, found.st_ino), 0, 0
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,7 +42,6 @@ class StoreFile:
             self.is_alone = False
         had_tables = os.fstat(self._lock).st_size > 0
         if had_tables and not is_new and path.stat().st_size == 0:
-            self.close()
             raise errors.StoreUnavailable(f"{path} was truncated; {RESTORE}, or delete it to begin a new one")
 
     def share(self) -> None:
@@ -53,7 +55,7 @@ class StoreFile:
         if not self.path:
             return
         try:
-            found, log = os.stat(self.path), os.stat(f"{self.name}-wal")
+            found, log = map(os.stat, self._names)
         except OSError as error:
             raise errors.StoreUnavailable(
                 f"{error.filename} was deleted or cannot be reached ({error.strerror}); restart to begin a new file, "
@@ -69,8 +71,3 @@ class StoreFile:
         if mistake:
             raise errors.StoreUnavailable(f"{self.path} {mistake}")
         self._bytes, self._log_bytes = found.st_size, log.st_size
-
-    def close(self) -> None:
-        """Let go of the lock: after SQLite has closed the file."""
-        if self.path:
-            os.close(self._lock)

@@ -40,6 +40,8 @@ def _transaction(
 class Store(ABC):
     """`worker` is the name of the process that opened it: reservations are made in its name."""
 
+    _resources: contextlib.AsyncExitStack  # connections and files
+
     def __init__(self, worker: str, cache_bytes: int) -> None:
         self._worker = worker
         self._cache_bytes = cache_bytes
@@ -49,14 +51,11 @@ class Store(ABC):
         """Return what `work` returns with Rows, and write what it has changed, all or nothing. It may be called several
         times; the last one counts. Raises StoreUnavailable."""
 
-    @abstractmethod
-    async def _close(self) -> None: ...
-
     async def aclose(self) -> None:
         """End what is still reserved by this process, and close connections and files."""
         with contextlib.suppress(errors.StoreUnavailable):
             await self.end_worker(self._worker)
-        await self._close()
+        await self._resources.aclose()
 
     async def begin(self, begins: Sequence[Begin], *, is_kept: bool = True) -> list[Outcome]:
         """Reserve in their order, each seeing what those before it have reserved. A want of no parts always fits. A
