@@ -45,7 +45,7 @@ _result = msgspec.msgpack.Decoder(Result)
 
 
 def begin(rows: Rows, begin: Begin, worker: str) -> Outcome:
-    want, others, stored = begin.want, _of_key(rows, begin.scope, begin.want.key), _stored(rows, begin)
+    want, others, stored = begin.want, of_key(rows, begin.scope, begin.want.key), _stored(rows, begin)
     own, start = others.get(begin.id), stored.asked if stored else 0
     if own and own.state == "open":  # sent again: nothing more is reserved, perhaps too little for what is stored now
         return Reserved(stored) if own.start <= start else Busy()
@@ -54,30 +54,23 @@ def begin(rows: Rows, begin: Begin, worker: str) -> Outcome:
     if own or any(each.state == "open" for each in others.values()):  # own: sent again, and ended meanwhile
         return Busy()
     parts = want.parts * (want.end - start)
-    if parts and (refusal := _refusal(rows, begin, parts)):
-        return refusal
-    rows.add(begin.accounts if parts else (), 0, 0, parts)
-    late = {id: each._replace(state="taken") for id, each in others.items() if each.state == "expired"}
-    pairs = tuple(account[:2] for account in begin.accounts)
-    own = Reservation(worker, pairs, parts, start, rows.now + begin.seconds)
-    _put(rows, begin.scope, want.key, others | late | {begin.id: own})
-    return Reserved(stored)
-
-
-def _refusal(rows: Rows, begin: Begin, parts: int) -> Refused | errors.StoreUnavailable | None:
-    """Return why so many parts are not reserved. After a loss of data, usage has to be set for the application, and for
-    each account with a limit."""
-    if rows.epoch:
+    if rows.epoch and parts:  # data were lost: usage has to be set for the application, and for what has a limit
         lost = [each for each in begin.accounts if rows.text(f"epoch {each.account}") != str(rows.epoch)]
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
             return errors.StoreUnavailable(LOST)
-    for account in begin.accounts:
+    charged = begin.accounts if parts else ()
+    for account in charged:
         if account.limit is not None:
             usage = rows.usage(account[:2])
             left = account.limit - sum(usage[2:])
             if parts > left:
                 return Refused(account, max(0, left), usage.reserved)
-    return None
+    rows.add(charged, 0, 0, parts)
+    late = {id: each._replace(state="taken") for id, each in others.items() if each.state == "expired"}
+    pairs = tuple(account[:2] for account in begin.accounts)
+    own = Reservation(worker, pairs, parts, start, rows.now + begin.seconds)
+    put(rows, begin.scope, want.key, others | late | {begin.id: own})
+    return Reserved(stored)
 
 
 def _stored(rows: Rows, begin: Begin) -> Result | None:
@@ -105,7 +98,7 @@ def _opened(rows: Rows, scope: str, name: str, decode: Callable[[bytes], Any]) -
     """Return a row with its body decoded; None without one. One that the disk has damaged is dropped."""
     row = rows.get(PartRow, scope, name)
     try:
-        return row and row._replace(body=decode(row.body))
+        return row and PartRow(*row[:5], decode(row.body))
     except (lz4.block.LZ4BlockError, msgspec.DecodeError, ValueError):
         rows.drop(PartRow, scope, name)
         return None
@@ -113,7 +106,7 @@ def _opened(rows: Rows, scope: str, name: str, decode: Callable[[bytes], Any]) -
 
 def finish(rows: Rows, finish: Finish, cache_bytes: int) -> None:
     id, scope, key = finish.begin.id, finish.begin.scope, finish.begin.want.key
-    reservations = _of_key(rows, scope, key)
+    reservations = of_key(rows, scope, key)
     own = reservations.pop(id, None)
     if own is None:
         # It is late; or was booked when it was sent before; or was begun before Redis lost data, and is part of the
@@ -123,24 +116,20 @@ def finish(rows: Rows, finish: Finish, cache_bytes: int) -> None:
         own = Reservation("", (), 0, 0, rows.now, "taken")
     elif own.state == "done":
         return
-    _book(rows, finish, own)
-    reservations = {other: _lowered(rows, each, own, finish) for other, each in reservations.items()}
-    until = max(rows.now + DONE_SECONDS, own.until if own.state == "open" else 0.0)
-    _put(rows, scope, key, reservations | {id: Reservation("", (), 0, 0, until, "done")})
-    for result in finish.results:
-        # After its deadline, others may have taken the key. Before, a result may answer another key than was reserved.
-        is_kept = own.state == "open" or (own.state == "expired" and result.key == key)
-        if is_kept and sum(map(len, result.bodies)) + len(result.details or b"") <= cache_bytes:
-            _store(rows, finish, result)
-
-
-def _book(rows: Rows, finish: Finish, own: Reservation) -> None:
     reserved, late = (own.parts, 0) if own.state == "open" else (0, own.parts)
     begun, present = set(own.accounts), {account[:2] for account in finish.accounts}
     rows.add(begun & present, finish.used, finish.uncertain - late, -reserved)
     rows.add(present - begun, finish.used, finish.uncertain, 0)
     # In a period that has ended meanwhile, the upstream may have counted the parts, too.
     rows.add(begun - present, 0, finish.used + finish.uncertain - late, -reserved)
+    reservations = {other: _lowered(rows, each, own, finish) for other, each in reservations.items()}
+    until = max(rows.now + DONE_SECONDS, own.until if own.state == "open" else 0.0)
+    put(rows, scope, key, reservations | {id: Reservation("", (), 0, 0, until, "done")})
+    for result in finish.results:
+        # After its deadline, others may have taken the key. Before, a result may answer another key than was reserved.
+        is_kept = own.state == "open" or (own.state == "expired" and result.key == key)
+        if is_kept and sum(map(len, result.bodies)) + len(result.details or b"") <= cache_bytes:
+            _store(rows, finish, result)
 
 
 def _lowered(rows: Rows, other: Reservation, own: Reservation, finish: Finish) -> Reservation:
@@ -165,26 +154,24 @@ def _store(rows: Rows, finish: Finish, result: Result) -> None:
     fetched = min(result.fetched + rows.ahead, now) if result.fetched else now
     ids = result.part_ids or (None,) * len(result.items)
     for hit, id, body in zip(result.items, ids, result.bodies, strict=True):
-        part = PartRow(scope, hit.uid, fetched, id, finish.features, lz4.block.compress(body))
-        if not _stays(rows.get(PartRow, scope, hit.uid), part, now):
-            rows.put(part)
+        old, features = rows.get(PartRow, scope, hit.uid), finish.features
+        # One that is fresh stays if it has more features, or the same and is newer.
+        if old is None or not now - protocol.FRESH_SECONDS <= old.fetched <= now or features & ~old.features:
+            is_better = True
+        else:
+            is_better = old.features == features and old.fetched <= fetched
+        if is_better:
+            rows.put(PartRow(scope, hit.uid, fetched, id, features, lz4.block.compress(body)))
     text = msgspec.msgpack.encode(result._replace(bodies=(), part_ids=(), fetched=fetched))
     rows.put(PartRow(scope, f"={result.key}", fetched, None, 0, text))
 
 
-def _stays(old: PartRow | None, new: PartRow, now: float) -> bool:
-    """Return whether a stored part is fresh and has more features than a new one, or the same and is newer."""
-    if old is None or not now - protocol.FRESH_SECONDS <= old.fetched <= now or new.features & ~old.features:
-        return False
-    return old.features != new.features or old.fetched > new.fetched
-
-
-def _of_key(rows: Rows, scope: str, key: str) -> dict[str, Reservation]:
+def of_key(rows: Rows, scope: str, key: str) -> dict[str, Reservation]:
     row = rows.get(ReservationsRow, scope, key)
     return _reservations.decode(row.text) if row else {}
 
 
-def _put(rows: Rows, scope: str, key: str, reservations: dict[str, Reservation]) -> None:
+def put(rows: Rows, scope: str, key: str, reservations: dict[str, Reservation]) -> None:
     left = {id: each for id, each in reservations.items() if each.until > rows.now or each.state == "open"}
     ends = [each.until for each in left.values() if each.state == "open"] or [each.until for each in left.values()]
     rows.put(ReservationsRow(scope, key, max(ends, default=rows.now), msgspec.json.encode(left).decode()))
@@ -193,25 +180,13 @@ def _put(rows: Rows, scope: str, key: str, reservations: dict[str, Reservation])
 def expire(rows: Rows, scope: str, key: str, worker: str | None = None) -> bool:
     """Move the open reservation of a key to uncertain usage, if it is this worker's; return whether there is one. The
     key is free, and the reservation stays for a late finish."""
-    reservations = _of_key(rows, scope, key)
+    reservations = of_key(rows, scope, key)
     first = next((id for id, each in reservations.items() if each.state == "open"), None)
     if first is not None and worker in (None, (each := reservations[first]).worker):
         rows.add(each.accounts, 0, each.parts, -each.parts)
         until = max(each.until, rows.now) + LATE_SECONDS
-        _put(rows, scope, key, reservations | {first: each._replace(state="expired", until=until)})
+        put(rows, scope, key, reservations | {first: each._replace(state="expired", until=until)})
     return first is not None
-
-
-def set_usage(rows: Rows, pair: Pair, used: int) -> None:
-    """Replace usage. A late finish takes nothing off again that is uncertain no more."""
-    rows.put(rows.usage(pair)._replace(used=used, uncertain=0))
-    for row in rows.all(ReservationsRow):
-        reservations = _reservations.decode(row.text)
-        late = {id: each for id, each in reservations.items() if each.state in UNCERTAIN and pair in each.accounts}
-        for id, each in late.items():
-            reservations[id] = each._replace(accounts=tuple(other for other in each.accounts if other != pair))
-        if late:
-            _put(rows, row.scope, row.key, reservations)
 
 
 def sweep(rows: Rows) -> bool:

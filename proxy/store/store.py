@@ -95,7 +95,16 @@ class Store(ABC):
     def set_usage(self, rows: Rows, account: Account, used: int) -> None:
         """Replace used parts and end uncertain ones, as the vendor's portal shows them; in Redis, begin a new epoch
         for the account after a loss of data."""
-        reservations.set_usage(rows, account[:2], used)
+        pair = account[:2]
+        rows.put(rows.usage(pair)._replace(used=used, uncertain=0))
+        for row in rows.all(ReservationsRow):
+            found, late = reservations.of_key(rows, row.scope, row.key), {}
+            for id, each in found.items():
+                if each.state in reservations.UNCERTAIN and pair in each.accounts:
+                    # What is uncertain no more is not taken off again by a late finish.
+                    late[id] = each._replace(accounts=tuple(other for other in each.accounts if other != pair))
+            if late:
+                reservations.put(rows, row.scope, row.key, found | late)
         if rows.epoch:
             rows.put_value(f"epoch {account.account}", str(rows.epoch), FOREVER)
 
