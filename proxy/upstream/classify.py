@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import jwt
 import msgspec
@@ -47,6 +48,14 @@ _MESSAGE_MAX = 500  # characters of an upstream message that are passed on
 _PART_LIMIT_NUMBER = re.compile(r"part limit of (\d{1,3}(?:,\d{3}){1,4}|\d{1,15})\b(?!,\d)")
 # Exceptions of decoding a body. RecursionError: thousands of opening brackets, whatever sent them.
 _UNDECODABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class _Reported(NamedTuple):
+    """Error in a response: its code, empty if it has none, and its path, too; documented examples have a text there."""
+
+    error: GraphQLError
+    code: str
+    path: list[str | int]
 
 
 class _Errors(msgspec.Struct, frozen=True):
@@ -104,7 +113,11 @@ def read(
             envelope = Envelope(errors=_decode_errors(reply.body).errors)
         except _UNDECODABLE:
             envelope = None
-    reported = (envelope.errors or ()) if envelope else ()
+    reported = []
+    for error in (envelope and envelope.errors) or ():
+        code = (error.extensions or {}).get("code")
+        path = error.path if isinstance(error.path, list) else []
+        reported.append(_Reported(error, code if isinstance(code, str) else "", path))
     has_data = envelope is not None and envelope.data is not None
     if has_data and not reported and reply.status != 401:
         return envelope, None
@@ -114,14 +127,14 @@ def read(
 
 
 def _refusal(
-    reply: HttpResponse, reported: Sequence[GraphQLError], now: float, *, has_data: bool
+    reply: HttpResponse, reported: Sequence[_Reported], now: float, *, has_data: bool
 ) -> errors.CredentialsRefused | errors.QuotaExhausted | None:
     """Return the error of a token or a quota, which counts beside data, too."""
     reasons = [
-        _code(each)
+        each.code
         for each in reported
         # A scope that lacks at a nested path is about that field only, such as one that the plan does not include.
-        if _code(each) in TOKEN_CODES or (_code(each) == OUT_OF_SCOPE and not has_data and len(_path(each)) <= 1)
+        if each.code in TOKEN_CODES or (each.code == OUT_OF_SCOPE and not has_data and len(each.path) <= 1)
     ]
     if reply.status == 401:
         reasons.append("HTTP 401")
@@ -130,33 +143,33 @@ def _refusal(
         error.code = reasons[0]
         return error
     # Before others: it comes under 500 as well as 200, and must not look like a failure that is retried.
-    for message in (each.message for each in reported if each.message.startswith(PART_LIMIT)):
+    for message in (each.error.message for each in reported if each.error.message.startswith(PART_LIMIT)):
         if part_limit(message) == 0:  # such a plan gets no parts with the next month either, so no date is promised
             return errors.QuotaExhausted(shortened(f"{NO_PARTS}: {message}"))
         return errors.QuotaExhausted(shortened(message), retry_after=errors.seconds_to_next_month(now))
     return None
 
 
-def _failure(reply: HttpResponse, reported: Sequence[GraphQLError], now: float) -> errors.BridgeError:
+def _failure(reply: HttpResponse, reported: Sequence[_Reported], now: float) -> errors.BridgeError:
     """Return the error of a response without data."""
     if reply.status == 429:
         return errors.TooManyRequests(f"{SERVICE} asks for fewer requests", retry_after=reply.retry_after(now))
     if reported:
-        codes = {_code(each) for each in reported}
+        codes, messages = {each.code for each in reported}, [each.error.message for each in reported]
         # The fields of parts that failed: they were executed, and may leave no data, which is a 500, too (contract
         # graphql.md §3.3).
-        failed = {step for each in reported for step in _path(each)[1:] if isinstance(step, str)} - LISTS_OF_PARTS
+        failed = {step for each in reported for step in each.path[1:] if isinstance(step, str)} - LISTS_OF_PARTS
         # One unexpected error beside others says that a field failed, not the service.
-        is_unexpected = all(each.message.startswith(FAILURE_MESSAGE) for each in reported)
+        is_unexpected = all(message.startswith(FAILURE_MESSAGE) for message in messages)
         # The service failed, so that the same query may succeed a moment later.
         if is_unexpected or codes & FAILURE_CODES or (reply.status in FAILURE_STATUSES and not failed):
             if reply.status >= 500:
                 return _unusable(reply, SERVICE, now)
-            return errors.UpstreamFault(f"{SERVICE} failed: {shortened(reported[0].message)}")
-        message = shortened("; ".join(dict.fromkeys(each.message for each in reported)))
+            return errors.UpstreamFault(f"{SERVICE} failed: {shortened(messages[0])}")
+        message = shortened("; ".join(dict.fromkeys(messages)))
         if TOO_COMPLEX in codes:
             return errors.OversizedOperation(message, may_be_billed=True)
-        return errors.QueryRefused(message, may_be_billed=bool(failed), reported=tuple(reported))
+        return errors.QueryRefused(message, may_be_billed=bool(failed), reported=tuple(each.error for each in reported))
     # At a wrong address nothing was executed. Anything else may have come from a proxy after the query was executed.
     billed = not (reply.status in WRONG_ADDRESS_STATUSES or 300 <= reply.status < 400)
     return _unusable(reply, SERVICE, now, may_be_billed=billed)
@@ -169,16 +182,6 @@ def is_failure(reply: HttpResponse, error: errors.BridgeError) -> bool:
         # An error page under 200 is a broken service; under 404 it is a wrong address, which no cooldown mends.
         return reply.status == 200 and not reply.body.lstrip().startswith(b"{")
     return isinstance(error, errors.UpstreamFault)
-
-
-def _code(error: GraphQLError) -> str:
-    code = (error.extensions or {}).get("code")
-    return code if isinstance(code, str) else ""
-
-
-def _path(error: GraphQLError) -> list[str | int]:
-    """Return the path of an error, empty if it has none; documented examples have a text."""
-    return error.path if isinstance(error.path, list) else []
 
 
 def access_token(reply: HttpResponse, application: str, now: float) -> AccessToken:

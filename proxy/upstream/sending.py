@@ -51,19 +51,16 @@ class CircuitBreaker:
 
     def __init__(self, *, clock: Clock, rng: random.Random, metrics: Metrics, failures: int = FAILURES) -> None:
         self._clock, self._rng, self._metrics, self._failures_max = clock, rng, metrics, failures
-        self.failures = 0  # in a row
+        self.state, self.failures = CLOSED, 0  # in a row
         self._next = 0.0  # when the next request is admitted, by the monotonic clock
         metrics.circuit_breaker_state.set(0, NAME)
-
-    @property
-    def state(self) -> str:
-        return CLOSED if self.failures < self._failures_max else OPEN
 
     def admit(self) -> None:
         """Admit a request. Raises CircuitBreakerOpen during the cooldown; the first request after it begins another."""
         if error := self.refusal():
             raise error
-        self._cool_down()
+        # The jitter keeps workers from trying at the same time.
+        self._next = self._clock.monotonic() + COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
 
     def refusal(self) -> errors.CircuitBreakerOpen | None:
         """Return the error that a request would get now, None if it would be admitted."""
@@ -77,6 +74,7 @@ class CircuitBreaker:
     def succeeded(self) -> None:
         """Record a response of the service, including one that refuses the request."""
         if self.state == OPEN:
+            self.state = CLOSED
             self._metrics.circuit_breaker_state.set(0, NAME)
             log.info("circuit breaker closed", service=NAME)
         self.failures = 0
@@ -85,15 +83,10 @@ class CircuitBreaker:
         """Record a failure of the service itself: not reachable, no response in time, or an error of its own."""
         self.failures += 1
         if self.failures == self._failures_max:
+            self.state, seconds = OPEN, COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
+            self._next = self._clock.monotonic() + seconds
             self._metrics.circuit_breaker_state.set(1, NAME)
-            seconds = self._cool_down()
             log.warning("circuit breaker opened", service=NAME, failures=self.failures, retry_in=round(seconds, 1))
-
-    def _cool_down(self) -> float:
-        """Begin a cooldown; return its seconds. The jitter keeps workers from trying at the same time."""
-        seconds = COOLDOWN_SECONDS * (1 + self._rng.random() / 2)
-        self._next = self._clock.monotonic() + seconds
-        return seconds
 
 
 class Sender:
@@ -144,7 +137,7 @@ class Sender:
                 await self._sleep(wait)
                 continue
             else:
-                known.mark_accepted(token)
+                known.accepted, known.refusal = token, None
                 return data
             if is_renewed or code == classify.OUT_OF_SCOPE:  # a new token would lack it, too
                 break

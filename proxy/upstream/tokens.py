@@ -99,10 +99,6 @@ class CachedToken:
         self.unwanted: str | None = None
         self.refusal: errors.CredentialsRefused | None = None
 
-    def mark_accepted(self, token: str) -> None:
-        """Record that the upstream accepted this token."""
-        self.accepted, self.refusal = token, None
-
     async def read(self) -> tuple[AccessToken | None, Backoff | None]:
         """Return the token that is stored, None if there is none, or it has expired; and the back-off that was begun
         last."""

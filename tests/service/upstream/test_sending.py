@@ -99,6 +99,7 @@ async def test_refused_token_is_replaced_and_the_operation_sent_once_more(
     send: Any, worker: Tokens, metrics: metering.Metrics, refusal: Any
 ) -> None:
     upstream = Upstream(refusal, GOOD)
+    worker.known["demo"].refusal = errors.CredentialsRefused("no token was taken")
     await send(upstream.respond)
     assert len(upstream.tokens) == 2
     text = metrics.text().decode()
