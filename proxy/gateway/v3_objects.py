@@ -6,7 +6,7 @@ Every part is decoded and mapped on its own: one that cannot be is left out alon
 import asyncio
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,7 +80,11 @@ class V3Objects:
             reader = _Reader(compiled, context)
             page = await reader.page(plan.asked, answer)
             matches = plan.shown(page.hits, page.elements)
-            hits = matches.hits if matches.certain else await self._count(request, plan, matches.hits)
+            hits = matches.hits
+            if not matches.certain:
+                with suppress(errors.BridgeError):  # else as many as there may be
+                    [counted] = (await self._execute(request, plan.count_operation(request.context))).supMultiMatch
+                    hits = hits if counted.error is not None else max(counted.hits, 0)
             if answer.source == "miss":
                 unmatched = len(page.elements) - len(matches.elements)
                 self.metrics.parts_unmatched.inc(request.client.application.name, by=unmatched)
@@ -106,12 +110,21 @@ class V3Objects:
             # A mapping reads the uid: a redirected part lists that by which it was requested.
             reader.context = replace(reader.context, requested_uid=uid)
             found.update((uid, item) for _, item in await reader.mapped(page.elements))
-        reader.require_any(found)
+        if reader.unreadable and not found:
+            raise errors.UpstreamUnreadable(reader.unreadable[0])
         return found
 
     async def search_parts(self, request: GatewayRequest, parameters: model.SearchRequest) -> Rendered:
         """Return the page of parts/search, with all other details of its response (contract v3-rest.md §3.6)."""
-        plan = await self._search_plan(request, parameters)
+        filters, tables = await _filters(parameters), self.projections.tables
+        steps = search.plan_with_lists(parameters, filters, tables, request.projection.features)
+        fetched: Any = None
+        try:
+            while True:  # with the upstream's list for each name that is not in the shipped tables
+                name = steps.send(fetched)
+                fetched = await self.free.listed(name, request.client.application, request.metadata.deadline)
+        except StopIteration as done:
+            plan: search.Plan = done.value
         request.metadata.unsupported += plan.unsupported
         asked = plan.queries
         try:
@@ -126,13 +139,14 @@ class V3Objects:
             raise errors.BadRequest(f"the service refuses this search: {refusal.message}") from refusal
         page = plan.page(pages)
         shown = await reader.mapped(page.elements)
-        reader.require_any(shown)
+        if reader.unreadable and not shown:
+            raise errors.UpstreamUnreadable(reader.unreadable[0])
         details = plan.details(page._replace(elements=[each for each, _ in shown]), counted)
         return Rendered([item for _, item in shown], page.hits, details=details)
 
     async def listed(self, request: GatewayRequest, name: str, uids: list[str]) -> dict[str, msgspec.Struct]:
         """Return brands, sellers or categories by uid, without unknown ones. Costs nothing."""
-        listing: Listing = await self._list(request, name)
+        listing: Listing = await self.free.listed(name, request.client.application, request.metadata.deadline)
         compiled = self.projections.shown(request.projection, name=name)
         entries = ((uid, listing.by_uid.get(uid)) for uid in dict.fromkeys(uids))
         return {uid: compiled.map(entry.record, request.context) for uid, entry in entries if entry is not None}
@@ -141,28 +155,12 @@ class V3Objects:
         self, request: GatewayRequest, name: str, parameters: model.SearchRequest
     ) -> tuple[list[msgspec.Struct], ListSearchResult]:
         """Search brands, sellers or categories by name and field. Costs nothing."""
-        listing: Listing = await self._list(request, name)
+        listing: Listing = await self.free.listed(name, request.client.application, request.metadata.deadline)
         filters = await _filters(parameters)
         result = await asyncio.to_thread(listing.search, parameters, filters)
         request.metadata.unsupported += result.unknown
         compiled = self.projections.shown(request.projection, name=name)
         return [compiled.map(record, request.context) for record in result.records], result
-
-    async def _list(self, request: GatewayRequest, name: str) -> Any:
-        return await self.free.listed(name, request.client.application, request.metadata.deadline)
-
-    async def _search_plan(self, request: GatewayRequest, parameters: model.SearchRequest) -> search.Plan:
-        """Plan a search with the shipped tables, and with the upstream's lists for a name that is not in them."""
-        filters = await _filters(parameters)
-        steps = search.plan_with_lists(parameters, filters, self.projections.tables, request.projection.features)
-        fetched: Any = None
-        while True:
-            try:
-                name = steps.send(fetched)
-            except StopIteration as done:
-                plan: search.Plan = done.value
-                return plan
-            fetched = await self._list(request, name)
 
     async def _resolve(self, request: GatewayRequest, asked: Sequence[Query]) -> list[Answer]:
         """Resolve queries, and note in the metadata where their answers come from. Raises NotFetched for a quote."""
@@ -178,15 +176,6 @@ class V3Objects:
         for answer in answers:
             self.metrics.queries.inc(answer.source if answer.error is None else "miss")
         return answers
-
-    async def _count(self, request: GatewayRequest, plan: match.MatchPlan, at_most: int) -> int:
-        """Return how many parts match a query; as many as there may be if that cannot be counted."""
-        try:
-            data = await self._execute(request, plan.count_operation(request.context))
-        except errors.BridgeError:
-            return at_most
-        [counted] = data.supMultiMatch
-        return at_most if counted.error is not None else max(counted.hits, 0)
 
     async def _execute(self, request: GatewayRequest, operation: model.EncodedOperation) -> Any:
         """Return the data of an operation without parts."""
@@ -211,15 +200,15 @@ class V3Objects:
         return compiled, context
 
 
+@dataclass(slots=True)
 class _Reader:
     """Reads and maps parts in a projection; other tasks run between the slices of large ones. `unreadable` says which
     could not be, and why."""
 
-    def __init__(self, compiled: CompiledObject, context: model.MappingContext) -> None:
-        self._compiled = compiled
-        self.context = context
-        self._size = 0  # of the parts since other tasks ran
-        self.unreadable: list[str] = []
+    compiled: CompiledObject
+    context: model.MappingContext
+    size: int = 0  # of the parts since other tasks ran
+    unreadable: list[str] = field(default_factory=list)
 
     async def page(self, asked: Query, answer: Answer) -> Page:
         """Return the elements of an answer that a query has asked for. Raises the error of an answer without result."""
@@ -230,11 +219,12 @@ class _Reader:
         place = slice(asked.start - answer.first, asked.end - answer.first)
         elements = []
         for hit, body in zip(result.items[place], result.bodies[place], strict=True):
-            if self._size > SLICE_BYTES:
-                await self._pause()
-            self._size += len(body)
+            if self.size > SLICE_BYTES:
+                self.size = 0
+                await asyncio.sleep(0)
+            self.size += len(body)
             try:
-                elements.append(Element(self._compiled.decode(body), body, hit))
+                elements.append(Element(self.compiled.decode(body), body, hit))
             except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
                 self._leave_out(hit, error)
         return Page(elements, result.hits)
@@ -243,24 +233,16 @@ class _Reader:
         """Return elements with their parts as v3 objects, without those that cannot be mapped."""
         mapped = []
         for element in elements:
-            if self._size > SLICE_BYTES:
-                await self._pause()
-            self._size += len(element.body)
+            if self.size > SLICE_BYTES:
+                self.size = 0
+                await asyncio.sleep(0)
+            self.size += len(element.body)
             try:
-                item = msgspec.json.encode(self._compiled.map(element.part, self.context))
+                item = msgspec.json.encode(self.compiled.map(element.part, self.context))
                 mapped.append((element, msgspec.Raw(item)))
             except (ValueError, OverflowError) as error:  # the schema allows invalid ids and times
                 self._leave_out(element.hit, error)
         return mapped
-
-    def require_any(self, found: Any) -> None:
-        """Raise UpstreamUnreadable if parts were found, and none of them can be read."""
-        if self.unreadable and not found:
-            raise errors.UpstreamUnreadable(self.unreadable[0])
-
-    async def _pause(self) -> None:
-        self._size = 0
-        await asyncio.sleep(0)
 
     def _leave_out(self, hit: Hit, error: Exception) -> None:
         text = f"the upstream sent part {hit.uid} in a form that cannot be read: {error}"
