@@ -66,7 +66,7 @@ class FreeOperations:
         listing, due = self._lists[name]
         if self._clock.monotonic() >= due:
             # The request gets the old list meanwhile: brands and categories change slowly.
-            self._flights.start((name, credentials), lambda: self._refresh(name, credentials))
+            self._flights.start((name, credentials), lambda: self._fetch_list(name, credentials))
         return listing
 
     async def _landed(
@@ -92,23 +92,24 @@ class FreeOperations:
             self._kept[key] = data, size
         return data
 
-    async def _refresh(self, name: str, credentials: Credentials) -> None:
+    async def _fetch_list(self, name: str, credentials: Credentials) -> Any:
+        """Fetch a list, and return the one to use: where that fails, errors come with it, or it is empty, that before,
+        if there is one."""
+        definition, is_refresh = self._definitions[name], name in self._lists
         try:
-            await self._fetch_list(name, credentials)
+            data = await self._send(definition.document.operation({}, 0), credentials, self._seconds)
+            data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
+            try:
+                # In a thread: tens of thousands of entries would block the event loop.
+                listing = await asyncio.to_thread(definition.build, data)
+            except ValueError as error:
+                raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
         except Exception as error:  # whatever it is, the list at hand is better than none
+            if not is_refresh:
+                raise
             log.warning("list refresh failed", list=name, exc_info=error)
             self._lists[name] = self._lists[name][0], self._clock.monotonic() + PAUSE_SECONDS
-
-    async def _fetch_list(self, name: str, credentials: Credentials) -> Any:
-        """Fetch a list, and return the one to use: where errors come with it, or it is empty, that before."""
-        definition = self._definitions[name]
-        data = await self._send(definition.document.operation({}, 0), credentials, self._seconds)
-        data, reported = (data.data, data.reported) if isinstance(data, PartialData) else (data, ())
-        try:
-            # In a thread: tens of thousands of entries would block the event loop.
-            listing = await asyncio.to_thread(definition.build, data)
-        except ValueError as error:
-            raise errors.UpstreamUnreadable("a list of the upstream cannot be translated") from error
+            return self._lists[name][0]
         # A list lives for a day: without this every full collection would walk through it.
         gc.freeze()
         if isinstance(listing, Listing) and listing.skipped:
