@@ -156,13 +156,11 @@ def usage(
 
 async def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
     """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
-    state = await StoredState.open(settings, clock.Clock())
-    try:
-        return await work(state)
-    except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error.message}") from error
-    finally:
-        await state.aclose()
+    async with StoredState.open(settings, clock.Clock()) as state:
+        try:
+            return await work(state)
+        except errors.StoreUnavailable as error:
+            raise errors.ConfigError(f"store: {error.message}") from error
 
 
 async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Line]]:
@@ -203,7 +201,7 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
         known = ", ".join(settings.applications)
         raise typer.BadParameter(f"{application!r} is none of {known}", param_hint="APPLICATION")
     whose = f"{application}, and others with its client id" if application else "all applications"
-    stored = asyncio.run(_with_state(settings, lambda state: state.stored_parts(application)))
+    stored = asyncio.run(_with_state(settings, lambda state: state.forget_results(application, only_count=True)))
     commands.say(
         f"The store has {counted(stored, 'part')} of {whose}, free for a day; to fetch them again costs as many."
     )
@@ -217,7 +215,8 @@ def _forget_results(settings: config.Config, application: str | None, yes: bool)
 
 async def _clients(state: StoredState) -> tuple[Any, list[commands.Line]]:
     """Return the programs that called, the most requests first, with what they lost, and the API keys; and lines."""
-    programs = sorted(operators.clients(await state.clients()), key=lambda each: -each["requests"])
+    seen = await state.seen()
+    programs = sorted(operators.clients(seen.clients), key=lambda each: -each["requests"])
     keys = []
     for row in await state.usage():
         if row.key is not None:
@@ -225,7 +224,7 @@ async def _clients(state: StoredState) -> tuple[Any, list[commands.Line]]:
             key = {"application": row.application, "key": row.key, "parts": row.used}
             key["requests"] = sum(each["requests"] for each in own)
             keys.append(key | {"last_seen": max((each["last_seen"] for each in own), default=None)})
-    first = state.first_day().isoformat()
+    first = seen.first_day.isoformat()
     last: dict[str, commands.Column] = {"requests": "requests", "last": lambda row: (row["last_seen"] or "never")[:10]}
     program: dict[str, commands.Column] = {f"clients since {first}": _name, **ENDPOINTS, "user agent": "user_agent"}
     program |= last | {"unsupported uses": lambda row: ", ".join(row["unsupported"])}

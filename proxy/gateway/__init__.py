@@ -7,8 +7,8 @@ behind it may change as a whole. Only the assembly of the process imports more.
 from proxy.gateway.applications import Applications, Client
 from proxy.gateway.assembly import Gateway
 from proxy.gateway.flights import Answer, ResponseMetadata
-from proxy.gateway.quota import StoredState
 from proxy.gateway.recording import SeenRequests
+from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import GatewayRequest, Rendered, V3Objects
 from proxy.upstream.http_post import open_session
 

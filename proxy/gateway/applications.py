@@ -14,7 +14,7 @@ import hashlib
 import math
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time
 from email.utils import format_datetime
 from typing import Any, NamedTuple
@@ -33,6 +33,7 @@ from proxy.upstream.tokens import Credentials
 SUPPORT_END = date(2022, 3, 31)
 RESERVED_SECONDS = 5  # Retry-After where parts are only reserved: most operations end sooner
 NEVER_SECONDS = 86_400  # for which a quota that is never reset is taken as exhausted, and its Retry-After
+SCOPE_DIGITS = 8  # of an account, with which the scopes of its results begin, whatever their market and fields
 TOKEN_SECONDS = 86_400  # of an access token, as of the upstream's (contract graphql.md §4)
 SECRET = "signing secret"  # noqa: S105 - its key in the store
 ALGORITHM, ISSUER = "HS256", "v3bridge"
@@ -80,11 +81,6 @@ class Application:
     context: model.MappingContext
     features: frozenset[str]
     has_known_features: bool
-
-    @functools.cached_property
-    def scopes(self) -> str:
-        """How the scopes of its results begin, in every market and with all fields."""
-        return self.account[:8]
 
 
 @dataclass(frozen=True)
@@ -212,21 +208,23 @@ def _end_of(day: date) -> float:
     return datetime.combine(day, time(23, 59, 59), UTC).timestamp() + 1
 
 
+@dataclass(eq=False)
 class AccessTokens:
     """Issues access tokens for API keys, and finds the client of one. A token is valid for so many `seconds`."""
 
     seconds = TOKEN_SECONDS
 
-    def __init__(self, store: Store, applications: Applications, clock: Clock) -> None:
-        self._store, self._applications, self._clock = store, applications, clock
-        self._secret = ""
-        # By the subjects of tokens, which are made of API keys, so that nobody can guess them without the secret.
-        self._clients: dict[str, Client] = {}
+    store: Store
+    applications: Applications
+    clock: Clock
+    _secret: str = field(default="", repr=False)
+    # By the subjects of tokens, which are made of API keys, so that nobody can guess them without the secret.
+    _clients: dict[str, Client] = field(default_factory=dict, repr=False)
 
     async def issue(self, client: Client) -> str:
         """Return a token for the API key of a client. Raises StoreUnavailable."""
-        now = int(self._clock.now())
-        await self._make()  # also where it is known: the store may have lost it
+        now = int(self.clock.now())
+        await self.refresh(make=True)  # also where it is known: the store may have lost it
         subject = next(subject for subject, each in self._clients.items() if each.name == client.name)
         claims = {"iss": ISSUER, "sub": subject, "iat": now, "exp": now + TOKEN_SECONDS}
         return jwt.encode(claims, self._secret, ALGORITHM)
@@ -237,26 +235,23 @@ class AccessTokens:
         try:
             if not self._secret:
                 jwt.get_unverified_header(token)  # an API key that looks like a token needs no store
-                await self._make()
+                await self.refresh(make=True)
             claims = jwt.decode(token, self._secret, [ALGORITHM], issuer=ISSUER, options=CHECKED)
         except (jwt.InvalidTokenError, UnicodeEncodeError):  # bytes that are no UTF-8 are surrogates here
             return None
-        return self._clients.get(claims["sub"]) if self._clock.now() < claims["exp"] else None
+        return self._clients.get(claims["sub"]) if self.clock.now() < claims["exp"] else None
 
-    async def _make(self) -> None:
-        """Make the secret, unless another process was faster."""
-        await self._store.put_value(SECRET, secrets.token_hex(32), FOREVER, instead=[None])
-        if not await self.refresh():
+    async def refresh(self, *, make: bool = False) -> None:
+        """Take over the secret that the store has, which another process may have made anew; `make` it, unless one was
+        faster. Once a second. Raises StoreUnavailable."""
+        if make:
+            await self.store.put_value(SECRET, secrets.token_hex(32), FOREVER, instead=[None])
+        [text] = await self.store.values([SECRET])
+        if text is None and make:
             raise errors.StoreUnavailable("the signing secret was lost")
-
-    async def refresh(self) -> bool:
-        """Take over the secret that the store has, which another process may have made anew; return whether there is
-        one. Once a second. Raises StoreUnavailable."""
-        [text] = await self._store.values([SECRET])
         if text is not None and text != self._secret:
             self._secret, key = text, bytes.fromhex(text)
             self._clients = {
                 hashlib.blake2b(digest.encode(), key=key, digest_size=16).hexdigest(): client
-                for digest, client in self._applications.clients.items()
+                for digest, client in self.applications.clients.items()
             }
-        return text is not None

@@ -6,8 +6,9 @@ stored results.
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 from secrets import token_hex
@@ -22,7 +23,7 @@ from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
-from proxy.gateway.quota import StoredState
+from proxy.gateway.stored_state import StoredState
 from proxy.gateway.v3_objects import V3Objects
 from proxy.kit import tasks
 from proxy.kit.clock import Clock
@@ -85,7 +86,7 @@ class Gateway:
         )
         single_query = settings.translation.single_query
         self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, process.metrics)
-        self.readiness = Readiness(self)
+        self.readiness = Readiness(self, owners)
         self.on_forgotten: Callable[[], None] = lambda: None
         self._forgotten: str | None = None
         self._failure = ""  # why the store could not be used
@@ -130,26 +131,24 @@ class Gateway:
         return ResponseMetadata(now, now + self.upstream.total_seconds)
 
 
+@dataclass(eq=False)
 class Readiness:
-    """Conditions of readiness: the store, the GraphQL service and the access token of every application can be used."""
+    """Conditions of readiness: the store, the GraphQL service and the access token of every application, which are
+    those of `owners`, can be used."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._owners = [application.credentials for application in gateway.applications.by_name.values()]
-        self._next = 0.0  # by the monotonic clock
-        self._failure: errors.ServerError | None = None  # of the last probe
-        self._probing = asyncio.Lock()
-        self._checks: dict[str, Callable[[], Awaitable[None]]] = {
-            "store": gateway.check_store,
-            "graphql": self._check_graphql,
-        }
-        self._checks |= {f"token {owner.name}": functools.partial(self._check_token, owner) for owner in self._owners}
+    gateway: Gateway
+    owners: Sequence[Credentials]
+    _next: float = 0.0  # when the next probe may be sent, by the monotonic clock
+    _failure: errors.ServerError | None = None  # of the last probe
+    _probing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def failures(self) -> list[dict[str, str]]:
         """Return `check` and `reason` of each check that fails."""
-        found = await asyncio.gather(*(check() for check in self._checks.values()), return_exceptions=True)
+        checks = {"store": self.gateway.check_store(), "graphql": self._check_graphql()}
+        checks |= {f"token {owner.name}": self._check_token(owner) for owner in self.owners}
+        found = await asyncio.gather(*checks.values(), return_exceptions=True)
         failures = []
-        for name, error in zip(self._checks, found, strict=True):
+        for name, error in zip(checks, found, strict=True):
             if isinstance(error, errors.BridgeError):
                 failures.append({"check": name, "reason": error.message})
             elif isinstance(error, asyncio.CancelledError):
@@ -164,7 +163,7 @@ class Readiness:
         Sends an operation that costs no parts until any operation, this one or a client's, gets a GraphQL response, and
         again after a response that was not GraphQL. A token that is missing is a check of its own.
         """
-        if refusal := self._gateway.breaker.refusal():
+        if refusal := self.gateway.breaker.refusal():
             raise refusal
         async with self._probing:  # a check that comes meanwhile waits for the result
             await self._probe()
@@ -173,19 +172,19 @@ class Readiness:
 
     async def _probe(self) -> None:
         """Send the probe, unless the last one was a moment ago or nothing is to be found out; keep its failure."""
-        gateway = self._gateway
+        gateway = self.gateway
         if gateway.sender.proven:
             self._failure = None
-        elif gateway.clock.monotonic() >= self._next and self._owners:
+        elif gateway.clock.monotonic() >= self._next and self.owners:
             try:
-                await gateway.tokens.get(self._owners[0], CHECK_SECONDS)
+                await gateway.tokens.get(self.owners[0], CHECK_SECONDS)
             except errors.ServerError:
                 return
-            if gateway.tokens.known[self._owners[0].name].refusal:
+            if gateway.tokens.known[self.owners[0].name].refusal:
                 return
             self._next, failure = gateway.clock.monotonic() + PROBE_SECONDS, None
             try:
-                await gateway.sender.send(PROBE, self._owners[0], CHECK_SECONDS)
+                await gateway.sender.send(PROBE, self.owners[0], CHECK_SECONDS)
             except (errors.CredentialsRefused, errors.ClientError):  # the service is there
                 pass
             except errors.ServerError as error:
@@ -195,10 +194,10 @@ class Readiness:
     async def _check_token(self, owner: Credentials) -> None:
         """Check that there is a token, and that it works if the previous one was refused. After a refusal the token
         cache's back-off delays the next try."""
-        await self._gateway.tokens.get(owner, CHECK_SECONDS)
-        if refusal := self._gateway.tokens.known[owner.name].refusal:
+        await self.gateway.tokens.get(owner, CHECK_SECONDS)
+        if refusal := self.gateway.tokens.known[owner.name].refusal:
             try:
-                await self._gateway.sender.send(PROBE, owner, CHECK_SECONDS)
+                await self.gateway.sender.send(PROBE, owner, CHECK_SECONDS)
             except errors.BridgeError:
                 raise refusal.shared() from None
 
@@ -218,7 +217,8 @@ async def opened_process(
         async with tasks.repeated("store", store.sweep, SWEEP_SECONDS, errors.StoreUnavailable):
             yield process
     finally:
-        await process.aclose()
+        if process.repeating is not None:  # until all is booked
+            await asyncio.wait((process.repeating,))
         await store.aclose()
 
 

@@ -107,14 +107,7 @@ class Features:
         tier.set(now, now + (GUESS_SECONDS if is_guess else KEPT_SECONDS), known, tier.parts_max)
         if lacking:
             log.warning("features lacking", application=tier.name, features=sorted(lacking))
-        await self._put(tier)
-
-    async def keep_parts_max(self, tier: Tier, parts: int) -> None:
-        """Keep how many parts an operation may have."""
-        if parts < tier.parts_max:
-            tier.parts_max = parts
-            log.warning("batches made smaller", application=tier.name, parts=parts)
-            await self._put(tier)
+        await self.put(tier)
 
     async def refresh(self, applications: Iterable[Application]) -> None:
         """Learn what other processes know. Raises StoreUnavailable."""
@@ -127,8 +120,8 @@ class Features:
             if shown is not None and (tier.shown is None or tier.shown < shown):
                 tier.set(shown, until, lacking, tier.parts_max)
 
-    async def _put(self, tier: Tier) -> None:
-        """Let other processes know it, if the store takes it."""
+    async def put(self, tier: Tier) -> None:
+        """Let other processes know a tier, if the store takes it."""
         text = msgspec.json.encode((tier.shown, tier.until, sorted(tier.lacking), tier.parts_max)).decode()
         with contextlib.suppress(errors.StoreUnavailable):
             # For longer, so that a process that starts then still finds the parts that have been fetched without them.

@@ -160,16 +160,6 @@ class Flight:
     outcome: Answer | Again | None = None
     waiting: list[asyncio.Future[None]] = field(default_factory=list)
 
-    def end(self, outcome: Answer | Again) -> None:
-        """End the flight, unless it has ended."""
-        if self.outcome is None:
-            if self.spent and isinstance(outcome, Answer):
-                outcome = outcome._replace(parts=outcome.parts + self.spent)
-            self.outcome = outcome
-            for each in self.waiting:
-                if not each.done():  # its caller has left
-                    each.set_result(None)
-
     def beginning(self, key: tuple[str, str], query: Query) -> Answer | None:
         """Return the answer to a query that asks for no more than what was stored when the flight began."""
         first, stored = self.query.first, self.stored
@@ -186,7 +176,7 @@ class Flight:
             # A shorter list may fit, or be stored.
             is_refused = outcome.client is client and (is_own or query.end >= self.query.end)
             return Answer(None, outcome.error) if is_refused else None
-        if not _is_answer(outcome, query):
+        if outcome.result is not None and not query.is_covered(outcome.result, outcome.first):
             return None
         if is_own:
             return outcome
@@ -207,18 +197,24 @@ class Flights(dict[tuple[str, str], Flight]):
         flight = self.get(key)
         if flight is None or flight.outcome is None:
             return flight
-        return flight if isinstance(flight.outcome, Answer) and _is_answer(flight.outcome, query) else None
+        ended = flight.outcome
+        if isinstance(ended, Answer) and (ended.result is None or query.is_covered(ended.result, ended.first)):
+            return flight
+        return None
 
-    def end(self, flights: Sequence[Flight], outcome: Answer | Again) -> None:
-        """End flights that have not ended; nobody finds them any more."""
+    def end(self, flights: Sequence[Flight], outcome: Answer | Again, *, stay: bool = False) -> None:
+        """End flights that have not ended; nobody finds them any more, unless they `stay`."""
         for flight in flights:
-            if flight.outcome is None:
-                self.remove(flight)
-                flight.end(outcome)
-
-    def remove(self, flight: Flight) -> None:
-        if self.get(flight.key) is flight:
-            del self[flight.key]
+            if flight.outcome is not None:
+                continue
+            if not stay and self.get(flight.key) is flight:
+                del self[flight.key]
+            flight.outcome = outcome
+            if flight.spent and isinstance(outcome, Answer):
+                flight.outcome = outcome._replace(parts=outcome.parts + flight.spent)
+            for each in flight.waiting:
+                if not each.done():  # its caller has left
+                    each.set_result(None)
 
 
 async def wait_for(flights: Iterable[Flight], seconds: float | None = None) -> None:
@@ -230,7 +226,3 @@ async def wait_for(flights: Iterable[Flight], seconds: float | None = None) -> N
                 if flight.outcome is None:
                     flight.waiting.append(loop.create_future())
                     await flight.waiting[-1]
-
-
-def _is_answer(answer: Answer, query: Query) -> bool:
-    return answer.result is None or query.is_covered(answer.result, answer.first)

@@ -61,7 +61,8 @@ class Operations:
         """Wait for what is under way, and until all is booked."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        await self._process.aclose()
+        if self._process.repeating is not None:
+            await asyncio.wait((self._process.repeating,))
 
     async def send(self, flights: Sequence[Flight]) -> None:
         """Let flights that are reserved wait for a connection, with others of their account and market that have the
@@ -116,28 +117,25 @@ class Operations:
                 flights[:] = [flight for flight in flights if flight.outcome is None]
             if not flights:
                 return
-            fetched = await self._fetched(flights)
+            application, passed_on = flights[0].client.application, flights[0].query.passed_on
+            wanted, market = [flight.fetch for flight in flights], application.context
+            if passed_on:
+                operation = passed_on.operation
+            else:
+                operation = planned.operation(flights[0].selected.documents, wanted, market.country, market.currency)
+            seconds = min(flight.until for flight in flights) - self._clock.monotonic()
+            fetched: Sequence[Fetched] | Received | errors.BridgeError
+            try:
+                data = await self._send_once(operation, application.credentials, seconds)
+                fetched = passed_on.read(data) if passed_on else planned.read(wanted, data)
+            except errors.BridgeError as error:
+                fetched = error
         if isinstance(fetched, errors.BridgeError):
             await self._fail(flights, fetched)
         elif isinstance(fetched, Received):
             await self._book_passed_on(flights[0], fetched)
         else:
             await self._book(flights, fetched)
-
-    async def _fetched(self, flights: Sequence[Flight]) -> Sequence[Fetched] | Received | errors.BridgeError:
-        """Return what one operation has fetched for flights, or why it has not."""
-        application, passed_on = flights[0].client.application, flights[0].query.passed_on
-        wanted, market = [flight.fetch for flight in flights], application.context
-        if passed_on:
-            operation = passed_on.operation
-        else:
-            operation = planned.operation(flights[0].selected.documents, wanted, market.country, market.currency)
-        seconds = min(flight.until for flight in flights) - self._clock.monotonic()
-        try:
-            data = await self._send_once(operation, application.credentials, seconds)
-            return passed_on.read(data) if passed_on else planned.read(wanted, data)
-        except errors.BridgeError as error:
-            return error
 
     async def _book(self, flights: Sequence[Flight], fetched: Sequence[Fetched]) -> None:
         """Book what was fetched, and end flights with it. A list that has grown or moved is fetched anew."""
@@ -166,10 +164,8 @@ class Operations:
                 flight.spent += finish.used + finish.uncertain
                 flight.anew = True
                 self._start([flight])
-            elif finish.results:
-                flight.end(answer)  # the flight stays until its results are committed
-            else:
-                self._flights.end([flight], answer)
+            else:  # it is found until its results are committed
+                self._flights.end([flight], answer, stay=bool(finish.results))
 
     async def _book_passed_on(self, flight: Flight, received: Received) -> None:
         """Book what an operation has returned that was passed on."""
@@ -218,9 +214,11 @@ class Operations:
         they name none; return whether that may help."""
         without = flights[0].without
         if isinstance(error, errors.OversizedOperation):
-            parts = sum(flight.parts for flight in flights)
-            if len(flights) > 1:
-                await self._features.keep_parts_max(flights[0].tier, max(1, parts // 2))
+            tier, parts_max = flights[0].tier, max(1, sum(flight.parts for flight in flights) // 2)
+            if len(flights) > 1 and parts_max < tier.parts_max:
+                tier.parts_max = parts_max
+                log.warning("batches made smaller", application=tier.name, parts=parts_max)
+                await self._features.put(tier)
             return len(flights) > 1
         if flights[0].query.passed_on:
             return False
@@ -260,8 +258,8 @@ class Operations:
         day = self._clock.now() // DAY_SECONDS
         for flight, finish in bookings:
             self._process.quotas.add(periods(flight.client.charged, day).own, finish.used, finish.uncertain)
-            if finish.results:
-                self._flights.remove(flight)
+            if finish.results and self._flights.get(flight.key) is flight:
+                del self._flights[flight.key]
 
     async def _repeat(self, unfinished: list[Booking]) -> None:
         while unfinished:

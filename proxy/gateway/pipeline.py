@@ -9,12 +9,11 @@ committed reservation, and one reservation covers one send. Own work first, then
 """
 
 import asyncio
-import functools
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 from proxy import config, errors, model
-from proxy.gateway.applications import Application, Client, periods
+from proxy.gateway.applications import SCOPE_DIGITS, Application, Client, periods
 from proxy.gateway.features import Features, Selected, Tier
 from proxy.gateway.flights import Again, Answer, Flight, Source, wait_for
 from proxy.gateway.operations import Operations
@@ -54,7 +53,7 @@ class Pipeline:
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
         """Return what is stored, and None for each query that would be fetched. Raises StoreUnavailable."""
         behind = [query.as_list_of_its_own() for query in queries if query.start > query.first]
-        answers = await self._found(client, [*queries, *behind], "hit", FRESH_SECONDS)
+        answers = await self._stored(client, [*queries, *behind], "hit")
         whole, own = answers[: len(queries)], iter(answers[len(queries) :])
         return [
             next(own) or answer if query.start > query.first else answer
@@ -127,26 +126,24 @@ class Pipeline:
         """Fetch for one flight alone, while the features of its application are not known; then begin the others."""
         async with tier.first:
             # Another process may have been first.
-            await self._refresh([flights[0].client.application])
+            with suppress(errors.StoreUnavailable):
+                await self._features.refresh([flights[0].client.application])
             if not tier.is_shown:
                 flights[0].apart = object()
                 await self._begin(flights[:1])
                 await wait_for(flights[:1])
         self._start([flight for flight in flights if flight.outcome is None])
 
-    async def _refresh(self, applications: Iterable[Application]) -> None:
-        with suppress(errors.StoreUnavailable):
-            await self._features.refresh(applications)
-
     async def _begin(self, flights: list[Flight]) -> None:
         """Look up what is stored, reserve what is not, and send it. What is blocked is looked up only."""
         now, until = self._clock.now(), self._clock.monotonic() + self._seconds
         for flight in flights:
             flight.begun, flight.until, flight.parts, flight.wanted = now, until, 0, flight.tier.selected
+            (scope, _), seconds = flight.key, ANEW_SECONDS if flight.anew else FRESH_SECONDS
+            flight.begin = self._begin_of(flight.client, scope, flight.query, flight.wanted, seconds)
         if behind := [flight for flight in flights if flight.query.start > flight.query.first]:
             await self._place(behind)
         for flight in flights:
-            flight.begin = self._begin_of(flight, flight.query)
             flight.is_reserved = self._blocked(flight.client.application) is None  # it may be, from now on
         begun = [flight for flight in flights if flight.is_reserved]
         blocked = [flight for flight in flights if not flight.is_reserved]
@@ -164,15 +161,18 @@ class Pipeline:
     async def _place(self, behind: Sequence[Flight]) -> None:
         """Give a list of its own to each flight that begins behind what is stored of its list, so that what lies
         between is not paid for, and to each of whose own list more is stored. Raises StoreUnavailable."""
-        both = [(flight.query, flight.query.as_list_of_its_own()) for flight in behind]
-        begins = [self._begin_of(flight, query) for flight, some in zip(behind, both, strict=True) for query in some]
+        begins: list[Begin] = []
+        for flight in behind:
+            own = flight.query.as_list_of_its_own()
+            begins += flight.begin, flight.begin._replace(want=own.want)
         outcomes = iter(await self._store.quote(begins))
-        for flight, (query, own) in zip(behind, both, strict=True):
+        for flight in behind:
+            query, own = flight.query, flight.query.as_list_of_its_own()
             of_whole, of_own = next(outcomes), next(outcomes)
             end, own_end = _end(query, of_whole), _end(own, of_own)
             is_whole = isinstance(of_whole, Busy) or (flight.anew and query.end <= model.PARTS_MAX)
             if own_end == query.end > end or (not is_whole and max(query.start, own_end) > end):
-                flight.query = own
+                flight.query, flight.begin = own, flight.begin._replace(want=own.want)
 
     def _take(self, flight: Flight, outcome: Outcome) -> None:
         """End a flight that is not reserved, or let it wait for another process."""
@@ -207,45 +207,44 @@ class Pipeline:
         while self._busy:
             await asyncio.sleep(READ_SECONDS)
             waiting = [*self._busy]
-            outcomes = await self._store.quote([self._begin_of(flight, flight.query) for flight in waiting])
+            # Not by its id: a begin that was sent twice may wait for itself.
+            outcomes = await self._store.quote([flight.begin._replace(id="") for flight in waiting])
             both = [*zip(waiting, outcomes, strict=True)]
             free = [flight for flight, outcome in both if not isinstance(outcome, Busy)]
             if first := [flight.client.application for flight in free if flight.apart]:
-                await self._refresh(first)  # the other process was first
+                with suppress(errors.StoreUnavailable):
+                    await self._features.refresh(first)  # the other process was first
             self._busy[: len(waiting)] = [flight for flight, outcome in both if isinstance(outcome, Busy)]
             self._start(free)
 
-    async def _stored(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
-        """Return stale answers to queries, and none where the store cannot be read."""
-        with suppress(errors.StoreUnavailable):
-            return await self._found(client, queries, "stale", STORED_SECONDS)
-        return [None] * len(queries)
-
-    async def _found(
-        self, client: Client, queries: Sequence[Query], source: Source, seconds: float
-    ) -> list[Answer | None]:
-        """Return what was fetched for queries within so many seconds. Raises StoreUnavailable."""
-        selected = self._features.tier(client.application).selected
-        outcomes = await self._store.quote([self._begin_within(client, query, selected, seconds) for query in queries])
+    async def _stored(self, client: Client, queries: Sequence[Query], source: Source = "stale") -> list[Answer | None]:
+        """Return what is stored of queries, as hits, or as stale answers, of which there are none where the store
+        cannot be read. Raises StoreUnavailable for hits."""
+        scope, selected = self._scope(client.application), self._features.tier(client.application).selected
+        seconds = STORED_SECONDS if source == "stale" else FRESH_SECONDS
+        begins = [self._begin_of(client, scope, query, selected, seconds) for query in queries]
+        try:
+            outcomes = await self._store.quote(begins)
+        except errors.StoreUnavailable:
+            if source == "hit":
+                raise
+            return [None] * len(queries)
         return [
             Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
             for query, outcome in zip(queries, outcomes, strict=True)
         ]
 
-    def _begin_of(self, flight: Flight, query: Query) -> Begin:
-        """Return the begin of a flight."""
-        return self._begin_within(flight.client, query, flight.wanted, ANEW_SECONDS if flight.anew else FRESH_SECONDS)
-
-    def _begin_within(self, client: Client, query: Query, selected: Selected, seconds: float) -> Begin:
+    def _begin_of(self, client: Client, scope: str, query: Query, selected: Selected, seconds: float) -> Begin:
         """Return the begin of a query, for what was fetched within so many seconds."""
         id, now = f"{self._process.rng.getrandbits(128):032x}", self._clock.now()
         accounts, lasts = periods(client.charged, now // DAY_SECONDS).every, self._seconds + RESERVATION_SECONDS
-        scope = self._scope(client.application)
         return Begin(id, scope, selected.bits, query.want, accounts, now - seconds, lasts)
 
     def _scope(self, application: Application) -> str:
-        market = application.context.country, application.context.currency
-        return application.scopes + _digest(self._address, application.account, *market, self._features.digest)
+        account, market = application.account, application.context
+        made_of = self._address, account, market.country, market.currency, self._features.digest
+        # 128 bits in all: it is in every key.
+        return account[:SCOPE_DIGITS] + config.hex_digest("\0".join(made_of))[:24]
 
 
 def _end(query: Query, outcome: Outcome) -> int:
@@ -254,8 +253,3 @@ def _end(query: Query, outcome: Outcome) -> int:
         return query.end
     stored = getattr(outcome, "stored", None)
     return query.first + (stored.asked if stored else 0)
-
-
-@functools.lru_cache(maxsize=1024)
-def _digest(*texts: str) -> str:
-    return config.hex_digest("\0".join(texts))[:24]  # 128 bits in all: it is in every key

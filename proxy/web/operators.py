@@ -158,23 +158,24 @@ def another(found: Row, settings: config.Config) -> str:
 async def _stored(gateway: Gateway, now: float) -> Row:
     """Return what the store knows. Of each application: until when its access token is valid, if there is one, and why
     the last request for one failed. Raises StoreUnavailable."""
-    state, known = gateway.state, {name: await token.read() for name, token in gateway.tokens.known.items()}
+    known = {name: await token.read() for name, token in gateway.tokens.known.items()}
+    seen = await gateway.state.seen()
     return {
         "tokens": [
             {"application": name, "expires_at": token and rfc3339(token.expires), "refusal": failed and failed.message}
             for name, (token, failed) in known.items()
         ],
-        "usage": await _usage(state, now),
-        "clients": clients(await state.clients())[:CLIENTS_MAX],
+        "usage": await _usage(gateway.state, now),
+        "clients": clients(seen.clients)[:CLIENTS_MAX],
         "unknown_keys": [
             {"fingerprint": each.key[: secret.FINGERPRINT], "address": each.endpoint, "user_agent": each.user_agent}
             | {"last_seen": rfc3339(each.last), "requests": each.requests}
-            for each in await state.unknown_keys()
+            for each in seen.unknown_keys
         ],
         "failures": [
             msgspec.json.decode(each.detail)
             | {"at": rfc3339(each.last), "route": each.endpoint, "application": each.application, "key": each.key}
-            for each in await state.failures()
+            for each in seen.failures
         ],
     }
 

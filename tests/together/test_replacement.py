@@ -91,8 +91,7 @@ async def test_no_request_fails_when_the_program_is_replaced_under_load(
         assert min(await asyncio.gather(*kept)) >= 1  # each was told to open another connection
         assert min(await asyncio.gather(*new)) > 1
         assert await program.stop() == 0
-    state = await StoredState.open(loader.load(configured, {}), clock.Clock())
-    used = (await state.usage())[0]
-    await state.aclose()
+    async with StoredState.open(loader.load(configured, {}), clock.Clock()) as state:
+        used = (await state.usage())[0]
     assert (used.used, used.uncertain, used.reserved) == (sandbox.part_usage.used("unlimited"), 0, 0)
     assert used.used > 0

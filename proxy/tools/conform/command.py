@@ -114,8 +114,7 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
             commands.say(f"application {name}, {with_cost}")
             if not running.confirm_cost(selection.at_worst, options.budget, yes=options.yes, free=False):
                 raise typer.Abort
-            state = await StoredState.open(settings, clock.Clock())
-            stack.push_async_callback(state.aclose)
+            state = await stack.enter_async_context(StoredState.open(settings, clock.Clock()))
             try:  # a run that fails is booked as uncertain usage
                 cost = await stack.enter_async_context(state.booked(name, selection.at_worst))
             except errors.QuotaExhausted as error:

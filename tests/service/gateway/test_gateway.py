@@ -5,7 +5,7 @@ from pathlib import Path
 
 from proxy import config
 from proxy.gateway import assembly as gateway
-from proxy.gateway.quota import StoredState
+from proxy.gateway.stored_state import StoredState
 from proxy.kit.clock import ManualClock
 from proxy.metrics import Metrics
 
@@ -31,8 +31,7 @@ async def test_usage_that_is_set_and_results_that_are_forgotten_elsewhere_are_kn
         built.on_forgotten = lambda: forgotten.append(True)
         await built.refresh()
         assert (built.quota_status(client).used, forgotten) == (0, [])
-        other = await StoredState.open(configured, clock)
-        resources.push_async_callback(other.aclose)
+        other = await resources.enter_async_context(StoredState.open(configured, clock))
         await other.set_usage("demo", 70)
         await other.forget_results()
         for _ in range(2):

@@ -25,7 +25,7 @@ from proxy.gateway.applications import Client
 from proxy.gateway.features import TIER
 from proxy.gateway.flights import Answer
 from proxy.gateway.pipeline import Pipeline
-from proxy.gateway.quota import EXHAUSTED
+from proxy.gateway.process import EXHAUSTED
 from proxy.model import GraphQLError
 from proxy.planning.documents import PartialData, of_parts
 from proxy.planning.queries import PassedOn, Query, Received, matching, of_list, operation, part

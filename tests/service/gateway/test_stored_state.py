@@ -6,7 +6,7 @@ import pytest
 
 from proxy import config, errors
 from proxy.gateway.applications import Applications
-from proxy.gateway.quota import StoredState
+from proxy.gateway.stored_state import StoredState
 from proxy.kit import clock
 from proxy.store.sqlite import SqliteStore
 

@@ -47,9 +47,8 @@ class Bench:
 
     async def booked(self) -> int:
         """Return the parts of the application in the store, used, uncertain and reserved."""
-        state = await StoredState.open(self.settings(), self.time)
-        row = (await state.usage())[0]
-        await state.aclose()
+        async with StoredState.open(self.settings(), self.time) as state:
+            row = (await state.usage())[0]
         return row.used + row.uncertain + row.reserved
 
     def inject(self, text: str) -> None:
