@@ -60,12 +60,6 @@ class App(NamedTuple):
     resources: AsyncExitStack
 
 
-def check(settings: config.Config) -> None:
-    """Find mistakes in the files that a configuration names, without building it. Raises ConfigError."""
-    upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
-    gateways.translate(settings, upstream)
-
-
 class Service:
     """What outlives a configuration, and the App of the present one. `operators_url` is empty without their port."""
 

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from proxy import app, config, errors, metrics
 from proxy import log as logging
+from proxy.gateway import assembly
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
@@ -59,7 +60,7 @@ class Server:
 
     def run(self) -> int:
         """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
-        app.check(self.resolve(self.settings))
+        assembly.translate(self.resolve(self.settings))
         is_at_terminal = os.isatty(0)
         wakeup, waking = socket.socketpair()
         waking.setblocking(False)
@@ -95,7 +96,7 @@ class Server:
         try:
             settings, waiting = with_unchangeable(self.settings, self.read())
             resolved = self.resolve(settings)
-            app.check(resolved)
+            assembly.translate(resolved)
         except Exception as error:
             log.error("configuration reload failed", mistakes=app.mistake(error).splitlines())
             self.announce("failed")

@@ -231,7 +231,7 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
     if upstream == "sandbox":
         raise errors.ConfigError("upstream: sandbox has no addresses until the sandbox runs")
     # In a thread whatever reads files or compiles mappings: the event loop may be serving requests.
-    gateway = Gateway(settings, upstream, process, await asyncio.to_thread(translate, settings, upstream))
+    gateway = Gateway(settings, upstream, process, await asyncio.to_thread(translate, settings))
     for close in (gateway.http.close, gateway.tokens.close, gateway.free.aclose, gateway.pipeline.aclose):
         resources.push_async_callback(close)
     await gateway.refresh()
@@ -239,10 +239,11 @@ async def build(settings: config.Config, process: ProcessState, resources: Async
     return gateway
 
 
-def translate(settings: config.Config, upstream: config.UpstreamSettings) -> Translation:
+def translate(settings: config.Config) -> Translation:
     """Load the mappings, unless this process, or its parent before the fork, has loaded the same last. Raises
     ConfigError."""
     uids = Path(settings.uids) if settings.uids else None
+    upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
     return _translation(upstream.site, uids, kit.digest([*kit.mapping_files(), *([uids] if uids else [])]))
 
 

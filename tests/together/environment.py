@@ -99,7 +99,6 @@ class ReloadableService(ProxyEnvironment):
         """Write the content, and serve with it. Raises StartError for a mistake."""
         self.file.write_text(yaml.safe_dump(self.content))
         settings, _ = server.with_unchangeable(self.running.app.gateway.settings, loader.load(self.file, {}))
-        app.check(settings)
         await self.running.swap(settings)
 
     async def metrics(self) -> list[str]:
