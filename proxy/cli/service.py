@@ -44,7 +44,7 @@ class Service:
         self._file = Path(config_file).absolute() if config_file else shipped("config.yaml")
         self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), ports.take(os.environ)
         if self._passed:
-            self._listen |= zip(("host", "port"), ports.address(self._passed[0]), strict=True)
+            self._listen["host"], self._listen["port"], *_ = self._passed[0].getsockname()
         self._settings = self._read()
         log.configure(self._settings.log.level, self._settings.log.format, log.Output(sys.stderr))
         self._sandbox: ports.WorkerSockets | None = None
@@ -142,7 +142,7 @@ class Service:
             lines.append(f"For operators: its state at {admin_url}/status, its metrics at {admin_url}/metrics.\n")
         print("\n".join(lines), flush=True)  # noqa: T201 - for who starts it
         for each in self._passed:
-            logger.info("socket inherited", address=ports.shown(*ports.address(each)))
+            logger.info("socket inherited", address=ports.shown(*each.getsockname()[:2]))
         logger.info(
             "service started",
             version=__version__,
@@ -167,4 +167,4 @@ def _run_sandbox(child: app.Child, _: config.Config) -> None:
 
 
 def _url(host: str, opened: ports.Sockets) -> str:
-    return f"http://{ports.shown(host, ports.address(opened[0])[1])}"
+    return f"http://{ports.shown(host, opened[0].getsockname()[1])}"

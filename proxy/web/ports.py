@@ -78,7 +78,7 @@ def open_port(host: str, port: int, workers: int = 1, *, for_operators: bool = F
             each.close()
         for _ in range(workers):
             opened.append(listen(host, port, shared=workers > 1))
-            port = address(opened[0][0])[1]
+            port = opened[0][0].getsockname()[1]
     except OSError as error:
         service, options = ("the operators' port ", OPERATORS_OPTIONS) if for_operators else ("", "--host or --port")
         raise errors.ConfigError(
@@ -107,11 +107,6 @@ def take(environ: MutableMapping[str, str]) -> Sockets:
             "with an address and a port, and Accept=no (deploy/v3bridge.socket has an example)"
         )
     return tuple(passed)
-
-
-def address(opened: socket.socket) -> tuple[str, int]:
-    host, port = opened.getsockname()[:2]
-    return host, port
 
 
 def shown(host: str, port: int) -> str:
@@ -228,7 +223,7 @@ async def listening(handler: Handler, sockets: Sequence[socket.socket], limits: 
         for each in sockets:
             each.setblocking(False)
             stack.callback(asyncio.create_task(listener.accept(each), name="accepting connections").cancel)
-        listener.url = f"http://{shown(*address(sockets[0]))}"
+        listener.url = f"http://{shown(*sockets[0].getsockname()[:2])}"
         yield listener
 
 

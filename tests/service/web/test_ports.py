@@ -50,7 +50,7 @@ def listening(host: str = "127.0.0.1", family: int = socket.AF_INET) -> socket.s
 def test_public_port_may_have_a_socket_for_each_address(take: Take) -> None:
     taken = take(listening(), listening("::1", socket.AF_INET6))
     assert [each.fileno() for each in taken] == [FIRST, FIRST + 1]
-    assert [ports.address(each)[0] for each in taken] == ["127.0.0.1", "::1"]
+    assert [each.getsockname()[0] for each in taken] == ["127.0.0.1", "::1"]
 
 
 def _unix() -> socket.socket:
@@ -88,10 +88,10 @@ def test_each_worker_has_sockets_of_its_own_on_the_port(host: str) -> None:
         workers = ports.open_port(host, 0, 3)
         for each in (each for opened in workers for each in opened):
             stack.enter_context(each)
-        assert len({ports.address(opened[0])[1] for opened in workers}) == 1
+        assert len({opened[0].getsockname()[1] for opened in workers}) == 1
         assert len({opened[0].fileno() for opened in workers}) == 3
         with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-            stranger.bind(("127.0.0.1", ports.address(workers[0][0])[1]))
+            stranger.bind(("127.0.0.1", workers[0][0].getsockname()[1]))
 
 
 def test_port_in_use_is_refused_even_if_its_owner_shares_it() -> None:
