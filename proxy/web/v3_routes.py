@@ -3,6 +3,7 @@ execute the action (v3/actions.py) and respond."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import cachetools
@@ -28,12 +29,13 @@ Execute = Callable[[AuthenticatedRequest, bool], Awaitable[EncodedBody]]
 
 
 class EncodedResponse(NamedTuple):
-    """Body of a response, its client, target and metadata, which are those of all that the cache serves."""
+    """Body of a response, its client and metadata, which are those of all that the cache serves, and the bytes that it
+    takes there."""
 
     body: EncodedBody
     client: Client
-    target: str
     metadata: ResponseMetadata
+    memory: int
 
 
 class V3Routes:
@@ -43,7 +45,7 @@ class V3Routes:
     def __init__(self, routes: messages.Routes, gateway: Gateway, authenticator: Authenticator) -> None:
         self._gateway, self._authenticator, self._clock = gateway, authenticator, gateway.clock
         self._cache: cachetools.LRUCache[tuple[str, str | None, bool], EncodedResponse]
-        self._cache = cachetools.LRUCache(CACHE_BYTES if gateway.settings.cache.bytes else 0, _memory_of)
+        self._cache = cachetools.LRUCache(CACHE_BYTES if gateway.settings.cache.bytes else 0, attrgetter("memory"))
         gateway.on_forgotten = self._cache.clear
         match = v4.MATCH
         execute = V3Actions(gateway.objects, gateway.mappings, gateway.clock).execute
@@ -68,7 +70,7 @@ class V3Routes:
         else:
             found = await self._executed(endpoint, execute, request, gzip)
             metadata = found.metadata
-            if metadata.source == "hit" and _memory_of(found) <= self._cache.maxsize:
+            if metadata.source == "hit" and found.memory <= self._cache.maxsize:
                 self._cache[key] = found
         if X_V3_UNSUPPORTED in found.body.headers:
             log.warning("parameters ignored", parameters=found.body.headers[X_V3_UNSUPPORTED])
@@ -101,11 +103,7 @@ class V3Routes:
             if metadata.cost or isinstance(error, errors.QuotaExhausted):  # parts were used, or there are none left
                 request.added |= messages.usage_headers(self._gateway, client, metadata, error)
             raise
-        return EncodedResponse(body, client, request.raw_path, metadata)
-
-
-def _memory_of(response: EncodedResponse) -> int:
-    return ENTRY_BYTES + len(response.target) + len(response.body.body)
+        return EncodedResponse(body, client, metadata, ENTRY_BYTES + len(request.raw_path) + len(body.body))
 
 
 async def _options(_: Request) -> web.StreamResponse:
