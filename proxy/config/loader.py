@@ -53,15 +53,13 @@ class Blocks:
         self._mistakes: list[tuple[int, str]] = [*self.located.duplicates]  # with their places in the file
         self._wrong: set[Trail] = set()
 
-    def decode(self, kind: type[Any], text: str) -> Any:
-        """Convert a text to a type that msgspec does not know. Raises ValueError, whose message never has the value."""
-        text = secret.resolve(text, self.file.parent, self.environ)
-        return secret.apikey(text) if kind is secret.Digest else kind(text)
-
-    def _decode(self, kind: type[Any], raw: Any) -> Any:
+    def decode(self, kind: type[Any], raw: Any) -> Any:
+        """Convert a text to a type that msgspec does not know. Raises TypeError and ValueError, whose messages never
+        have the value."""
         if not isinstance(raw, str):
             raise TypeError("is not text; put it in quotes")
-        return self.decode(kind, raw)
+        text = secret.resolve(raw, self.file.parent, self.environ)
+        return secret.apikey(text) if kind is secret.Digest else kind(text)
 
     def checked(self, settings: S | None) -> S:
         """Return the settings. Raises ConfigError with all mistakes, in the order of the file."""
@@ -83,7 +81,7 @@ class Blocks:
     def block(self, kind: type[S], raw: Any) -> S | None:
         """Convert the outermost block; None where something in it is wrong, all of which is reported."""
         try:
-            return msgspec.convert(raw, kind, dec_hook=self._decode)
+            return msgspec.convert(raw, kind, dec_hook=self.decode)
         except msgspec.ValidationError:  # the first mistake only, without its place in the file
             self._search(kind, raw, ())
             return None
@@ -101,7 +99,7 @@ class Blocks:
         if any(wrong[: len(at)] == at for wrong in self._wrong):
             return
         try:
-            msgspec.convert(raw, hint, dec_hook=self._decode)
+            msgspec.convert(raw, hint, dec_hook=self.decode)
         except msgspec.ValidationError as error:
             if isinstance(error.__cause__, ValueError | TypeError):  # of a type of this service
                 self.report(at, str(error.__cause__))
@@ -198,24 +196,26 @@ class _Reader(Blocks):
                 needed = dotted((*at, "parts"))
                 self.report((*at_key, "parts"), f"needs the limit that it is part of: set {needed}, or plan")
 
-    def decode(self, kind: type[Any], text: str) -> Any:
+    def decode(self, kind: type[Any], raw: Any) -> Any:
+        if not isinstance(raw, str):
+            return super().decode(kind, raw)
         folder = self.file.parent
         if kind is secret.File:
             try:
                 if self._upstream:
-                    (folder / text).open().close()
+                    (folder / raw).open().close()
             except OSError as error:
-                raise ValueError(f"the file {folder / text} cannot be read: {error.strerror}") from error
-            return secret.File(folder / text)
+                raise ValueError(f"the file {folder / raw} cannot be read: {error.strerror}") from error
+            return secret.File(folder / raw)
         if issubclass(kind, secret.Secret):
-            self._note_secret(kind, text)
+            self._note_secret(kind, raw)
         if kind is secret.Digest:
-            return secret.apikey(text)
+            return secret.apikey(raw)
         try:
-            resolved = secret.resolve(text, folder, self.environ)
+            resolved = secret.resolve(raw, folder, self.environ)
         except ValueError:
             # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
-            if self._upstream or kind is secret.StoreUrl or not text.startswith(("env:", "file:")):
+            if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
                 raise
             resolved = ABSENT
         if kind is not secret.StoreUrl:
