@@ -147,7 +147,17 @@ def _read_list(stream: BufferedReader) -> Iterator[Item]:
     places = (bom_columns.columns(row) for row in cells[: bom_columns.HEADER_ROWS])
     headers = {index: found for index, found in enumerate(places) if found}
     if not headers:
-        yield _no_column(first[: bom_columns.HEADER_ROWS])
+        if not first:
+            yield Unreadable(1, "has no rows")
+            return
+        number, row = max(
+            first[: bom_columns.HEADER_ROWS], key=lambda each: sum(bool(cell.strip()) for cell in each[1])
+        )
+        # The missing one may be there under another name. A file that is no parts list may hold requests with API keys.
+        there = ", ".join(repr(Redaction().text(cell.strip())[:HEADER_MAX]) for cell in row if cell.strip())
+        known = ", ".join(name for key in bom_columns.NUMBERS for name in bom_columns.HEADINGS[key][:NAMES_SHOWN])
+        missing = f"no column of part numbers, which are named like {known}, or in another language"
+        yield Unreadable(number, f"{missing}; the columns are {there}")
         return
     header, _ = bom_columns.best_header(cells, headers)
     waiting: list[_Query] = []
@@ -175,18 +185,6 @@ def _rows(text: str, broken: list[Unreadable]) -> Iterator[TableRow]:
             begin = reader.line_num + 1
     except csv.Error:
         broken.append(Unreadable(begin, NO_CSV))
-
-
-def _no_column(first: list[TableRow]) -> Unreadable:
-    """List the columns in an error message, because the missing one may be among them under another name."""
-    if not first:
-        return Unreadable(1, "has no rows")
-    number, row = max(first, key=lambda each: sum(bool(cell.strip()) for cell in each[1]))
-    # A file that is no parts list may hold requests with API keys.
-    there = ", ".join(repr(Redaction().text(cell.strip())[:HEADER_MAX]) for cell in row if cell.strip())
-    known = ", ".join(name for key in bom_columns.NUMBERS for name in bom_columns.HEADINGS[key][:NAMES_SHOWN])
-    missing = f"no column of part numbers, which are named like {known}, or in another language"
-    return Unreadable(number, f"{missing}; the columns are {there}")
 
 
 def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable]:

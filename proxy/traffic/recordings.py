@@ -61,7 +61,22 @@ class Recording:
         try:
             with files.open_file(path) as stream, contextlib.suppress(files.TruncatedFile):
                 for number, text in enumerate(stream, 1):
-                    self._read(number, text)
+                    self.whole += len(text) if text.endswith(b"\n") else 0
+                    if not text.strip():
+                        continue
+                    try:
+                        line = msgspec.json.decode(text, type=RecordedLine)
+                        sent, query, key = parse_target(line.url if "/v3/" in line.url else f"/v3{line.url}")
+                    except (ValueError, msgspec.MsgspecError):
+                        self.first_unreadable = self.first_unreadable or number
+                        self.unreadable += 1
+                        continue
+                    self.keys |= {key} if key else set()
+                    self.baseline = self.baseline or line.baseline
+                    request = V3Request(sent, query, line.client, line.times)
+                    self._places[_key(request, line.client)] = self._places[_key(request, "")] = self._spool.tell()
+                    self.requests[_key(request, line.client)] = request
+                    self._spool.write(text.strip() + b"\n")
         except errors.SourceError as error:
             self.close()
             raise errors.ConfigError(error.message) from None
@@ -87,46 +102,24 @@ class Recording:
         """Replay the response of the baseline."""
         return self.response(request) or SideResponse(0, b"", parts=0, failure=NO_RESPONSE)
 
-    def _read(self, number: int, text: bytes) -> None:
-        self.whole += len(text) if text.endswith(b"\n") else 0
-        if not text.strip():
-            return
-        try:
-            line = msgspec.json.decode(text, type=RecordedLine)
-            path, query, key = parse_target(line.url if "/v3/" in line.url else f"/v3{line.url}")
-        except (ValueError, msgspec.MsgspecError):
-            self.first_unreadable = self.first_unreadable or number
-            self.unreadable += 1
-            return
-        self.keys |= {key} if key else set()
-        self.baseline = self.baseline or line.baseline
-        request = V3Request(path, query, line.client, line.times)
-        self._places[_key(request, line.client)] = self._places[_key(request, "")] = self._spool.tell()
-        self.requests[_key(request, line.client)] = request
-        self._spool.write(text.strip() + b"\n")
-
 
 class Recorder:
-    """Writer of a recording, which goes on with the file of an earlier run."""
+    """Writer of a recording, which goes on with the file of an earlier run: `earlier` has the responses of that."""
 
     def __init__(self, path: Path, baseline: str, redaction: Redaction) -> None:
         """Create the file, or append to it after its last whole line. Raises ConfigError for one of anything else."""
         self._baseline, self._redaction = baseline, redaction
-        self._earlier = Recording(path) if path.exists() and path.stat().st_size else None
-        if self._earlier and (self._earlier.unreadable > 1 or self._earlier.baseline != baseline):
-            self._earlier.close()
+        self.earlier = Recording(path) if path.exists() and path.stat().st_size else None
+        if self.earlier and (self.earlier.unreadable > 1 or self.earlier.baseline != baseline):
+            self.earlier.close()
             raise errors.ConfigError(f"{path} is no recording of {baseline}, and is left as it is: name another file")
         try:
             self._file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "ab")
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._file.truncate(self._earlier.whole if self._earlier else 0)
+            self._file.truncate(self.earlier.whole if self.earlier else 0)
         except OSError as error:
             reason = "another run is writing to it" if isinstance(error, BlockingIOError) else error.strerror
             raise errors.ConfigError(f"the recording {path} cannot be written: {reason}") from error
-
-    def known(self, request: V3Request) -> SideResponse | None:
-        """Return the response that an earlier run has recorded."""
-        return self._earlier.response(request) if self._earlier else None
 
     def keep(self, request: V3Request, response: SideResponse) -> None:
         """Write a request with its response, without keys. It is in the file on return."""
@@ -140,8 +133,8 @@ class Recorder:
 
     def close(self) -> None:
         self._file.close()
-        if self._earlier:
-            self._earlier.close()
+        if self.earlier:
+            self.earlier.close()
 
 
 def _key(request: V3Request, client: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import typer
@@ -58,27 +58,23 @@ def load_settings(path: Path | None, environ: Mapping[str, str]) -> ComparisonSe
     raw = {} if reader.located.data is None else reader.located.data
     if isinstance(raw, dict):
         raw = {name: value for name, value in raw.items() if value is not None}
-        for name in ("keys", "rules"):
-            if isinstance(listed := raw.get(name), list):
-                raw[name] = [_entry(reader, name, at, listed) for at in range(len(listed))]
+        keys, rules = ([*listed] if isinstance(listed := raw.get(name), list) else [] for name in ("keys", "rules"))
+        # What follows involves several keys or entries; msgspec checks each by itself.
+        names = [entry.get("name") if isinstance(entry, dict) else None for entry in keys]
+        for at, name in enumerate(names):
+            if name and name in names[:at]:
+                reader.report(("keys", at), f"the name {name} is given already")
+        for at, entry in enumerate(rules):
+            if not isinstance(entry, dict):
+                continue
+            if entry.get("path") is None and entry.get("cause") is None:
+                reader.report(("rules", at), "needs path or cause")
+            if "expires" in entry and entry["expires"] is None:
+                reader.report(("rules", at, "expires"), "is empty; a rule that shall last says never")
+            if entry.get("expires") == "never":
+                rules[at] = entry | {"expires": None}
+        raw |= {"rules": rules} if rules else {}
     return reader.checked(reader.block(ComparisonSettings, raw))
-
-
-def _entry(reader: loader.Blocks, name: str, at: int, listed: list[Any]) -> Any:
-    """Return an entry as msgspec converts it, and report what involves several keys or entries."""
-    entry, trail = listed[at], (name, at)
-    if not isinstance(entry, dict):
-        return entry
-    if name == "keys":
-        named = entry.get("name")
-        if named and any(isinstance(other, dict) and other.get("name") == named for other in listed[:at]):
-            reader.report(trail, f"the name {named} is given already")
-        return entry
-    if entry.get("path") is None and entry.get("cause") is None:
-        reader.report(trail, "needs path or cause")
-    if "expires" in entry and entry["expires"] is None:
-        reader.report((*trail, "expires"), "is empty; a rule that shall last says never")
-    return entry | {"expires": None} if entry.get("expires") == "never" else entry
 
 
 class RequestPlan(NamedTuple):
@@ -138,7 +134,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         comparing = run.ComparisonRun(opened, budget, tally, redaction, judged, recorder)
         with running.progress_bar("comparing", len(plan.requests)) as update:
             stop = running.stop_on_signal()
-            ended = await comparing.run(plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
+            unfinished = await comparing.run(plan.requests, stop, lambda done: update(done, f"{budget.spent} parts"))
     return result.summarize(
         tally,
         plan.in_source,
@@ -153,8 +149,8 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         spent=budget.spent,
         budget=chosen.budget,
         keys=tuple(clients.unnamed.values()),
-        notes=tuple(map(redaction.text, (*notes, *ended.notes()))),
-        complete=ended.stopped is None and not ended.left_out,
+        notes=tuple(map(redaction.text, (*notes, *unfinished))),
+        complete=not unfinished,
     )
 
 

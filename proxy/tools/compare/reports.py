@@ -20,7 +20,7 @@ from rich.text import Text
 from proxy import kit
 from proxy.cli import commands
 from proxy.tools.compare import words
-from proxy.tools.compare.judging.result import ComparisonResult, DifferenceGroup
+from proxy.tools.compare.judging.result import ComparisonResult
 
 FOLDER = Path(__file__).parent / "page"
 COLORS = {"ready": "green", "not ready": "red", "inconclusive": "yellow"}
@@ -107,7 +107,22 @@ def _groups(result: ComparisonResult) -> Iterator[RenderableType]:
     for place, group in enumerate(counting[:GROUPS], 1):
         where = f" on {words.seen_on(group, result)} of {words.line(group.endpoint)}"
         yield Text.assemble((f"{place:>2}. ", "dim"), (words.KINDS[group.kind], "bold red"), where)
-        yield Padding(_body(group), (0, 0, 1, 4), expand=False)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(style="dim", no_wrap=True)
+        table.add_column(overflow="fold")
+        table.add_row("path", Text(words.line(group.path), style="cyan"))
+        table.add_row("cause", Text.assemble((group.cause, "bold"), f": {words.line(group.why)}"))
+        table.add_row("clients", Text(words.line(", ".join(group.clients))))
+        for sample in group.samples[:1]:
+            table.add_row("request", Text(words.line(sample.request)))
+            table.add_row("place", Text(words.line(f"{sample.place}, {sample.origin}")))
+            pair = zip(("baseline", "candidate"), words.pair(sample.baseline, sample.candidate), strict=True)
+            for (name, side), style in zip(pair, ("bold red", "bold green"), strict=True):
+                parts = (side.before, (side.differing, style), side.after) if side else (("nothing", "dim italic"),)
+                table.add_row(name, Text.assemble(*parts))
+            if sample.message:
+                table.add_row("message", Text(words.line(sample.message)))
+        yield Padding(table, (0, 0, 1, 4), expand=False)
     if len(counting) > GROUPS:
         yield Text(FURTHER.format(len(counting) - GROUPS), style="dim")
     if others:
@@ -123,24 +138,3 @@ def _groups(result: ComparisonResult) -> Iterator[RenderableType]:
         yield commands.table(others[:GROUPS], columns)
         if len(others) > GROUPS:
             yield Text(FURTHER.format(len(others) - GROUPS), style="dim")
-
-
-def _body(group: DifferenceGroup) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    table.add_row("path", Text(words.line(group.path), style="cyan"))
-    table.add_row("cause", Text.assemble((group.cause, "bold"), f": {words.line(group.why)}"))
-    table.add_row("clients", Text(words.line(", ".join(group.clients))))
-    for sample in group.samples[:1]:
-        table.add_row("request", Text(words.line(sample.request)))
-        table.add_row("place", Text(words.line(f"{sample.place}, {sample.origin}")))
-        pair = zip(("baseline", "candidate"), words.pair(sample.baseline, sample.candidate), strict=True)
-        for (name, side), style in zip(pair, ("bold red", "bold green"), strict=True):
-            shown = Text("nothing", style="dim italic")
-            if side:
-                shown = Text.assemble(side.before, (side.differing, style), side.after)
-            table.add_row(name, shown)
-        if sample.message:
-            table.add_row("message", Text(words.line(sample.message)))
-    return table

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import msgspec
 import structlog
@@ -44,49 +43,39 @@ class Budget:
     _reserved: int = 0
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
 
-    async def reserve(self, parts: int) -> bool:
-        """Reserve the maximum cost of a request; return False where the rest of the budget cannot cover it.
+    async def fetch(self, send: Callable[[], Awaitable[SideResponse]], most: int) -> SideResponse | None:
+        """Return a response that costs `most` parts at most; None, and nothing is sent, where the rest of the budget
+        cannot cover them. Waits while requests in flight may yet cost less than they have reserved.
 
-        Waits while requests in flight may yet cost less than they have reserved.
-        """
-        if not parts:
-            return True
+        Of a response that states no cost, and of one that is cancelled in flight, the maximum is booked, because it may
+        have been billed."""
         async with self._changed:
-            while self.spent + self._reserved + parts > self.limit:
-                if not self._reserved or self.spent + parts > self.limit:
-                    return False
+            while most and self.spent + self._reserved + most > self.limit:
+                if not self._reserved or self.spent + most > self.limit:
+                    return None
                 await self._changed.wait()
-            self._reserved += parts
-            return True
+            self._reserved += most
+        cost = most
+        try:
+            response = await send()
+            if response.parts is not None:
+                cost = response.parts
+            elif 400 <= response.status < 500:
+                cost = 0
+            return response
+        finally:
+            async with self._changed:
+                self._reserved -= most
+                self.spent += cost
+                self._changed.notify_all()
 
-    async def settle(self, reserved: int, cost: int) -> None:
-        """Release a reservation and book the actual cost."""
-        async with self._changed:
-            self._reserved -= reserved
-            self.spent += cost
-            self._changed.notify_all()
 
-
+@dataclass(eq=False)
 class Failed(Exception):  # noqa: N818 (named by what has happened)
     """A request cannot be compared: the reason, and the service that is down, if one is."""
 
-    def __init__(self, reason: str, side: SideName | None) -> None:
-        super().__init__(reason)
-        self.side = side
-
-
-class Outcome(NamedTuple):
-    """End of a run: the reason of an early one, and the number of requests that the budget did not cover."""
-
-    stopped: str | None
-    left_out: int
-
-    def notes(self) -> Iterator[str]:
-        if self.stopped:
-            yield f"the run was stopped: {self.stopped}"
-        if self.left_out:
-            requests = counted(self.left_out, "request was", "requests were")
-            yield f"{requests} left out: the budget does not cover what they may cost"
+    reason: str
+    side: SideName | None
 
 
 @dataclass
@@ -107,9 +96,9 @@ class ComparisonRun:
     _linked: set[str] = field(default_factory=set)
     _lookups: asyncio.Lock = field(default_factory=asyncio.Lock)  # those in flight look up the same uids
 
-    async def run(self, requests: Sequence[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> Outcome:
-        """Send all requests, no new one after `stop` is set; `tell` gets the number of those done. Raises
-        ConfigError if the recording cannot be written."""
+    async def run(self, requests: Sequence[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> list[str]:
+        """Send all requests, no new one after `stop` is set; `tell` gets the number of those done. Returns why the run
+        is not complete, if so. Raises ConfigError if the recording cannot be written."""
         # All tasks draw from one iterator: whichever is free takes the next request.
         queue = iter(requests)
         try:
@@ -119,7 +108,11 @@ class ComparisonRun:
         except* OSError as failures:
             words = getattr(failures.exceptions[0], "strerror", None) or "unknown disk error"
             raise errors.ConfigError(f"the recording cannot be written: {words}") from None
-        return Outcome(self._stopped, self._left_out)
+        reasons = [f"the run was stopped: {self._stopped}"] if self._stopped else []
+        if self._left_out:
+            left_out = counted(self._left_out, "request was", "requests were")
+            reasons.append(f"{left_out} left out: the budget does not cover what they may cost")
+        return reasons
 
     async def _work(self, queue: Iterator[V3Request], stop: asyncio.Event, tell: Callable[[int], None]) -> None:
         for request in queue:
@@ -131,18 +124,19 @@ class ComparisonRun:
                 await self._one(request)
                 self._in_a_row.clear()
             except Failed as failed:
-                self.tally.fail(request, self.redaction.text(str(failed)))
+                self.tally.fail(request, self.redaction.text(failed.reason))
                 # Each side is counted by itself: alternating failures of both must not hide that one is down, and that
                 # further requests would be paid for without a result.
                 self._in_a_row[failed.side] += 1
                 if failed.side and self._in_a_row[failed.side] >= IN_A_ROW:
-                    stopped = self.redaction.text(f"{failed}, {IN_A_ROW} times in a row")
+                    stopped = self.redaction.text(f"{failed.reason}, {IN_A_ROW} times in a row")
                     self._stopped = self._stopped or stopped
             self._done += 1
             tell(self._done)
 
     async def _one(self, request: V3Request) -> None:
-        recorded = self.recorder.known(request) if self.recorder else None
+        earlier = self.recorder.earlier if self.recorder else None
+        recorded = earlier.response(request) if earlier else None
         baseline = self._checked("baseline", request, recorded or await self.sides.baseline.fetch(request))
         problem = json_values.parse(baseline).problem if self.judge and baseline.status < 400 else None
         if problem:  # the baseline is the reference and must be readable; an unreadable candidate is a difference
@@ -151,10 +145,10 @@ class ComparisonRun:
         if self.sides.candidate is not None:
             # Without a baseline response the candidate's parts would be spent for nothing.
             worst = reading.worst_case_parts(request)
-            if not await self.budget.reserve(worst):
+            sent = await self.budget.fetch(partial(self.sides.candidate.fetch, request), worst)
+            if sent is None:
                 self._left_out += 1
                 return
-            sent = await self._fetch_candidate(self.sides.candidate.fetch(request), worst)
             candidate = self._checked("candidate", request, sent)
         if self.judge and candidate:
             self.tally.add(
@@ -162,18 +156,6 @@ class ComparisonRun:
             )
         elif self.recorder and not recorded:
             self.recorder.keep(request, baseline)
-
-    async def _fetch_candidate(self, fetched: Awaitable[SideResponse], reserved: int) -> SideResponse:
-        """Return the candidate's response. Of one that states no cost, and of one that is cancelled in flight, the
-        maximum is booked, because it may have been billed."""
-        cost = reserved
-        try:
-            response = await fetched
-            is_refused = 400 <= response.status < 500
-            cost = response.parts if response.parts is not None else 0 if is_refused else reserved
-            return response
-        finally:
-            await self.budget.settle(reserved, cost)
 
     def _checked(self, side: SideName, request: V3Request, response: SideResponse) -> SideResponse:
         """Return the redacted response. Raises Failed for one that proves nothing."""
@@ -244,7 +226,7 @@ class ComparisonRun:
         uids = sorted({str(part) for _, (part, *_) in offers} - self._linked)
         self._linked.update(uids)
         for some in (uids[start : start + LINKED] for start in range(0, len(uids), LINKED)):
-            if self.sides.candidate and await self.budget.reserve(len(some)):
-                response = await self._fetch_candidate(self.sides.candidate.fetch_links(some, client), len(some))
-                for link, offer in known.owners_of(json_values.parse(response).value):
+            if self.sides.candidate:
+                sent = await self.budget.fetch(partial(self.sides.candidate.fetch_links, some, client), len(some))
+                for link, offer in known.owners_of(json_values.parse(sent).value if sent else None):
                     self._looked_up.owners.setdefault(link, set()).add(offer)

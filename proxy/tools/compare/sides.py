@@ -87,34 +87,27 @@ def failure(response: SideResponse, client: str) -> str | None:
     return f"{reason} (HTTP {response.status})" + (f": {words}" if words else "")
 
 
+@dataclasses.dataclass(eq=False, repr=False)
 class HttpSide:
-    """Service at `base`, whose v3 paths begin with /v3. `key` returns the API key of a client by its name; `rate` is in
+    """Service at `base`, an address that ends in /v3. `key` returns the API key of a client by its name; `rate` is in
     requests per second, 0 for no limit."""
 
-    def __init__(
-        self,
-        base: str,
-        key: Callable[[str], str | None],
-        session: aiohttp.ClientSession,
-        rate: float = 0.0,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._base = base_url(base)
-        self._key = key
-        self._session = session
-        self._sleep = sleep
-        self._apart = 1 / rate if rate else 0.0
-        self._next = 0.0
-        self._slots = asyncio.Semaphore(AT_ONCE)
+    base: str
+    key: Callable[[str], str | None]
+    session: aiohttp.ClientSession
+    rate: float = 0.0
+    sleep: Sleep = asyncio.sleep
+    _next: float = 0.0  # when the next request may be sent, by the clock of the event loop
+    _slots: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def fetch(self, request: V3Request) -> SideResponse:
         """Send a request; a failure is returned as a response with its reason."""
-        return await self._fetch(self._base + request.target(self._key(request.client)))
+        return await self._fetch(self.base + request.target(self.key(request.client)))
 
     async def fetch_links(self, uids: list[str], client: str) -> SideResponse:
         """Ask the GraphQL endpoint beside v3, which v3bridge has, for the links of all offers of parts."""
-        query = urlencode({"query": LINKS.replace("UIDS", json.dumps(uids)), "apikey": self._key(client) or ""})
-        return await self._fetch(f"{self._base.removesuffix('/v3').removesuffix('/api')}/graphql?{query}")
+        query = urlencode({"query": LINKS.replace("UIDS", json.dumps(uids)), "apikey": self.key(client) or ""})
+        return await self._fetch(f"{self.base.removesuffix('/v3').removesuffix('/api')}/graphql?{query}")
 
     async def _fetch(self, address: str) -> SideResponse:
         url, loop = yarl.URL(address, encoded=True), asyncio.get_running_loop()
@@ -123,9 +116,9 @@ class HttpSide:
                 # The next place in the rate; retries take one, too.
                 now = loop.time()
                 at = max(now, self._next)
-                self._next = at + self._apart
+                self._next = at + (1 / self.rate if self.rate else 0.0)
                 if at > now:
-                    await self._sleep(at - now)
+                    await self.sleep(at - now)
                 response, delay = await self._send_once(url)
                 # A response that has cost parts is final, and so is one that asks for more than a pause.
                 if response.status != 429 or response.parts or delay > RETRY_DELAY_MAX:
@@ -139,7 +132,7 @@ class HttpSide:
         body = bytearray()
         try:
             # Redirects are not followed: they could take the API key to other servers.
-            async with self._session.get(url, allow_redirects=False) as response:
+            async with self.session.get(url, allow_redirects=False) as response:
                 async for chunk in response.content.iter_any():
                     body += chunk
                     if len(body) > BYTES_MAX:
@@ -225,14 +218,14 @@ async def open_sides(
         session = await stack.enter_async_context(open_session())
         # With one application, its key serves clients that have none; with several, a guess may bill another.
         alone = next(iter(own.values())) if len(own) == 1 else None
-        new = HttpSide(url, lambda client: key(client, "candidate") or alone, session) if url else None
+        new = HttpSide(base_url(url), lambda client: key(client, "candidate") or alone, session) if url else None
         old: HttpSide | Recording
         if isinstance(baseline, Recording):
             old = baseline
         elif legacy is not None and baseline == SANDBOX:
-            old = HttpSide(legacy, lambda _: EXAMPLE_KEY, session)
+            old = HttpSide(base_url(legacy), lambda _: EXAMPLE_KEY, session)
         else:
-            old = HttpSide(baseline, lambda client: key(client, "baseline"), session, baseline_rate)
+            old = HttpSide(base_url(baseline), lambda client: key(client, "baseline"), session, baseline_rate)
         yield Sides(old, new, free, tuple(own.values()))
 
 

@@ -498,20 +498,16 @@ def stock_codes(answer: Answer) -> Any:
     return (min(levels) >= -4 and max(levels) > 0) or [min(levels), max(levels)]
 
 
-@Assumed("§2.6 REC", "v3's price table", PARTS)
-def price_order(answer: Answer) -> Any:
-    """The prices of an offer ascend by quantity."""
-    tables = [[price["quantity"] for price in offer["prices"]] for offer in _offers(answer)]
-    wrong = [table for table in tables if any(later < earlier for earlier, later in pairwise(table))]
-    return (any(len(table) > 1 for table in tables) and not wrong) or wrong[:3]
-
-
-@Assumed("§2.6 REC", "v3's prices by currency", PARTS)
-def price_currency(answer: Answer) -> Any:
-    """Prices are in the currency of the seller, whichever is requested, and converted ones in that of the request."""
-    prices = [price for offer in _offers(answer) for price in offer["prices"]]
-    found = [{price[name] for price in prices} for name in ("currency", "convertedCurrency")]
-    return ("USD" in found[0] and found[1] == {"JPY"}) or [sorted(each) for each in found]
+@Assumed("§2.6 REC", "v3's prices: a table for each currency", PARTS)
+def price_tables(answer: Answer) -> Any:
+    """Prices of an offer ascend by quantity, in its own currency; converted ones are in that of the request."""
+    tables = [offer["prices"] for offer in _offers(answer)]
+    wrong = [table for table in tables if any(one["quantity"] > other["quantity"] for one, other in pairwise(table))]
+    currencies = [
+        sorted({price[name] for table in tables for price in table}) for name in ("currency", "convertedCurrency")
+    ]
+    is_right = "USD" in currencies[0] and currencies[1] == ["JPY"] and any(len(table) > 1 for table in tables)
+    return (is_right and not wrong) or [currencies, wrong[:3]]
 
 
 @Assumed("§1.2, §2.6 SDL", "v3's values, datatypes and units of specs", SPECS)

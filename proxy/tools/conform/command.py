@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,7 @@ from proxy.tools import running
 
 if TYPE_CHECKING:
     import nexar_sandbox
-    from proxy.tools.conform.run import Account, RunResult, Service
+    from proxy.tools.conform.run import RunResult, Service
 
 SANDBOX = "sandbox"
 BUDGET = 20  # parts
@@ -61,8 +62,8 @@ def run(options: ConformOptions) -> None:
         typer.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     else:
         _print(result)
-    code = CONTRADICTED if result.of("contradicted") else 0 if result.of("confirmed") else UNTESTED
-    raise typer.Exit(code)
+    verdicts = {outcome.verdict for outcome in result.outcomes}
+    raise typer.Exit(CONTRADICTED if "contradicted" in verdicts else 0 if "confirmed" in verdicts else UNTESTED)
 
 
 conform = running.command(ConformOptions, run)
@@ -71,7 +72,7 @@ conform = running.command(ConformOptions, run)
 async def _result(options: ConformOptions) -> "RunResult":
     """Run on the sandbox, or on the service of a configuration with its applications as accounts."""
     from proxy.gateway import open_session
-    from proxy.tools.conform.run import MAIN, NO_PARTS, NO_SPECS, Service
+    from proxy.tools.conform.run import MAIN, NO_PARTS, NO_SPECS, Account, Service
 
     settings = None if options.against == SANDBOX else loader.load(Path(options.against), os.environ)
     # The addresses of such a configuration are the sandbox's, and nothing else of it is tested.
@@ -86,12 +87,18 @@ async def _result(options: ConformOptions) -> "RunResult":
     name = options.application or next((key for key, entry in applications.items() if entry.parts != 0), "")
     if name not in applications:
         raise errors.ConfigError(f"--application: {name!r} is none of {', '.join(applications)}")
-    accounts = {MAIN: _account(name, applications[name])}
-    for key, entry in applications.items():
+    accounts: dict[str, Account] = {}
+    for key, entry in {name: applications[name], **applications}.items():
+        conditions = {MAIN} if key == name else set()
         if entry.parts == 0:
-            accounts.setdefault(NO_PARTS, _account(key, entry))
+            conditions.add(NO_PARTS)
         elif "TECH_SPECS" not in entry.allowed_features:
-            accounts.setdefault(NO_SPECS, _account(key, entry))
+            conditions.add(NO_SPECS)
+        for condition in conditions - accounts.keys():
+            if entry.client_id is None or entry.client_secret is None:
+                raise errors.ConfigError(f"applications.{key}: conform needs its client_id and client_secret")
+            secret = entry.client_secret.reveal()
+            accounts[condition] = Account(str(entry.client_id), secret, entry.allowed_features)
     async with open_session(upstream) as session:
         service = Service(upstream.graphql_url, upstream.token_url, accounts, session)
         return await _run(options, service, (settings, name))
@@ -159,14 +166,6 @@ def sandbox_service(upstream: "nexar_sandbox.Sandbox", session: "object") -> "Se
     )
 
 
-def _account(name: str, entry: config.ApplicationSettings) -> "Account":
-    from proxy.tools.conform.run import Account
-
-    if entry.client_id is None or entry.client_secret is None:
-        raise errors.ConfigError(f"applications.{name}: conform needs its client_id and client_secret")
-    return Account(str(entry.client_id), entry.client_secret.reveal(), entry.allowed_features)
-
-
 def _print(result: "RunResult") -> None:
     """Print what differs last, and the totals after it, where a terminal shows them."""
     console = Console(highlight=False, soft_wrap=True)
@@ -179,7 +178,8 @@ def _print(result: "RunResult") -> None:
             console.print(Text(f"    {printable(outcome.reason)}"))
         if outcome.verdict == "contradicted":
             console.print(Text(f"    observed: {printable(json.dumps(outcome.observed))[:SHOWN]}"))
-    totals = ", ".join(f"{len(result.of(verdict))} {verdict}" for verdict in COLORS)  # type: ignore[arg-type]
+    verdicts = Counter[str](outcome.verdict for outcome in result.outcomes)
+    totals = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in COLORS)
     ledger = "" if result.billed is None else f"; the sandbox billed {result.billed}"
     parts = f"{counted(result.returned, 'part')} returned, at most {result.at_worst}{ledger}"
     console.print(Text(f"{totals}; {counted(result.requests, 'request')}, {parts}"))

@@ -96,12 +96,12 @@ class Account:
     features: frozenset[str] | None = None
 
 
+@dataclass(eq=False)
 class ProbeError(Exception):
-    """A probe has no answer. The message is the reason, without credentials."""
+    """A probe has no answer, for a reason without credentials."""
 
-    def __init__(self, reason: str, *, was_sent: bool = False) -> None:
-        super().__init__(reason)
-        self.was_sent = was_sent
+    reason: str
+    was_sent: bool = False
 
 
 @dataclass
@@ -129,7 +129,16 @@ class Service:
         query = {"query": probe.document, "variables": probe.variables}
         answer = await self._post(self.graphql_url, headers, json=query)
         billed = self.ledger() - before if self.ledger else None
-        return Answer(answer.status, answer.body, _returned(answer.body), billed)
+        # The service bills the part objects at root fields (contract graphql.md §6).
+        data, returned = answer.body.get("data") if isinstance(answer.body, dict) else None, 0
+        for root in data.values() if isinstance(data, dict) else ():
+            if isinstance(root, dict):  # a search
+                results = [each for each in root.get("results") or () if isinstance(each, dict)]
+                returned += sum(isinstance(each.get("part"), dict) for each in results)
+            else:
+                listed = [each for each in root if isinstance(each, dict)] if isinstance(root, list) else []
+                returned += sum(len(each.get("parts") or ()) if "parts" in each else "mpn" in each for each in listed)
+        return Answer(answer.status, answer.body, returned, billed)
 
     async def _request_token(self, account: str) -> str:
         await asyncio.sleep(self.pauses[1])
@@ -157,19 +166,6 @@ class Service:
             return Answer(status, text)
 
 
-def _returned(body: Any) -> int:
-    """Count the part objects at root fields, which the service bills (contract graphql.md §6)."""
-    data, count = body.get("data") if isinstance(body, dict) else None, 0
-    for root in data.values() if isinstance(data, dict) else ():
-        if isinstance(root, dict):  # a search
-            results = [each for each in root.get("results") or () if isinstance(each, dict)]
-            count += sum(isinstance(each.get("part"), dict) for each in results)
-        else:
-            listed = [each for each in root if isinstance(each, dict)] if isinstance(root, list) else []
-            count += sum(len(each.get("parts") or ()) if "parts" in each else "mpn" in each for each in listed)
-    return count
-
-
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """Outcome of one assumption: what was `observed` where it does not hold, and why it was not tested."""
 
@@ -190,10 +186,6 @@ class RunResult(msgspec.Struct, frozen=True):
     returned: int
     uncertain: int
     billed: int | None
-
-    def of(self, verdict: Verdict) -> list[Outcome]:
-        """Return the outcomes with this verdict."""
-        return [outcome for outcome in self.outcomes if outcome.verdict == verdict]
 
 
 class Selection(msgspec.Struct):
@@ -238,7 +230,7 @@ async def run(
                 answers[probe] = await service.send(probe)
                 unanswered = 0
             except ProbeError as error:
-                answers[probe] = str(error)
+                answers[probe] = error.reason
                 unanswered += error.was_sent
                 uncertain += probe.parts if error.was_sent else 0
         tell(done)

@@ -13,7 +13,7 @@ from proxy.redaction import Redaction
 from proxy.tools.compare import comparison, sides
 from proxy.tools.compare.judging.judge import Judge
 from proxy.tools.compare.judging.result import Tally
-from proxy.tools.compare.run import IN_A_ROW, Budget, ComparisonRun, Outcome
+from proxy.tools.compare.run import IN_A_ROW, Budget, ComparisonRun
 from proxy.tools.compare.sides import Sides
 from proxy.traffic.recordings import SideResponse
 from proxy.traffic.v3_request import V3Request
@@ -37,7 +37,7 @@ class Side(sides.HttpSide):
 
 
 class Ran(Tally):
-    outcome: Outcome
+    unfinished: list[str]
     spent: int
 
 
@@ -48,7 +48,7 @@ def run(causes: Any) -> Any:
         judge = Judge((), causes, redaction.text) if candidate else None
         running = ComparisonRun(Sides(baseline, candidate), budget, tally, redaction, judge=judge, recorder=recorder)
         stop = more.get("stop") or asyncio.Event()
-        tally.outcome = await running.run(more.get("requests", REQUESTS), stop, lambda _: None)
+        tally.unfinished = await running.run(more.get("requests", REQUESTS), stop, lambda _: None)
         tally.spent = budget.spent
         return tally
 
@@ -58,7 +58,7 @@ def run(causes: Any) -> Any:
 async def test_every_request_is_sent_and_counted_once(run: Any) -> None:
     baseline, candidate = Side(), Side()
     ran = await run(baseline, candidate)
-    assert (ran.outcome, ran.spent) == (Outcome(None, 0), 80)
+    assert (ran.unfinished, ran.spent) == ([], 80)
     assert sorted(baseline.requests) == sorted(candidate.requests) == list(range(40))
     assert ran.rows["/parts/search"]["equivalent"] == 40
 
@@ -92,19 +92,20 @@ async def test_budget_is_never_exceeded(run: Any, limit: int, most: int) -> None
     ran = await run(Side(), candidate, limit)
     assert ran.spent == 2 * len(candidate.requests) <= limit
     assert len(candidate.requests) == most
-    assert ran.outcome.left_out == 40 - most
+    assert [each.split()[0] for each in ran.unfinished] == [str(40 - most)]
 
 
 async def test_request_waits_for_reservations_that_may_be_released() -> None:
-    budget = Budget(10)
-    assert await budget.reserve(8)
-    waiting = asyncio.create_task(budget.reserve(5))
+    budget, sent = Budget(10), asyncio.get_running_loop().create_future()
+    first = asyncio.create_task(budget.fetch(lambda: sent, 8))
+    waiting = asyncio.create_task(budget.fetch(lambda: sent, 5))
     await asyncio.sleep(0)
+    assert await budget.fetch(lambda: sent, 11) is None
     assert not waiting.done()
-    await budget.settle(8, 3)
-    assert await waiting
-    assert budget.spent == 3
-    assert not await budget.reserve(8)
+    sent.set_result(SideResponse(200, b"{}", 3))
+    assert await first == await waiting == sent.result()
+    assert budget.spent == 6
+    assert await budget.fetch(lambda: sent, 8) is None
 
 
 async def test_changed_stock_is_no_difference(run: Any) -> None:
@@ -122,15 +123,15 @@ async def test_side_that_always_fails_stops_the_run(run: Any) -> None:
     candidate = Side()
     baseline = Side(lambda _: SideResponse(200, b"<html>"))
     ran = await run(baseline, candidate)
-    assert ran.outcome.stopped == f"the baseline sent HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
+    reason = f"the baseline sent HTML instead of JSON (HTTP 200), {IN_A_ROW} times in a row"
+    assert ran.unfinished == [f"the run was stopped: {reason}"]
     assert IN_A_ROW <= len(baseline.requests) < IN_A_ROW + 10
     assert candidate.requests == []
 
 
 async def test_full_disk_stops_the_run_with_one_line(run: Any) -> None:
     class Full:
-        def known(self, _: V3Request) -> Any:
-            return None
+        earlier = None
 
         def keep(self, *_: Any) -> None:
             raise OSError(28, "No space left on device")

@@ -79,7 +79,7 @@ async def test_each_probe_is_sent_once(service: Service, upstream: Upstream) -> 
     assumptions = [*map(assumption, (CHEAP, DEAR, CHEAP))]
     result = await run.run(assumptions, run.select(assumptions, 20, service), service, lambda _: None)
     assert upstream.requests == ["{ cheap }", "{ dear }"]
-    assert (result.requests, len(result.of("confirmed"))) == (2, 3)
+    assert (result.requests, [each.verdict for each in result.outcomes]) == (2, ["confirmed"] * 3)
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ class _Unmatched:
         return self.take(starts + [(len(one) - place, len(other) - place) for place in range(tail, 0, -1)])
 
     def by(self, key: Key) -> Pairs:
-        """Match elements with equal keys; among several with the same key, the most similar ones."""
+        """Match elements with equal keys; among several with the same key, those with the most equal fields first."""
         if not self.baseline_left or not self.candidate_left:
             return []
         by_key: defaultdict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
@@ -200,27 +200,23 @@ class _Unmatched:
             by_key[key(self._baseline[place])][0].append(place)
         for place in self.candidate_left:
             by_key[key(self._candidate[place])][1].append(place)
-        alike = (self._alike(*places) for each, places in by_key.items() if each is not None)
-        return self.take([pair for pairs in alike for pair in pairs])
-
-    def _alike(self, before: list[int], after: list[int]) -> Pairs:
-        """Pair elements with equal keys, those with the most equal fields first."""
-        is_lone = len(before) <= 1 and len(after) <= 1
-        if is_lone or len(before) * len(after) > ALIKE_MAX:
-            return list(zip(before, after, strict=False))
-        scores = []
-        for was, now in itertools.product(before, after):
-            one, other, equal = self._baseline[was], self._candidate[now], 0
-            if type(one) is dict and type(other) is dict:
-                equal = sum(key in other and json_values.same(value, other[key]) for key, value in one.items())
-            scores.append((-equal, was, now))
-        left, found = (set(before), set(after)), []
-        for _, was, now in sorted(scores):
-            if was in left[0] and now in left[1]:
-                left[0].remove(was)
-                left[1].remove(now)
-                found.append((was, now))
-        return found
+        found: Pairs = []
+        for before, after in [places for value, places in by_key.items() if value is not None]:
+            if max(len(before), len(after)) <= 1 or len(before) * len(after) > ALIKE_MAX:
+                found += zip(before, after, strict=False)
+                continue
+            scores, left = [], (set(before), set(after))
+            for was, now in itertools.product(before, after):
+                one, other, equal = self._baseline[was], self._candidate[now], 0
+                if type(one) is dict and type(other) is dict:
+                    equal = sum(name in other and json_values.same(value, other[name]) for name, value in one.items())
+                scores.append((-equal, was, now))
+            for _, was, now in sorted(scores):
+                if was in left[0] and now in left[1]:
+                    left[0].remove(was)
+                    left[1].remove(now)
+                    found.append((was, now))
+        return self.take(found)
 
     def leftover(self) -> Pairs:
         """Match the remaining elements: by index, or in order where a side has nothing that identifies them."""

@@ -64,8 +64,16 @@ ALTERED: list[tuple[str, str, Any]] = [
     ("part-order", "data.supParts.1", {"mpn": "ANOTHER", "sellers": [], "all": []}),
     ("brokers", "data.supParts.0.sellers", []),
     ("stock-codes", "data.supParts.0.all.0.offers.0.inventoryLevel", -5),
-    ("price-order", "data.supParts.0.all.0.offers.0.prices", [{"quantity": 10}, {"quantity": 1}]),
-    ("price-currency", "data.supParts.0.all.0.offers.0.prices", [{"currency": "USD", "convertedCurrency": "USD"}]),
+    (
+        "price-tables",
+        "data.supParts.0.all.0.offers.0.prices",
+        [{"quantity": n, "currency": "USD", "convertedCurrency": "JPY"} for n in (10, 1)],
+    ),
+    (
+        "price-tables",
+        "data.supParts.0.all.0.offers.0.prices",
+        [{"quantity": 1, "currency": "USD", "convertedCurrency": "USD"}],
+    ),
     ("spec-values", "data.supParts.0.specs.0.valueType", "range"),
     ("spec-texts", "data.supParts.0.specs", []),
     ("earlier-tokens", "", {"errors": [{"message": "The token is not valid."}]}),
@@ -155,4 +163,4 @@ async def test_what_is_assumed_of_a_part_is_not_tested_without_it(
     reasons = {each.name: each.reason for each in result.outcomes if each.verdict == "not tested"}
     assert reasons["match-spelling"] == "the service finds nothing for plain"
     lists_of_others = ["seller-counts", "whole-lists"]
-    assert [each.name for each in result.of("contradicted")] == lists_of_others
+    assert [each.name for each in result.outcomes if each.verdict == "contradicted"] == lists_of_others
