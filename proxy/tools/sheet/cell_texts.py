@@ -72,7 +72,7 @@ _NO_NUMBERS = {
 # 10k, 4k7, 100nF/50V, 0.1uF 10%: what stands in a column of values, and would find and bill some part.
 VALUE = re.compile(r"[\d.,]+ ?[pnuµμmkMGR]?\d{0,2} ?(?:[FHVAWΩR%]|Hz|ohm)?(?:[ /,;_].*)?", re.IGNORECASE)
 _PRICE = re.compile(r"[$€£¥]?\s*\d+[.,]\d+\s*[$€£¥]?")
-_TEXT_FORMULA = re.compile(r'="(.*)"')  # what keeps leading zeros in a CSV file
+_TEXT_FORMULA = re.compile(r'="(.*)"')  # what keeps leading zeros in a CSV file, as an apostrophe does
 _OR = re.compile(r"\s+(?:/|or|oder|ou)\s+|\s*\|\s*", re.IGNORECASE)
 _AND = re.compile(r",\s+|\s*;\s*")
 _ONE_OF_SEVERAL = re.compile(r"(?=\S*\d)\S{4,}")
@@ -108,31 +108,26 @@ def decimal_mark(cells: Iterable[Cell]) -> DecimalMark | None:
 def parse_quantity(cell: Cell, decimal: DecimalMark | None = None) -> int:
     """Return a quantity: `1 000`, `2.5 m` and `10 pcs` are 1000, 3 and 10; `decimal` decides on `2.500`; 0 is not
     fitted. Raises QuantityError."""
-    if not isinstance(cell, str):
-        return _whole(Decimal(repr(cell)))
-    if cell in UNREADABLE:
-        raise QuantityError(UNREADABLE[cell])
-    text = cell.strip()
-    if is_not_populated(text) or plain(re.sub(r"\d", "", text)) in NOT_POPULATED:
-        return 0
-    text = _NOTE.sub(lambda note: "" if plain(note[1]) in _FITTED_NOTES else note[0], text).strip()
-    match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= QUANTITY_MAX else None
-    if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES.split():
-        raise QuantityError("is not a quantity")
-    marks = (decimal,) if decimal else tuple(_NUMBERS)
-    values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})
+    if isinstance(cell, str):
+        if cell in UNREADABLE:
+            raise QuantityError(UNREADABLE[cell])
+        text = cell.strip()
+        if is_not_populated(text) or plain(re.sub(r"\d", "", text)) in NOT_POPULATED:
+            return 0
+        text = _NOTE.sub(lambda note: "" if plain(note[1]) in _FITTED_NOTES else note[0], text).strip()
+        match = _NUMBER_AND_UNIT.fullmatch(text) if len(text) <= QUANTITY_MAX else None
+        if match is None or match[2] in _MULTIPLIERS or match[2].lower() in _PACKAGES.split():
+            raise QuantityError("is not a quantity")
+        marks = (decimal,) if decimal else tuple(_NUMBERS)
+        values = sorted({value for mark in marks if (value := _value(match[1], mark)) is not None})
+    else:
+        values = [Decimal(repr(cell))]
     if len(values) == 2:
         first, second = (value.normalize() for value in values)
         raise QuantityError(f"is {first:f} or {second:f}: no other quantity of the column says which")
-    if not values:
+    if not values or not values[0].is_finite() or not 0 <= values[0] < 10**DIGITS_MAX:
         raise QuantityError("is not a quantity")
-    return _whole(values[0])
-
-
-def _whole(value: Decimal) -> int:
-    if not value.is_finite() or not 0 <= value < 10**DIGITS_MAX:
-        raise QuantityError("is not a quantity")
-    return math.ceil(value)
+    return math.ceil(values[0])
 
 
 def _value(text: str, mark: DecimalMark) -> Decimal | None:
@@ -163,42 +158,27 @@ def count_designators(text: str) -> int:
     return len(designators)
 
 
-def part_numbers(text: str) -> list[str]:
-    """Return the part numbers of a cell, the preferred first: several where it says `or`; none where it has none."""
-    text = _cleaned(text)
-    return [] if why_no_number(text) else _pieces(_OR, text) or [text]
-
-
-def sku(text: str) -> str:
-    """Return a distributor's number; empty for prices, too."""
-    numbers = [] if _PRICE.fullmatch(text.strip()) else part_numbers(text)
-    return numbers[0] if numbers else ""
-
-
-def why_no_number(text: str, *, of_values: bool = False) -> str:
-    """Return why a cell has no part number, such as a dash, a placeholder or a paragraph; empty where it has one.
-    `of_values`: it is in a column of values."""
-    text = _cleaned(text)
+def part_numbers(text: str, *, are_skus: bool, are_values: bool) -> tuple[list[str], str]:
+    """Return the part numbers of a cell, the preferred first: several where it says `or`. Without one, also return why,
+    such as that it is a dash, a placeholder or a paragraph. The column may be one of SKUs, or of values."""
+    if not text.isascii():
+        text = "".join(each for each in text if unicodedata.category(each) != "Cf")  # invisible
+    text = text.strip()
+    formula = _TEXT_FORMULA.fullmatch(text)
+    text = (formula[1] if formula else text.removeprefix("'")).strip()
     form = next((reason for reason, form in _NO_NUMBERS.items() if form.fullmatch(text)), "")
     reasons = {
         f"the part number {UNREADABLE.get(text)}": text in UNREADABLE,
         form: form,
-        "the value of a part, and no part number": of_values and VALUE.fullmatch(text),
+        "a price, and no part number": are_skus and _PRICE.fullmatch(text),
+        "the value of a part, and no part number": are_values and VALUE.fullmatch(text),
         f"a part number of more than {NUMBER_MAX} characters": len(text) > NUMBER_MAX,
         "a part number with a line break": "\n" in text or "\r" in text,
         SEVERAL: _pieces(_AND, text),
         f"{text[:SHOWN_MAX]!r} is not a part number": not any(map(str.isalnum, text)) or is_one_of(PLACEHOLDERS, text),
     }
-    return next((reason for reason, is_so in reasons.items() if is_so), "")
-
-
-def _cleaned(text: str) -> str:
-    """Return a text without invisible characters, and what keeps a spreadsheet program from converting it."""
-    if not text.isascii():
-        text = "".join(each for each in text if unicodedata.category(each) != "Cf")
-    text = text.strip()
-    formula = _TEXT_FORMULA.fullmatch(text)
-    return (formula[1] if formula else text.removeprefix("'")).strip()
+    why = next((reason for reason, is_so in reasons.items() if is_so), "")
+    return ([] if why else _pieces(_OR, text) or [text]), why
 
 
 def _pieces(separator: re.Pattern[str], text: str) -> list[str]:

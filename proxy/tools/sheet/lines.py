@@ -1,14 +1,15 @@
 """Lines of a list: the row of the headings, the numbers and the quantity of each line, and what is no line."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from proxy import errors, kit
 from proxy.tools.sheet import cell_texts, headings
-from proxy.tools.sheet.cell_texts import UNREADABLE, Cell, QuantityError
+from proxy.tools.sheet.cell_texts import UNREADABLE, Cell, DecimalMark, QuantityError
 from proxy.tools.sheet.headings import Columns
 from proxy.traffic import bom_columns
 from proxy.traffic.bom_columns import NOT_POPULATED, PLACEHOLDERS, is_one_of, plain
@@ -70,11 +71,6 @@ class LeftOut(msgspec.Struct, frozen=True):
     row: int
     reason: str
 
-    @property
-    def is_line(self) -> bool:
-        """Whether something is missing without it."""
-        return self.reason not in NO_LINES
-
 
 class NoNumbersError(errors.SheetError):
     """No column has part numbers, or the named ones are not there; `headings` of `row` may be named."""
@@ -126,7 +122,7 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
             raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
     found = find_header(filled, reading)
     if found is not None:
-        return _Reader(filled, *found[:2], reading, is_csv=is_csv).read()
+        return _read_below(filled, *found[:2], reading, is_csv=is_csv)
     if not filled:
         raise errors.SheetError(f"{place}: is empty")
     # The missing column may be among those that are there, under another name.
@@ -161,57 +157,53 @@ def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, 
     return index, possible[index], score
 
 
+def _read_below(filled: Sequence[Row], index: int, columns: Columns, reading: Reading, *, is_csv: bool) -> PartsList:
+    """Read the rows below the headings, which are at `index`."""
+    (header_row, header), below = filled[index], filled[index + 1 :]
+    names = [text_of(cell).strip() for cell in header]
+    decimal = cell_texts.decimal_mark(_at(row, columns.places.get("quantity")) for _, row in below)
+    reader = _Reader(names, columns, len(header) if is_csv else None, decimal)
+    left_out = [LeftOut(number, ABOVE) for number, _ in filled[:index]]
+    lines: list[Line] = []
+    problems: list[str] = []
+    shown: dict[int, Sequence[Cell]] = {}
+    below_others = False
+    for number, cells in below:
+        row = [text_of(cell) for cell in cells]
+        reason = reader.why_no_line(row)
+        below_others = reason == OTHER_HEADINGS or (below_others and reason != AGAIN)
+        if below_others and reason != OTHER_HEADINGS:
+            reason = BELOW_OTHERS
+        if reason:
+            left_out.append(LeftOut(number, reason))
+            continue
+        quantity, unclear, problem = reader.quantity(cells)
+        choices, skus, missing = reader.numbers(row)
+        if quantity == 0 or missing:
+            left_out.append(LeftOut(number, NOT_FITTED if quantity == 0 else missing))
+            continue
+        needed = quantity and quantity * (reading.boards or 1)
+        lines.append(Line(number, choices, skus, needed, "" if quantity else problem))
+        shown[number] = cells
+        if problem:
+            problems.append(f"{column_name(unclear)}{number}: {problem}")
+    width = max((len(row) for _, row in below), default=0)
+    return PartsList(header_row, names, columns, lines, left_out, problems, shown, width)
+
+
+@dataclass(frozen=True)
 class _Reader:
-    """Reads the rows below the headings."""
+    """Reads a row below the headings. `width`: of these in a CSV file; `decimal`: mark of the column of quantities."""
 
-    def __init__(self, filled: Sequence[Row], index: int, columns: Columns, reading: Reading, *, is_csv: bool) -> None:
-        self._above, (self._header_row, header), self._rows = filled[:index], filled[index], filled[index + 1 :]
-        self._headings = [text_of(cell).strip() for cell in header]
-        self._columns = columns
-        self._boards = reading.boards or 1
-        self._width = len(header) if is_csv else None
-        quantity = columns.places.get("quantity")
-        below = [] if quantity is None else [row[quantity] for _, row in self._rows if quantity < len(row)]
-        self._decimal = cell_texts.decimal_mark(below)
-        self._problems: list[str] = []
+    headings: Sequence[str]
+    columns: Columns
+    width: int | None
+    decimal: DecimalMark | None
 
-    def read(self) -> PartsList:
-        left_out = [LeftOut(number, ABOVE) for number, _ in self._above]
-        lines: list[Line] = []
-        below_others = False
-        for number, cells in self._rows:
-            row = [text_of(cell) for cell in cells]
-            reason = self._why_no_line(row)
-            below_others = reason == OTHER_HEADINGS or (below_others and reason != AGAIN)
-            if below_others and reason != OTHER_HEADINGS:
-                reason = BELOW_OTHERS
-            choices = () if reason else tuple(self._choices(row))
-            quantity, unclear, problem = (None, 0, "") if reason else self._quantity(cells)
-            reason = reason or (NOT_FITTED if quantity == 0 else "" if choices else self._why_no_number(row))
-            if reason:
-                left_out.append(LeftOut(number, reason))
-            else:
-                skus = (cell_texts.sku(_at(row, each.column)) for each in self._columns.numbers if each.is_sku)
-                needed = quantity and quantity * self._boards
-                lines.append(Line(number, choices, tuple(filter(None, skus)), needed, "" if quantity else problem))
-                if problem:
-                    self._problems.append(f"{column_name(unclear)}{number}: {problem}")
-        shown = {line.row for line in lines}
-        return PartsList(
-            self._header_row,
-            self._headings,
-            self._columns,
-            lines,
-            left_out,
-            self._problems,
-            {number: cells for number, cells in self._rows if number in shown},
-            max((len(row) for _, row in self._rows), default=0),
-        )
-
-    def _why_no_line(self, row: Sequence[str]) -> str:
+    def why_no_line(self, row: Sequence[str]) -> str:
         filled = [cell.strip() for cell in row if cell.strip()]
-        numbers = [_at(row, each.column).strip() for each in self._columns.numbers]
-        first, places = plain(filled[0]), self._columns.places
+        numbers = [_at(row, each.column).strip() for each in self.columns.numbers]
+        first, places = plain(filled[0]), self.columns.places
         is_short = len(filled) <= LABEL_CELLS
         # Most cells of a row that heads other columns are names of columns, that of the number, too.
         is_part = any(any(map(str.isdigit, number)) for number in numbers)
@@ -224,46 +216,45 @@ class _Reader:
             TOTAL: {first, *map(plain, numbers)} & TOTALS or (first.startswith("total") and is_short),
             LABEL: any(cell.endswith((":", "：")) for cell in (filled[0], *numbers))
             or (is_short and re.search(r"[:：]\s", filled[0])),
-            AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self._headings if cell]
-            or (heads and all(plain(_at(row, at)) == plain(self._headings[at]) for at in self._columns.flat.values())),
+            AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self.headings if cell]
+            or (heads and all(plain(_at(row, at)) == plain(self.headings[at]) for at in self.columns.flat.values())),
             OTHER_HEADINGS: heads,
             SECTION: len(filled) == 1 and is_remark,
             UTF7: any(_UTF7.search(cell) for cell in filled),
-            WIDER: self._width is not None and any(cell.strip() for cell in row[self._width :]),
+            WIDER: self.width is not None and any(cell.strip() for cell in row[self.width :]),
             NOT_FITTED: any(map(cell_texts.is_not_populated, filled))
             or is_one_of(_YES, _at(row, places.get("dnp")))
             or is_one_of(_NO, _at(row, places.get("fitted"))),
         }
         return next((reason for reason, is_so in reasons.items() if is_so), "")
 
-    def _choices(self, row: Sequence[str]) -> Iterator[Choice]:
-        seen = set[Choice]()
-        for column in self._columns.numbers:
+    def numbers(self, row: Sequence[str]) -> tuple[tuple[Choice, ...], tuple[str, ...], str]:
+        """Return the numbers that a line can be bought by, the best first, and all SKUs; or why it has no number."""
+        choices: dict[Choice, None] = {}
+        skus: list[str] = []
+        reasons: list[str] = []
+        for column in self.columns.numbers:
             cell = _at(row, column.column)
+            numbers, reason = cell_texts.part_numbers(cell, are_skus=column.is_sku, are_values=self.columns.from_values)
+            if cell.strip():
+                reasons.append(reason)
             if column.is_sku:
-                if not seen and (sku := cell_texts.sku(cell)):
-                    seen.add(Choice("", sku=sku))
-                    yield Choice("", sku=sku)
+                skus += numbers[:1]
+                if not choices:
+                    choices = {Choice("", sku=sku): None for sku in numbers[:1]}
                 continue
             brand = _at(row, column.brand).strip()
             brand = "" if is_one_of(PLACEHOLDERS, brand) or brand in UNREADABLE else brand
-            for number in cell_texts.part_numbers(cell):
-                choice = Choice(number, brand)
-                if choice not in seen and not (self._columns.from_values and cell_texts.VALUE.fullmatch(number)):
-                    seen.add(choice)
-                    yield choice
+            choices |= {Choice(number, brand): None for number in numbers}
+        if not choices and not reasons:
+            used = (_at(row, self.columns.places.get(role)) for role in ("quantity", "designator"))
+            is_line = any(cell.strip() for cell in used) or sum(bool(cell.strip()) for cell in row) > 1
+            reasons.append(NO_NUMBER if is_line else SECTION)
+        return tuple(choices), tuple(skus), "" if choices else reasons[0]
 
-    def _why_no_number(self, row: Sequence[str]) -> str:
-        text = next((text for each in self._columns.numbers if (text := _at(row, each.column).strip())), "")
-        if not text:
-            used = (self._columns.places.get(role) for role in ("quantity", "designator"))
-            is_line = any(_at(row, place).strip() for place in used)
-            return NO_NUMBER if is_line or sum(bool(cell.strip()) for cell in row) > 1 else SECTION
-        return cell_texts.why_no_number(text, of_values=self._columns.from_values)
-
-    def _quantity(self, cells: Sequence[Cell]) -> tuple[int | None, int, str]:
+    def quantity(self, cells: Sequence[Cell]) -> tuple[int | None, int, str]:
         """Return the quantity, and the column that is not understood or contradicts, and why."""
-        places = self._columns.places
+        places = self.columns.places
         designators = text_of(_at(cells, places.get("designator"))).strip()
         counted = reason = None
         try:
@@ -275,17 +266,14 @@ class _Reader:
             if reason:
                 return None, places["designator"], reason
             is_empty = counted is None and "quantity" in places
-            return (
-                1 if counted is None else counted,
-                places.get("quantity", 0),
-                "is empty: 1 is taken" if is_empty else "",
-            )
+            problem = "is empty: 1 is taken" if is_empty else ""
+            return 1 if counted is None else counted, places.get("quantity", 0), problem
         try:
-            quantity = cell_texts.parse_quantity(stated, self._decimal)
+            quantity = cell_texts.parse_quantity(stated, self.decimal)
         except QuantityError as error:
             shown = "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: cell_texts.SHOWN_MAX]!r} "
             return None, places["quantity"], f"{shown}{error}"
-        of_all = plain(self._headings[places["quantity"]]).startswith(headings.OF_ALL)
+        of_all = plain(self.headings[places["quantity"]]).startswith(headings.OF_ALL)
         contradicts = counted is not None and quantity not in (0, counted) and not of_all
         text = f"{quantity} is stated for {kit.counted(counted or 0, 'designator')}" if contradicts else ""
         return quantity, places["quantity"], text

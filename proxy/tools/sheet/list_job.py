@@ -16,7 +16,7 @@ from proxy.tools.sheet import columns, decisions, offers
 from proxy.tools.sheet.cell_texts import Cell
 from proxy.tools.sheet.columns import KINDS, NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share, rounded
 from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
-from proxy.tools.sheet.lines import COLUMNS_MAX, NOT_FITTED, Line, PartsList, text_of
+from proxy.tools.sheet.lines import COLUMNS_MAX, NO_LINES, NOT_FITTED, Line, PartsList, text_of
 from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
 
 OFFER_HEADINGS = (
@@ -130,12 +130,13 @@ class ListJob:
             if outcome != FOUND:
                 self.reasons[text] += 1
         for each in self.left_out:
-            if each.is_line or each.reason == NOT_FITTED:
-                text = f"{LEFT_OUT}: {each.reason}" if each.is_line else each.reason
+            if each.reason == NOT_FITTED:
+                cells[each.row] = {self._places[STATUS]: NOT_FITTED}
+            elif each.reason not in NO_LINES:
+                text = f"{LEFT_OUT}: {each.reason}"
                 cells[each.row] = {self._places[STATUS]: text}
-            if each.is_line:
                 self.outcomes[LEFT_OUT] += 1
-                self.reasons[f"{LEFT_OUT}: {each.reason}"] += 1
+                self.reasons[text] += 1
         return cells
 
     def _divide_purchases(self) -> None:
