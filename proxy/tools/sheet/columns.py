@@ -109,12 +109,6 @@ def breaks_text(breaks: Sequence[tuple[int, Decimal]]) -> str:
     return "; ".join([f"{quantity}: {rounded(price):f}" for quantity, price in breaks])
 
 
-def second_source(part: Part | None, sources: Sequence[Part]) -> str:
-    """Return the manufacturers of a number but the part's own."""
-    own = None if part is None else part.manufacturer
-    return "; ".join(dict.fromkeys(each.manufacturer for each in sources if each.manufacturer != own)) or NONE
-
-
 COUNT, PRICE, TOTAL = "#,##0", "#,##0.00###", "#,##0.00"
 
 _SPECS: config.Feature = "TECH_SPECS"

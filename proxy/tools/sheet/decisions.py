@@ -4,7 +4,7 @@ A line is looked up at one part first; at more only where several match, or to s
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 from proxy.tools.sheet import offers
@@ -47,34 +47,37 @@ class Decision(NamedTuple):
 
 
 def decide(line: Line, results: Results, rules: OfferRules, currency: str) -> Decision | PartQuery:
-    """Return what a line is, or the query whose result is needed to know."""
+    """Return what a line is, or the query whose result is needed to know: by the first number whose part has stock, or
+    else by the first that is found."""
     tried: list[tuple[Choice, Decision]] = []
-    for choice in line.choices:
+    taken: int | None = None
+    for place, choice in enumerate(line.choices):
         decision = _judged(choice, results, currency)
         if isinstance(decision, PartQuery):
             return decision
         tried.append((choice, decision))
-        counting = offers.allowed(decision.part.offers, rules, line.skus) if decision.part else []
-        if any(offer.stock is not None and (offer.stock > 0 or offer.stock == offers.YES) for offer in counting):
-            return _named(decision, tried)
-    # Nothing has stock: the first that is found.
-    for place, (_, decision) in enumerate(tried):
-        if decision.part is not None:
-            return _named(decision, tried[: place + 1])
-    failed = next((decision for _, decision in tried if decision.outcome == FAILED), tried[0][1])
-    if len(tried) == 1 or failed.outcome == FAILED:
-        return failed
-    reasons = (f"{choice.mpn}: {each.text.removeprefix(NO_PART)}" for choice, each in tried)
-    return Decision(NOT_FOUND, NO_PART + "; ".join(reasons))
-
-
-def _named(decision: Decision, tried: Sequence[tuple[Choice, Decision]]) -> Decision:
-    """Name the alternative, and why the numbers before it were not taken."""
-    part = decision.part
-    if len(tried) == 1 or part is None:
+        if decision.part is None:
+            continue
+        counting = offers.allowed(decision.part.offers, rules, line.skus)
+        has_stock = any(
+            offer.stock is not None and (offer.stock > 0 or offer.stock == offers.YES) for offer in counting
+        )
+        if has_stock or taken is None:
+            taken = place
+        if has_stock:
+            break
+    if taken is None:
+        failed = next((decision for _, decision in tried if decision.outcome == FAILED), tried[0][1])
+        if len(tried) == 1 or failed.outcome == FAILED:
+            return failed
+        reasons = (f"{choice.mpn}: {each.text.removeprefix(NO_PART)}" for choice, each in tried)
+        return Decision(NOT_FOUND, NO_PART + "; ".join(reasons))
+    decision = tried[taken][1]
+    if taken == 0:
         return decision
-    why = (f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in tried[:-1])
-    name = f": alternative {part.mpn} of {part.manufacturer}" if decision.outcome == FOUND else "; an alternative"
+    before = tried[:taken]
+    why = (f"{choice.mpn} {'is not found' if each.part is None else 'has no stock'}" for choice, each in before)
+    name = f": alternative {' of '.join(decision.name)}" if decision.outcome == FOUND else "; an alternative"
     return decision._replace(text=f"{decision.text}{name}, as {', '.join(why)}")
 
 

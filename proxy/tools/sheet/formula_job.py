@@ -8,7 +8,7 @@ from typing import NamedTuple
 from proxy import __version__, errors
 from proxy.config import ClientId, Secret
 from proxy.tools.sheet import files, offers
-from proxy.tools.sheet.cell_texts import UNREADABLE, Cell
+from proxy.tools.sheet.cell_texts import UNREADABLE
 from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.lines import text_of
@@ -146,17 +146,13 @@ def _login(file: str, calls: Sequence[Call], *, optional: bool) -> Call | None:
     )
 
 
-def _text(values: Sequence[Cell]) -> str:
-    text = text_of(values[0]).strip() if values else ""
-    if text in UNREADABLE:
-        raise ValueError(text)
-    return text
-
-
 def _request(call: Call) -> PartRequest:
     """Return what a call looks up. Raises ValueError for an argument that is an error, or no number."""
-    given = dict(zip(FUNCTIONS[call.function], call.arguments, strict=False))
-    texts = {name: _text(values) for name, values in given.items()}
+    stated = ([text_of(each).strip() for each in values] for values in call.arguments)
+    given = dict(zip(FUNCTIONS[call.function], stated, strict=False))
+    if any(text in UNREADABLE for values in given.values() for text in values):
+        raise ValueError("a cell cannot be read")
+    texts = {name: values[0] for name, values in given.items() if values}
     quantity = texts.get("quantity", "")
     try:
         number = Decimal(quantity or 1)
@@ -168,7 +164,7 @@ def _request(call: Call) -> PartRequest:
         call.function,
         texts.get("mpn", ""),
         texts.get("manufacturer", ""),
-        tuple(text for value in given.get("distributors", ()) if (text := _text([value]))),
+        tuple(filter(None, given.get("distributors", ()))),
         # Excel gives an add-in the nearest whole number; the add-in takes 0 for 1.
         int(number.quantize(Decimal(1), ROUND_HALF_EVEN)) or 1,
         texts.get("currency", "").upper() or "USD",

@@ -184,7 +184,10 @@ class ListJob:
                 cells[place] = line.quantity
             elif spec == SOURCES:
                 sources = self._result(self._sources(line))
-                cells[place] = columns.second_source(first and first[0], sources.parts) if sources else None
+                makers = dict.fromkeys(each.manufacturer for each in sources.parts) if sources else {}
+                if first:
+                    makers.pop(first[0].manufacturer, None)
+                cells[place] = "; ".join(makers) or (columns.NONE if sources else None)
             elif spec != STATUS:
                 part = self._line_part(line, spec, parts, known)
                 cells[place] = None if part is None else columns.value(spec.kind, part)

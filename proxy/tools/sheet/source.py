@@ -199,31 +199,38 @@ class _Repeats:
     _refused: int = 0  # rounds in a row
 
     def rounds(self, answers: Mapping[PartQuery, Answer]) -> list[list[PartQuery]]:
-        """Return the rounds in which some queries of a round with these answers are repeated."""
+        """Return the rounds in which some queries of a round with these answers are repeated: those that were not sent,
+        unless the run ends, or no further attempt is made; and the halves of those that were refused."""
         unbilled = {query: answer.error for query, answer in answers.items() if not answer.parts}
         refused = [query for query, error in unbilled.items() if isinstance(error, errors.QueryRefused)]
         failures = {query: answer.error for query, answer in answers.items() if answer.error and query not in refused}
-        repeated = [self._unsent(failures, is_all=len(failures) == len(answers))]
+        is_all = len(failures) == len(answers)
+        self._failed = self._failed + 1 if is_all else 0
+        ending = next((error for error in failures.values() if isinstance(error, _ENDING)), None)
+        unsent: list[PartQuery] = []
+        self.seconds = 0.0
+        for query, error in failures.items():
+            # Another attempt may succeed where the query was not sent, or refused without a look at it.
+            if isinstance(error, errors.ServerError):
+                is_unsent = not (error.may_be_billed or isinstance(error, errors.QueryRefused))
+            else:
+                is_unsent = isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
+            if is_unsent:
+                unsent.append(query)
+            # What others of the round have left of a quota is used at once.
+            if is_unsent and not isinstance(error, _ENDING):
+                pause = WAIT_SECONDS * self._failed if error.retry_after is None else error.retry_after
+                self.seconds = max(self.seconds, pause)
+        if self.seconds > WAIT_SECONDS_MAX or self._failed == ATTEMPTS_MAX or (is_all and ending):
+            unsent, self.seconds = [], 0.0
+        self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
         self._refused = self._refused + 1 if len(refused) == len(answers) else 0
+        repeated = [unsent]
         # The service refuses an operation as a whole where it dislikes one line.
         if len(refused) > 1 and self._refused <= REFUSALS_MAX:
             middle = len(refused) // 2
             repeated += [refused[:middle], refused[middle:]]
         return [queries for queries in repeated if queries]
-
-    def _unsent(self, failures: Mapping[PartQuery, errors.BridgeError], *, is_all: bool) -> list[PartQuery]:
-        """Return the queries that were not sent, unless the run ends, or no further attempt is made."""
-        self._failed = self._failed + 1 if is_all else 0
-        ending = next((error for error in failures.values() if isinstance(error, _ENDING)), None)
-        unsent = [query for query, error in failures.items() if _is_unsent(error)]
-        # What others of the round have left of a quota is used at once.
-        waiting = [failures[query] for query in unsent if not isinstance(failures[query], _ENDING)]
-        pauses = (error.retry_after for error in waiting)
-        self.seconds = max((WAIT_SECONDS * self._failed if each is None else each for each in pauses), default=0.0)
-        if self.seconds > WAIT_SECONDS_MAX or self._failed == ATTEMPTS_MAX or (is_all and ending):
-            unsent, self.seconds = [], 0.0
-        self.end = (ending or next(iter(failures.values()))) if is_all and not unsent else None
-        return unsent
 
 
 def _with_nearest(name: str, key: str, known: Iterable[str]) -> str:
@@ -252,10 +259,3 @@ def _by_currency(queries: Iterable[PartQuery]) -> dict[str, dict[PartQuery, Quer
         sent = of_core.matching(0, query.limit, mpn=query.mpn, sku=query.sku, manufacturer=maker)
         groups.setdefault(query.currency, {})[query] = sent
     return groups
-
-
-def _is_unsent(error: errors.BridgeError) -> bool:
-    """Return whether a query was not sent, or refused without a look at it: another attempt may succeed."""
-    if isinstance(error, errors.ServerError):
-        return not (error.may_be_billed or isinstance(error, errors.QueryRefused))
-    return isinstance(error, errors.TooManyRequests | errors.QuotaExhausted)
