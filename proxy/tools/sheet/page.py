@@ -10,8 +10,7 @@ import os
 import pickle
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import unquote
@@ -93,46 +92,39 @@ class SheetPage:
 
 
 async def _passed_on(request: web.BaseRequest, task: Task) -> web.StreamResponse:
-    """Start the process, and pass on its lines. A client that leaves stops it."""
+    """Run the process of a list, in a folder for its files, and pass on its lines. A client that leaves stops it; what
+    it has in flight is paid for, so it is waited for."""
     response = web.StreamResponse(headers=HEADERS)
     await response.prepare(request)
+    environment = os.environ | {"PYTHONPATH": str(Path(proxy.__file__).parents[1])}
+    environment.pop(metrics.FOLDER, None)  # workers are measured, and not what they start
     with suppress(ConnectionError), tempfile.TemporaryDirectory(prefix="v3bridge-") as folder:
-        async with _process(task, folder) as process:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "proxy.tools.sheet.page_process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            cwd=folder,
+            env=environment,
+        )
+        kill = asyncio.get_running_loop().call_later(RUN_SECONDS, process.terminate)
+        try:
+            if process.stdin is not None:
+                with suppress(ConnectionError):  # it has ended already: its exit code says so
+                    process.stdin.write(pickle.dumps(task))
+                    await process.stdin.drain()
+                process.stdin.close()
             while piece := await process.stdout.read(2**16) if process.stdout else b"":
                 await response.write(piece)
             if await process.wait():
                 await response.write(b"\n" + msgspec.json.encode({"error": FAILED}) + b"\n")
-    return response
-
-
-@asynccontextmanager
-async def _process(task: Task, folder: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run the process of a list, in a folder for its files; stop it at the end of the block. What it has in flight is
-    paid for, so it is waited for."""
-    environment = os.environ | {"PYTHONPATH": str(Path(proxy.__file__).parents[1])}
-    environment.pop(metrics.FOLDER, None)  # workers are measured, and not what they start
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "proxy.tools.sheet.page_process"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        cwd=folder,
-        env=environment,
-    )
-    kill = asyncio.get_running_loop().call_later(RUN_SECONDS, process.terminate)
-    try:
-        if process.stdin is not None:
-            with suppress(ConnectionError):  # it has ended already: its exit code says so
-                process.stdin.write(pickle.dumps(task))
-                await process.stdin.drain()
-            process.stdin.close()
-        yield process
-    finally:
-        kill.cancel()
-        if process.returncode is None:  # of one that has ended the signal would take the exit code away
-            process.terminate()
-        try:
-            async with asyncio.timeout(STOP_SECONDS):
+        finally:
+            kill.cancel()
+            if process.returncode is None:  # of one that has ended the signal would take the exit code away
+                process.terminate()
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await process.wait()
+            except TimeoutError:
+                process.kill()
                 await process.wait()
-        except TimeoutError:
-            process.kill()
-            await process.wait()
+    return response
