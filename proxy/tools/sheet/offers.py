@@ -103,18 +103,15 @@ class OfferRules(NamedTuple):
 
 
 class Purchase(NamedTuple):
-    """What is bought of an offer to get at least a wanted quantity. `breaks`: all its prices in the currency."""
+    """What is bought of an offer to get at least a wanted quantity. `breaks`: all its prices in the currency; `total`:
+    price of everything that is bought, with the fee."""
 
     offer: Offer
     quantity: int
     unit_price: Decimal
     breaks: Sequence[tuple[int, Decimal]]
-    fee: Decimal = Decimal(0)
-
-    @property
-    def total(self) -> Decimal:
-        """Price of everything that is bought."""
-        return self.unit_price * self.quantity + self.fee
+    fee: Decimal
+    total: Decimal
 
 
 def bare(number: str) -> str:
@@ -174,7 +171,7 @@ def purchase(offer: Offer, quantity: int, currency: str) -> Purchase | None:
         if currency != "USD" and price.currency == "USD" and price.converted and price.price
     )
     fee = REEL_FEE * next(rates, Decimal(1)) if is_wound else Decimal(0)
-    return Purchase(offer, bought, amounts[-1], breaks, fee)
+    return Purchase(offer, bought, amounts[-1], breaks, fee, amounts[-1] * bought + fee)
 
 
 def best(offers: Sequence[Offer], quantity: int, currency: str) -> Purchase | None:

@@ -55,15 +55,14 @@ class BudgetExhausted(errors.BridgeError):
     """The next upstream request might exceed the budget of the run."""
 
 
+@dataclass
 class PartSource:
     """Executes queries as one client of a gateway. `notes` are for the user, such as that nothing is kept."""
 
-    def __init__(self, gateway: Gateway, client: Client, notes: Sequence[str] = ()) -> None:
-        self.notes = tuple(notes)
-        self.gateway = gateway
-        self.client = client
-        self.parts_spent = 0
-        self._country = client.application.context.country
+    gateway: Gateway
+    client: Client
+    notes: Sequence[str] = ()
+    parts_spent: int = 0
 
     @property
     def upstream_requests(self) -> int:
@@ -165,8 +164,8 @@ class PartSource:
         self, queries: Sequence[PartQuery], look_up: Callable[[Client, list[Query]], Awaitable[Sequence[T]]]
     ) -> dict[PartQuery, T]:
         """Return what a look-up of queries returns, with those of each currency as a client who buys in it."""
-        groups, client, country = _by_currency(queries), self.client, self._country
-        clients = (client.in_market(country, currency) for currency in groups)
+        groups, client = _by_currency(queries), self.client
+        clients = (client.in_market(client.application.context.country, currency) for currency in groups)
         asked = ([*group.values()] for group in groups.values())
         found = await asyncio.gather(*map(look_up, clients, asked))
         return dict(zip(itertools.chain(*groups.values()), itertools.chain(*found), strict=True))
@@ -176,8 +175,9 @@ class PartSource:
         found, now = answer.result, self.gateway.clock.now()
         if found is None:
             return PartResult(query, (), 0, str(answer.error), now)
+        country = self.client.application.context.country
         view = Projection(features=answer.features, view=VIEWS["sheet"])
-        compiled, context = self.gateway.projections.part(view), MappingContext(self._country, query.currency)
+        compiled, context = self.gateway.projections.part(view), MappingContext(country, query.currency)
         fetched = found.fetched or now
         try:
             mapped = (compiled.map(compiled.decode(body), context) for body in found.bodies[: query.limit])
