@@ -5,7 +5,7 @@ A heading begins with the name of the data's source: a list has headings such as
 
 import difflib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -89,6 +89,14 @@ class ColumnKind(NamedTuple):
     options: tuple[Option, ...] = ()
     feature: config.Feature | None = None
     number_format: str = "General"
+
+
+class FilledColumns(NamedTuple):
+    """Values of cells by row and column; headings of new columns, and number formats, by column."""
+
+    cells: Mapping[int, Mapping[int, CellValue]]
+    new: Mapping[int, str]
+    formats: Mapping[int, str]
 
 
 def at(time: float) -> str:

@@ -6,13 +6,13 @@ A text that a spreadsheet program would take for a formula gets an apostrophe.
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import TextIO
 
 from proxy import errors
-from proxy.tools.sheet.columns import CellValue
+from proxy.tools.sheet.columns import CellValue, FilledColumns
 from proxy.tools.sheet.lines import Row
 from proxy.traffic import bom_columns
 
@@ -64,12 +64,12 @@ class CsvFile:
             except (csv.Error, UnicodeDecodeError) as error:
                 raise errors.SheetError(f"{self.path}: row {begin} cannot be read: {error}") from None
 
-    def save_list(self, target: Path, changes: Mapping[int, Mapping[int, CellValue]]) -> None:
-        """Write the file with changed cells, by row and column."""
+    def save_list(self, target: Path, filled: FilledColumns) -> None:
+        """Write the file with other cells."""
         with self._open(target) as written:
             writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
             for number, row in self.rows(exact=True):
-                cells = changes.get(number, {})
+                cells = filled.cells.get(number, {})
                 changed = [*row] + [""] * (max(cells, default=-1) + 1 - len(row))
                 for column, value in cells.items():
                     changed[column] = self._as_text(value)

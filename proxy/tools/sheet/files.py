@@ -26,35 +26,25 @@ class State(msgspec.Struct):
     logins: dict[str, float] = {}
 
 
-def _state_folder() -> Path:
-    """Return the folder for state of programs (XDG Base Directory Specification)."""
+@contextlib.contextmanager
+def state() -> Iterator[State]:
+    """Yield what runs remember, and save it if the block changes it. A file that cannot be read is as good as none;
+    where it cannot be written, the next copy gets another name, and logins begin anew."""
     home = os.environ.get("XDG_STATE_HOME", "")
-    # the specification has a relative path ignored
-    return (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "v3bridge"
-
-
-def state() -> State:
-    """Return what runs remember. A file that cannot be read is as good as none."""
+    # The XDG Base Directory Specification has a relative path ignored.
+    folder = (Path(home) if home.startswith("/") else Path.home() / ".local" / "state") / "v3bridge"
+    known = State()
     with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
-        return msgspec.json.decode((_state_folder() / "sheet.json").read_bytes(), type=State)
-    return State()
-
-
-def _save(state: State) -> None:
-    """Save it. Where this is not possible, the next copy gets another name, and logins begin anew."""
-    folder = _state_folder()
-    with contextlib.suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        new = folder / f"sheet.json.{secrets.token_hex(4)}"
-        new.write_bytes(msgspec.json.encode(state))
-        new.replace(folder / "sheet.json")
-
-
-def note_login(client_id: str, now: float, *, anew: bool) -> None:
-    """Remember a successful login. It lasts from the first one on, unless it was renewed."""
-    known, key = state(), digest(client_id.encode())
-    known.logins[key] = now if anew else known.logins.get(key, now)
-    _save(known)
+        known = msgspec.json.decode((folder / "sheet.json").read_bytes(), type=State)
+    before = msgspec.json.encode(known)
+    yield known
+    after = msgspec.json.encode(known)
+    if after != before:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            new = folder / f"sheet.json.{secrets.token_hex(4)}"
+            new.write_bytes(after)
+            new.replace(folder / "sheet.json")
 
 
 def read(path: Path) -> bytes:
@@ -78,29 +68,13 @@ def digest(file: Path | bytes) -> str:
         return ""
 
 
-def check_folder(path: Path) -> None:
-    """Raise SheetError before anything is spent where nothing can be written beside a file."""
-    folder = Path(os.path.realpath(path)).parent
-    if not os.access(folder, os.W_OK):
-        raise errors.SheetError(f"{path}: nothing can be written beside it: the folder {folder} is not writable")
-
-
-def free_copy(file: Path, kind: str, suffix: str) -> Path:
-    """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
-    missing, or as a run has left it: no other work is overwritten."""
-    stem, written = re.sub(r"\.filled(-\d+)?$", "", file.stem), state().written
-    for number in itertools.count(1):
-        path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
-        is_own = not path.is_symlink() and path != file and written.get(str(path.resolve())) == digest(path)
-        if is_own or not os.path.lexists(path):
-            break
-    return path
-
-
-def write(file: Path, save: Callable[[Path], object], choose: Callable[[], Path]) -> Path:
-    """Let `save` write a file beside another, and give it the name that `choose` returns then: what somebody saved
-    meanwhile stays. Return that name. After an error nothing is left of it."""
-    new = file.with_name(f".v3bridge-{secrets.token_hex(8)}.tmp")
+def write(
+    file: Path, save: Callable[[Path], object], kind: str, suffix: str, in_place: str | None = None
+) -> tuple[Path, Path | None]:
+    """Let `save` write a file beside another, and move it to a free name such as `BOM.filled.xlsx`; or, after a backup,
+    to the other's place, if that has the digest `in_place` still: what somebody saved meanwhile stays. Return its path,
+    and that of the backup. After an error nothing is left of it."""
+    new, backup = file.with_name(f".v3bridge-{secrets.token_hex(8)}.tmp"), None
     try:
         with _one_line(file, "filled"):
             new.touch(0o600, exist_ok=False)
@@ -109,25 +83,33 @@ def write(file: Path, save: Callable[[Path], object], choose: Callable[[], Path]
                 os.fsync(stream.fileno())
             if file.exists():
                 shutil.copymode(file, new)
-            written = digest(new)
-            target = choose()
+            written, target = digest(new), _free_copy(file, kind, suffix)
+            if in_place is not None and digest(file) == in_place:
+                made = f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+                target, backup = file, file.with_name(f"{file.stem}.backup-{made}{file.suffix}")
+                with _one_line(backup, "written"):
+                    shutil.copy2(file, backup)
             new.replace(target)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    known = state()
-    known.written = {path: each for path, each in known.written.items() if os.path.exists(path)}
-    known.written[str(target.resolve())] = written
-    _save(known)
-    return target
+    with state() as known:
+        known.written = {path: each for path, each in known.written.items() if os.path.exists(path)}
+        known.written[str(target.resolve())] = written
+    return target, backup
 
 
-def back_up(path: Path) -> Path:
-    """Copy a file to one beside it that is named with the time, and return that."""
-    backup = path.with_name(f"{path.stem}.backup-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}{path.suffix}")
-    with _one_line(backup, "written"):
-        shutil.copy2(path, backup)
-    return backup
+def _free_copy(file: Path, kind: str, suffix: str) -> Path:
+    """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
+    missing, or as a run has left it: no other work is overwritten."""
+    stem = re.sub(r"\.filled(-\d+)?$", "", file.stem)
+    with state() as known:
+        for number in itertools.count(1):
+            path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
+            is_own = not path.is_symlink() and path != file and known.written.get(str(path.resolve())) == digest(path)
+            if is_own or not os.path.lexists(path):
+                break
+    return path
 
 
 @contextlib.contextmanager

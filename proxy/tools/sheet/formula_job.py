@@ -51,8 +51,8 @@ class PartRequest(NamedTuple):
 
 
 class FormulaJob:
-    """The calls of one workbook. `problems`: cells that are left as they are, and why; `outcomes`: how many cells have
-    which; `distributors`: those that the calls name."""
+    """The calls of one workbook. `problems`: cells that are left as they are, and why; `distributors`: those that the
+    calls name. After `cells`, `outcomes` say how many cells have which, and `reasons` why."""
 
     unit = "cell"
 
@@ -61,29 +61,29 @@ class FormulaJob:
         self._file = file
         self._login = _login(file, calls, optional=login_optional)
         self._requests: dict[PartQuery, list[tuple[Call, PartRequest]]] = defaultdict(list)
-        self._values: list[tuple[Call, CellValue]] = []
-        self.outcomes = dict.fromkeys(OUTCOMES, 0)
+        self._values: list[tuple[Call, CellValue, str, str]] = []  # with outcome and reason
+        self.outcomes = dict.fromkeys(OUTCOMES, 0) | {LEFT_OUT: len(self.problems)}
         self.reasons: Counter[str] = Counter()
         self.lines = sum(call.looks_up for call in calls)  # cells that look up a part
         for call in calls:
             if not call.looks_up:
-                self._values.append((call, _TEXTS.get(call.function, "")))
+                self._values.append((call, _TEXTS.get(call.function, ""), "", ""))
                 continue
             try:
                 request = _request(call)
             except ValueError:
-                self._set(call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number")
+                why = "an argument is an error, or no number"
+                self._values.append((call, VALUE_ERROR, NO_VALUE, why))
                 continue
             is_number = request.mpn and not is_one_of(PLACEHOLDERS, request.mpn)
             if not is_number or request.currency not in CURRENCIES:
-                self._set(call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency")
+                self._values.append((call, NOT_AVAILABLE, NO_VALUE, "no part number, or no currency"))
             else:
                 currency = request.currency if call.function.endswith("_PRICE") else "USD"
                 query = PartQuery(request.mpn, request.manufacturer, currency=currency)
                 self._requests[query].append((call, request))
         requests = [request for requests in self._requests.values() for _, request in requests]
         self.distributors = {name for request in requests for name in request.distributors}
-        self.outcomes |= {LEFT_OUT: len(self.problems), NOT_FETCHED: len(requests)}
         self.is_refused = False
         """Whether the login was refused, which its cell says."""
 
@@ -95,16 +95,11 @@ class FormulaJob:
         client_id, secret = [*(text_of(values[0]).strip() for values in self._login.arguments if values), "", ""][:2]
         if {client_id, secret} & {"", *UNREADABLE}:
             raise errors.SheetError(f"{self._file}: {self._login.place}: {MISSING}; fill its cells, or use --api-key")
-        since = now if refresh else files.state().logins.get(files.digest(client_id.encode()), now)
+        with files.state() as known:
+            since = now if refresh else known.logins.get(files.digest(client_id.encode()), now)
         if now - since >= LOGIN_SECONDS:
             raise errors.SheetError(f"{self._file}: {self._login.place}: {EXPIRED} Run again with --refresh-login")
         return ApplicationLogin(ClientId(client_id), Secret(secret))
-
-    def _set(self, call: Call, value: CellValue, outcome: str, reason: str = "") -> None:
-        self._values.append((call, value))
-        self.outcomes[outcome] += 1
-        if reason:
-            self.reasons[f"{outcome}: {reason}"] += 1
 
     @property
     def worst_case(self) -> int:
@@ -117,13 +112,17 @@ class FormulaJob:
     def add(self, result: PartResult) -> None:
         """Take one result: calls get their values."""
         for call, request in self._requests.pop(result.query, ()):
-            self.outcomes[NOT_FETCHED] -= 1
-            self._set(call, *_value(request, result))
+            self._values.append((call, *_value(request, result)))
 
     def cells(self) -> list[NewCell]:
         """Return the cells with their values, and their formulas as comments: that of the login without its secret."""
         cells = []
-        for call, value in self._values:
+        self.outcomes[NOT_FETCHED] = sum(map(len, self._requests.values()))
+        for call, value, outcome, reason in self._values:
+            if outcome:
+                self.outcomes[outcome] += 1
+            if reason:
+                self.reasons[f"{outcome}: {reason}"] += 1
             is_login = call.function == "LOGIN"
             comment = f"={PREFIX}LOGIN(…)" if is_login else call.formula
             new = REFUSED if is_login and self.is_refused else value

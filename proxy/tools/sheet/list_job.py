@@ -14,7 +14,7 @@ import msgspec
 from proxy import errors
 from proxy.tools.sheet import columns, decisions, offers
 from proxy.tools.sheet.cell_texts import Cell
-from proxy.tools.sheet.columns import KINDS, NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share, rounded
+from proxy.tools.sheet.columns import NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share
 from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
 from proxy.tools.sheet.lines import COLUMNS_MAX, NO_LINES, NOT_FITTED, Line, PartsList, text_of
 from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
@@ -46,9 +46,8 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class ListJob:
-    """One list. `new_columns` and `formats` are headings and number formats by column. After `fill`, `outcomes` say how
-    many lines have which, `reasons` why they lack what was asked for, and `changed` what differs from the columns that
-    the list holds."""
+    """One list. After `fill`, `outcomes` say how many lines have which, `reasons` why they lack what was asked for, and
+    `changed` what differs from the columns that the list holds."""
 
     unit = "line"
 
@@ -77,17 +76,20 @@ class ListJob:
             if spec not in self._places:
                 self._places[spec] = free
                 free += 1
-        self.new_columns = {place: spec.heading for spec, place in self._places.items() if spec not in self._earlier}
-        self.formats = {place: KINDS[spec.kind].number_format for spec, place in self._places.items()}
         if free > COLUMNS_MAX:
             raise errors.SheetError("no room for columns right of the data")
+        self._sources: dict[int, PartQuery] = {}
+        """By row, if the column of other manufacturers is wanted."""
+        for line in found.lines if SOURCES in wanted.specs else ():
+            first = line.choices[0]
+            self._sources[line.row] = PartQuery(first.mpn, "", first.sku, self._currencies[0], CANDIDATES)
 
     def needed(self) -> list[PartQuery]:
         """Return the queries without which a line is not decided."""
         needed: dict[PartQuery, None] = {}
         for line in self.found.lines:
-            if SOURCES in self._wanted.specs:
-                needed[self._sources(line)] = None
+            if line.row in self._sources:
+                needed[self._sources[line.row]] = None
             if line.row in self._decisions:
                 continue
             decision = decisions.decide(line, self._result, self._wanted.rules, self._currencies[0])
@@ -102,11 +104,8 @@ class ListJob:
     def worst_case(self) -> int:
         """Parts at most of what is not fetched yet."""
         undecided = {choice for line in self.found.lines if line.row not in self._decisions for choice in line.choices}
-        parts = decisions.PARTS_MAX * len(undecided) * len(self._currencies)
-        if SOURCES in self._wanted.specs:
-            sources = {self._sources(line) for line in self.found.lines}
-            parts += sum(query.limit for query in sources if query not in self._packed)
-        return parts
+        sources = {query for query in self._sources.values() if query not in self._packed}
+        return decisions.PARTS_MAX * len(undecided) * len(self._currencies) + CANDIDATES * len(sources)
 
     def add(self, result: PartResult) -> None:
         self._packed[result.query] = result._replace(parts=()), _pack(result.parts)
@@ -115,14 +114,12 @@ class ListJob:
         found = self._packed.get(query)
         return None if found is None else found[0]._replace(parts=_unpack(found[1]))
 
-    def _sources(self, line: Line) -> PartQuery:
-        return PartQuery(line.choices[0].mpn, "", line.choices[0].sku, self._currencies[0], CANDIDATES)
-
-    def fill(self) -> dict[int, dict[int, CellValue]]:
-        """Return the values of cells, by row and column."""
+    def fill(self) -> columns.FilledColumns:
+        """Return what is written into the list."""
         self.needed()  # decides what can be decided
         self._divide_purchases()
-        cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**self.new_columns}}
+        new = {place: spec.heading for spec, place in self._places.items() if spec not in self._earlier}
+        cells: dict[int, dict[int, CellValue]] = {self.found.header_row: {**new}}
         for line in self.found.lines:
             outcome, text, cells[line.row] = self._line(line)
             cells[line.row][self._places[STATUS]] = text
@@ -137,7 +134,8 @@ class ListJob:
                 cells[each.row] = {self._places[STATUS]: text}
                 self.outcomes[LEFT_OUT] += 1
                 self.reasons[text] += 1
-        return cells
+        formats = {place: columns.KINDS[spec.kind].number_format for spec, place in self._places.items()}
+        return columns.FilledColumns(cells, new, formats)
 
     def _divide_purchases(self) -> None:
         """Give each line its share of what is bought once for several."""
@@ -183,7 +181,7 @@ class ListJob:
             if spec == NEEDED:
                 cells[place] = line.quantity
             elif spec == SOURCES:
-                sources = self._result(self._sources(line))
+                sources = self._result(self._sources[line.row])
                 makers = dict.fromkeys(each.manufacturer for each in sources.parts) if sources else {}
                 if first:
                     makers.pop(first[0].manufacturer, None)
@@ -238,14 +236,16 @@ class ListJob:
     def totals(self) -> list[Amount]:
         """Return the total at each distributor, the greatest first, then that of all; none without such a column."""
         sold = {seller: totals for seller, totals in self._amounts.items() if seller is not None}
-        each = [Amount(seller, len(totals), rounded(sum(totals, Decimal(0)))) for seller, totals in sold.items()]
+        each = [
+            Amount(seller, len(totals), columns.rounded(sum(totals, Decimal(0)))) for seller, totals in sold.items()
+        ]
         total = sum((amount for totals in sold.values() for amount in totals), Decimal(0))
         lines = sum(map(len, sold.values()))
         result = sorted(each, key=lambda amount: (-(amount.total or 0), amount.distributor))
         if self._summed is not None:
-            result.append(Amount("All", lines, rounded(total)))
+            result.append(Amount("All", lines, columns.rounded(total)))
         if self._summed is not None and self._boards > 1:
-            result.append(Amount("One board", lines, rounded(total / self._boards)))
+            result.append(Amount("One board", lines, columns.rounded(total / self._boards)))
         if without := self._amounts.get(None):
             result.append(Amount("Without price", len(without), None))
         return result

@@ -17,6 +17,7 @@ from proxy import config, errors, log
 from proxy.kit.clock import Clock
 from proxy.tools import running
 from proxy.tools.sheet import fetching, files, run, summary
+from proxy.tools.sheet.csv_file import CsvFile
 from proxy.tools.sheet.lines import NoNumbersError, column_name
 from proxy.tools.sheet.options import FillOptions
 from proxy.tools.sheet.page import Asked, Task
@@ -53,7 +54,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
     file = Path(Path(asked.name.replace("\\", "/")).name or "list.csv")
     options = FillOptions(file=file, columns=asked.columns, boards=asked.boards, read=asked.read)
     wanted = options.wanted()
-    table = run.open_table(options, data, Path.cwd())
+    table = WorkbookFile(file, data, Path.cwd()) if options.is_workbook else CsvFile(file, data)
     try:
         job = run.list_job(options, wanted, table)
     except NoNumbersError as error:
@@ -78,7 +79,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
             tell=lambda done: _say(progress={"done": done, "of": max(done, queries), "parts": source.parts_spent}),
         )
         target = Path(f"filled{file.suffix}")
-        run.save(table, job, target)
+        table.save_list(target, job.fill())
         amounts = [(each, "" if each.total is None else f"{each.total:,.2f}") for each in job.totals()]
         checks = [f"{number:,} × {reason}" for reason, number in job.reasons.most_common()]
         result: dict[str, Any] = {"name": f"{file.stem}.filled{file.suffix}"}

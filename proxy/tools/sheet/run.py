@@ -52,13 +52,10 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
     clock, wanted = Clock(), options.wanted()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
-        data = files.read(options.file)
-        table = open_table(options, data, folder)
-        job = _job(options, wanted, table)
-        files.check_folder(options.file)
+        table, job, digest = _opened(options, wanted, folder)
         source, login, free = await _source(options, job, stack, clock)
         await check_names(source, job, wanted)
-        _say_opened(options, table, job)
+        summary.say_opened(options, table, job)
         empty = columns.note_without(wanted.specs, source.client.application.features)
         summary.say_some("note", [*(() if free else source.notes), *filter(None, (empty,))])
         cost = await source.estimate(job.needed(), anew=options.force_rerun_all)
@@ -68,24 +65,49 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         # Nothing has been sent so far: declining costs nothing.
         if not running.confirm_cost(job.worst_case, options.budget, yes=options.yes, free=free):
             return None
-        end = await _fetched(job, source, options)
+        with running.progress_bar("filling", len(job.needed())) as update:
+            end = await fetching.fetch(
+                job,
+                source,
+                running.stop_on_signal(partial(commands.say, STOPPING)),
+                budget=options.budget,
+                anew=options.force_rerun_all,
+                tell=lambda results: update(results, counted(source.parts_spent, "part")),
+            )
         if isinstance(job, FormulaJob) and login is not None:
             job.is_refused = end.refused
             if not end.refused and (options.refresh_login or source.upstream_requests):
-                files.note_login(login.client_id, clock.now(), anew=options.refresh_login)
-        written = _written(options, table, job, files.digest(data))
-        summary.say_end(options, end, written["output"], is_kept=not source.notes)
-        figures = {f"{job.unit}s": job.lines, "parts spent": source.parts_spent, "from cache": cost.stored}
-        figures["upstream requests"] = source.upstream_requests
-        summary.show(options, job, figures, written, end.stopped)
+                # It lasts from the first success on, unless it was renewed.
+                with files.state() as known:
+                    key, now = files.digest(login.client_id.encode()), clock.now()
+                    known.logins[key] = now if options.refresh_login else known.logins.get(key, now)
+        written = _written(options, table, job, digest)
+        summary.show(options, job, source, written, end, stored=cost.stored)
         if isinstance(table, WorkbookFile) and table.formulas:
             commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
         return job.outcomes
 
 
-def open_table(options: FillOptions, data: bytes, folder: Path) -> Table:
-    """Return the file; `folder` is for a copy. Raises SheetError."""
-    return WorkbookFile(options.file, data, folder) if options.is_workbook else CsvFile(options.file, data)
+def _opened(options: FillOptions, wanted: Wanted, folder: Path) -> tuple[Table, Job, str]:
+    """Return the file, what is done with it, and its digest; `folder` is for a copy. Raises SheetError."""
+    data = files.read(options.file)
+    table = WorkbookFile(options.file, data, folder) if options.is_workbook else CsvFile(options.file, data)
+    job: Job
+    if isinstance(table, CsvFile) or options.columns is not None:
+        job = list_job(options, wanted, table)
+    else:
+        content = table.read()
+        if not content.calls:
+            why = content.problems[0] if content.problems else "no formula has a function of the add-in"
+            raise errors.SheetError(f"{table.path}: {why}; to add columns to a parts list, use --columns")
+        is_optional = options.api_key is not None
+        job = FormulaJob(str(table.path), content.calls, content.problems, login_optional=is_optional)
+    # Before anything is spent.
+    beside = Path(os.path.realpath(options.file)).parent
+    if not os.access(beside, os.W_OK):
+        why = f"nothing can be written beside it: the folder {beside} is not writable"
+        raise errors.SheetError(f"{options.file}: {why}")
+    return table, job, files.digest(data)
 
 
 def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
@@ -97,27 +119,6 @@ def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
         rows = table.read(sheet, reading).rows
         found = lines.read(rows, reading, f"{table.path}, sheet {table.sheet!r}", is_csv=False)
     return ListJob(found, wanted, reading.boards or 1)
-
-
-def _job(options: FillOptions, wanted: Wanted, table: Table) -> Job:
-    if not isinstance(table, WorkbookFile) or options.columns is not None:
-        return list_job(options, wanted, table)
-    content = table.read()
-    if not content.calls:
-        why = content.problems[0] if content.problems else "no formula has a function of the add-in"
-        raise errors.SheetError(f"{table.path}: {why}; to add columns to a parts list, use --columns")
-    return FormulaJob(str(table.path), content.calls, content.problems, login_optional=options.api_key is not None)
-
-
-def _say_opened(options: FillOptions, table: Table, job: Job) -> None:
-    if isinstance(job, ListJob):
-        summary.say_recognized(job.found)
-    else:
-        summary.say_some("left as it is", job.problems)
-    if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
-        lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
-        beside = ", so that the file is not filled in place" if options.in_place else ""
-        commands.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
 
 
 async def _source(
@@ -155,49 +156,24 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
         raise errors.ConfigError([*unknown, *sellers][0])
 
 
-async def _fetched(job: Job, source: PartSource, options: FillOptions) -> fetching.FetchEnd:
-    with running.progress_bar("filling", len(job.needed())) as update:
-        return await fetching.fetch(
-            job,
-            source,
-            running.stop_on_signal(partial(commands.say, STOPPING)),
-            budget=options.budget,
-            anew=options.force_rerun_all,
-            tell=lambda results: update(results, counted(source.parts_spent, "part")),
-        )
-
-
 def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
-    path, written = options.file, dict[str, Path]()
-
-    def choose() -> Path:
-        copy = files.free_copy(path, "filled", path.suffix)
-        if not options.in_place or (isinstance(table, WorkbookFile) and (table.lost or table.formulas)):
-            return copy
-        if files.digest(path) != digest:
-            commands.say(f"{path}: was changed during the run, and stays as it is; the result is in {copy}")
-            return copy
-        written["backup"] = files.back_up(path)
-        return path
-
-    written["output"] = files.write(path, partial(save, table, job), choose)
-    if isinstance(job, FormulaJob):
-        return written
-    if options.offers != "none":
-        manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
-        rows = job.offer_rows()
-        written["offers"] = files.write(
-            path, partial(manner.save_rows, rows=rows), lambda: files.free_copy(path, "offers", ".csv")
-        )
-    return written
-
-
-def save(table: Table, job: Job, target: Path) -> None:
-    """Write the filled file to a path."""
+    """Write the filled file, and that of the offers; return their paths."""
+    path, in_place, written = options.file, options.in_place, dict[str, Path]()
+    if isinstance(table, WorkbookFile) and (table.lost or table.formulas):
+        in_place = False
     if isinstance(job, FormulaJob):
         assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas
-        table.save(target, job.cells())
-    elif isinstance(table, CsvFile):
-        table.save_list(target, job.fill())
+        save = partial(table.save, cells=job.cells())
     else:
-        table.save_list(target, job.fill(), job.new_columns, job.formats)
+        save = partial(table.save_list, filled=job.fill())
+    output, backup = files.write(path, save, "filled", path.suffix, digest if in_place else None)
+    if backup is not None:
+        written["backup"] = backup
+    elif in_place:
+        commands.say(f"{path}: was changed during the run, and stays as it is; the result is in {output}")
+    written["output"] = output
+    if isinstance(job, ListJob) and options.offers != "none":
+        manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
+        save_rows = partial(manner.save_rows, rows=job.offer_rows())
+        written["offers"], _ = files.write(path, save_rows, "offers", ".csv")
+    return written

@@ -6,33 +6,41 @@ from pathlib import Path
 from proxy.cli import commands
 from proxy.kit import counted
 from proxy.tools.sheet import cell_texts
+from proxy.tools.sheet.csv_file import CsvFile
 from proxy.tools.sheet.fetching import FetchEnd, Job
 from proxy.tools.sheet.headings import ROLES
 from proxy.tools.sheet.lines import PartsList, column_name
 from proxy.tools.sheet.list_job import ListJob
 from proxy.tools.sheet.options import FillOptions
-from proxy.tools.sheet.source import CostEstimate
+from proxy.tools.sheet.source import CostEstimate, PartSource
+from proxy.tools.sheet.workbook import WorkbookFile
 
 SHOWN_MAX = 20  # lines of one kind of message
 
 
-def say_recognized(found: PartsList) -> None:
-    commands.say(f"headings: row {found.header_row}")
-    roles, places = found.columns.roles, found.columns.places
-    names = [f"{column_name(at)} {text[: cell_texts.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
-    counted_so = "designators are counted" if "designator" in places else "1 is taken"
-    without = {"manufacturer": "any is taken", "quantity": counted_so}
-    for role in ROLES.values():
-        used = [names[at] for at, name in sorted(roles.items()) if name == role]
-        if used or role in without:
-            commands.say(f"  {role}: {', '.join(used) or f'no column, {without[role]}; --read {role}=NAME names one'}")
-    unused = [text for at, text in enumerate(names) if at not in roles and found.headings[at]]
-    if unused:
-        commands.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
-    if found.columns.from_values:
-        commands.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
-    say_some("left out", left_out(found))
-    say_some("not understood", found.problems)
+def say_opened(options: FillOptions, table: CsvFile | WorkbookFile, job: Job) -> None:
+    """Say what was recognized, and what a copy of the file lacks."""
+    if isinstance(job, ListJob):
+        found, roles, places = job.found, job.found.columns.roles, job.found.columns.places
+        commands.say(f"headings: row {found.header_row}")
+        names = [f"{column_name(at)} {text[: cell_texts.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
+        counted_so = "designators are counted" if "designator" in places else "1 is taken"
+        without = {"manufacturer": "any is taken", "quantity": counted_so}
+        for role in ROLES.values():
+            used = ", ".join(names[at] for at, name in sorted(roles.items()) if name == role)
+            if used or role in without:
+                commands.say(f"  {role}: {used or f'no column, {without[role]}; --read {role}=NAME names one'}")
+        unused = [text for at, text in enumerate(names) if at not in roles and found.headings[at]]
+        if unused:
+            commands.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
+        if found.columns.from_values:
+            commands.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
+        say_some("left out", left_out(found))
+    say_some("not understood" if isinstance(job, ListJob) else "left as it is", job.problems)
+    if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
+        lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
+        beside = ", so that the file is not filled in place" if options.in_place else ""
+        commands.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
 
 
 def left_out(found: PartsList) -> list[str]:
@@ -72,32 +80,29 @@ def say_cost(options: FillOptions, job: Job, cost: CostEstimate, *, free: bool) 
         )
 
 
-def say_end(options: FillOptions, end: FetchEnd, output: Path, *, is_kept: bool) -> None:
-    """Say how to continue after an early end; without a store, results are in the filled file only."""
-    if end.stopped is None:
-        return
-    commands.say(f"stopped: {end.stopped}")
-    if end.refused and not end.results and options.config is not None:
-        commands.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
-    elif is_kept:
-        again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
-        commands.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
-    else:
-        commands.say(f"what was fetched is in {output} only")
-
-
 def show(
-    options: FillOptions, job: Job, figures: Mapping[str, int], written: Mapping[str, Path], stopped: str | None
+    options: FillOptions, job: Job, source: PartSource, written: Mapping[str, Path], end: FetchEnd, *, stored: int
 ) -> None:
-    """Print the summary: the result first, then what to check, the totals, what it cost, and the files."""
-    more: dict[str, object] = {"stopped": stopped, "reasons": job.reasons, "problems": job.problems}
+    """Say how to continue after an early end: without a store, results are in the filled file only. Print the summary:
+    the result first, then what to check, the totals, what it cost, and the files. `stored`: queries from the cache."""
+    if end.stopped is not None:
+        commands.say(f"stopped: {end.stopped}")
+        if end.refused and not end.results and options.config is not None:
+            commands.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
+        elif not source.notes:
+            again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
+            commands.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
+        else:
+            commands.say(f"what was fetched is in {written['output']} only")
+    more: dict[str, object] = {"stopped": end.stopped, "reasons": job.reasons, "problems": job.problems}
     if isinstance(job, ListJob):
         say_some("note", job.notes)
         say_some("changed", job.changed)
         more |= {"changed": job.changed, "rows_left_out": job.left_out, "totals": job.totals()}
+    spent, requests = source.parts_spent, source.upstream_requests
     if options.json:
         files = {name: str(path) for name, path in written.items()}
-        keys = {name.replace(" ", "_"): number for name, number in figures.items()}
+        keys = {f"{job.unit}s": job.lines, "parts_spent": spent, "from_cache": stored, "upstream_requests": requests}
         commands.print_json(keys | {outcome.replace(" ", "_"): n for outcome, n in job.outcomes.items()} | files | more)
         return
     reasons = sorted(job.reasons.items(), key=lambda each: -each[1])
@@ -108,7 +113,7 @@ def show(
     if isinstance(job, ListJob) and any(each.total for each in job.totals()):
         columns: dict[str, commands.Column] = {"distributor": "distributor", "lines": "lines"}
         lines += ["", commands.table(job.totals(), columns | {f"total {job.currency}": "total"}), ""]
-    spent = counted(figures["parts spent"], "part"), counted(figures["upstream requests"], "upstream request")
-    lines.append(f"{spent[0]} spent in {spent[1]}, {figures['from cache']:,} from the cache")
+    cost = f"{counted(spent, 'part')} spent in {counted(requests, 'upstream request')}"
+    lines.append(f"{cost}, {stored:,} from the cache")
     lines += [f"{name}: {path}" for name, path in written.items()]
     commands.print_lines(lines)

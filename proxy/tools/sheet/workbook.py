@@ -10,18 +10,16 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
 import proxy
 from proxy import errors
-from proxy.tools.sheet.cell_texts import NOT_CALCULATED, Cell
-from proxy.tools.sheet.columns import CellValue
+from proxy.tools.sheet.cell_texts import Cell
+from proxy.tools.sheet.columns import FilledColumns
 from proxy.tools.sheet.lines import Reading, column_name
 
 UNPACKED_MAX = 1 << 26  # bytes
@@ -46,10 +44,6 @@ LOST = {
 }
 """What a copy lacks or has changed, by the beginnings of parts' names; others that are not KEPT have none but those."""
 
-Place = tuple[str, int, int]
-"""Sheet, row and column of a cell, both from 1."""
-
-A_CALL = "\0call"  # stands for the value of a cell that is a call itself
 PREFIX = "NEXAR_SUPPLY_"
 
 _PART = ("mpn", "manufacturer")
@@ -68,21 +62,6 @@ FUNCTIONS: dict[str, tuple[str, ...]] = {
 """What the arguments of each function mean, in their order; by its name without the prefix."""
 
 
-class FormulaError(Exception):
-    """A formula cannot be filled. The message says why, without the formula: it may contain a client secret."""
-
-
-class Area(NamedTuple):
-    sheet: str
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    def cells(self) -> Iterator[Place]:
-        return product((self.sheet,), range(self.top, self.bottom + 1), range(self.left, self.right + 1))
-
-
 class Call(msgspec.Struct, frozen=True):
     """A cell with one call. `arguments`: values of each."""
 
@@ -92,8 +71,6 @@ class Call(msgspec.Struct, frozen=True):
     function: str
     formula: str
     arguments: list[list[Cell]] = []
-    areas: dict[int, Area] = {}
-    """Arguments that are references, until they have values."""
 
     @property
     def place(self) -> str:
@@ -104,18 +81,6 @@ class Call(msgspec.Struct, frozen=True):
     def looks_up(self) -> bool:
         """Whether the function needs a part."""
         return FUNCTIONS[self.function][:1] == ("mpn",)
-
-    def with_values(self, known: Mapping[Place, Cell]) -> "Call":
-        """Return the call with the values of cells as its arguments. Raises FormulaError."""
-        arguments = list(self.arguments)
-        for index, area in self.areas.items():
-            values = [known.get(cell, "") for cell in area.cells()]
-            if A_CALL in values:
-                raise FormulaError(f"argument {index + 1} is the result of another call")
-            if NOT_CALCULATED in values:
-                raise FormulaError(f"argument {index + 1} was not calculated: open the file and save it once")
-            arguments[index] = values
-        return msgspec.structs.replace(self, arguments=arguments, areas={})
 
 
 class ReadTask(msgspec.Struct, tag=True):
@@ -198,19 +163,13 @@ class WorkbookFile:
         """Write a copy with other cells. Raises SheetError."""
         self._run(WriteTask(str(self._snapshot), str(target), list(cells)), WRITE_SECONDS)
 
-    def save_list(
-        self,
-        target: Path,
-        cells: Mapping[int, Mapping[int, CellValue]],
-        new: Mapping[int, str],
-        formats: Mapping[int, str],
-    ) -> None:
-        """Write a copy with other cells of the sheet, by row and column; `new` are new columns."""
+    def save_list(self, target: Path, filled: FilledColumns) -> None:
+        """Write a copy with other cells of the sheet. Raises SheetError."""
         written: list[NewCell] = []
-        for row, values in sorted(cells.items()):
+        for row, values in sorted(filled.cells.items()):
             for at, value in sorted(values.items()):
                 plain = float(value) if isinstance(value, Decimal) else value
-                written.append(NewCell(self.sheet, row, at + 1, plain, "", formats[at], at in new))
+                written.append(NewCell(self.sheet, row, at + 1, plain, "", filled.formats[at], at in filled.new))
         self.save(target, written)
 
     def _run(self, task: ReadTask | WriteTask, seconds: int) -> bytes:

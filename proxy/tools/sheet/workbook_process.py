@@ -9,7 +9,7 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
 from copy import copy
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 import msgspec
@@ -24,7 +24,7 @@ from proxy import errors
 from proxy.tools.sheet import lines, workbook
 from proxy.tools.sheet.cell_texts import A_DATE, AN_ERROR, NOT_CALCULATED, Cell
 from proxy.tools.sheet.lines import Reading, Row, column_name
-from proxy.tools.sheet.workbook import Area, Call, FormulaError, ReadTask, WorkbookContent, WriteTask
+from proxy.tools.sheet.workbook import Call, ReadTask, WorkbookContent, WriteTask
 from proxy.traffic import bom_columns
 
 COLUMNS_MAX = 256
@@ -36,8 +36,17 @@ WIDTH_MAX = 40  # characters of a new column
 LENGTH_MAX = 16_384  # characters; Excel allows 8192 as they are typed
 AREA_MAX = 1000  # cells of a range of distributors
 
-_FILE_PREFIXES = ("_XLL.", "_XLFN.", "_XLUDF.")  # what Excel writes before the names of add-ins' functions
+# What Excel writes before the names of add-ins' functions.
+_FILE_PREFIXES = re.compile(r"^(?:(?:_XLL|_XLFN|_XLUDF)\.)+")
 _REFERENCE = re.compile(r"\$?[A-Za-z]{1,3}\$?\d{1,7}(?::\$?[A-Za-z]{1,3}\$?\d{1,7})?")
+
+A_CALL = "\0call"  # stands for the value of a cell that is a call itself
+Place = tuple[str, int, int]
+"""Sheet, row and column of a cell, both from 1."""
+
+
+class FormulaError(Exception):
+    """A formula cannot be filled. The message says why, without the formula: it may contain a client secret."""
 
 
 def main() -> int:
@@ -66,8 +75,8 @@ def _read(task: ReadTask) -> WorkbookContent:
     values = openpyxl.load_workbook(task.path, read_only=True, data_only=True)
     found = WorkbookContent([sheet.title for sheet in written.worksheets])
     cells = 0
-    texts: dict[workbook.Place, str] = {}
-    others = set[workbook.Place]()
+    texts: dict[Place, str] = {}
+    others = set[Place]()
     for sheet in (*written.worksheets, *values.worksheets):
         sheet.reset_dimensions()  # what a sheet states of itself may be wrong
     for sheet in written.worksheets:
@@ -136,82 +145,77 @@ def _cell(formula: Any, value: Any) -> Cell:
     return found if isinstance(found, str) else A_DATE
 
 
-def _read_calls(
-    texts: Mapping[workbook.Place, str], others: Collection[workbook.Place], values: Any, found: WorkbookContent
-) -> None:
+def _read_calls(texts: Mapping[Place, str], others: Collection[Place], values: Any, found: WorkbookContent) -> None:
     """Parse the formulas of the add-ins, and put the values of cells into their arguments."""
     names = {sheet.title.casefold(): sheet.title for sheet in values.worksheets}
-    parsed: list[Call] = []
+    parsed: dict[Place, tuple[str, list[list[Cell | Place]]]] = {}
     for (sheet, row, column), text in texts.items():
         try:
-            parsed.append(_parse(sheet, row, column, text, names))
+            parsed[sheet, row, column] = _parse(sheet, text, names)
         except FormulaError as error:
             found.problems.append(f"{sheet}!{column_name(column - 1)}{row}: {error}")
-    wanted = {cell for call in parsed for area in call.areas.values() for cell in area.cells()}
-    known: dict[workbook.Place, Cell] = {
+    arguments = [argument for _, arguments in parsed.values() for argument in arguments]
+    wanted = {value for argument in arguments for value in argument if isinstance(value, tuple)}
+    known: dict[Place, Cell] = {
         place: _cell(cell, cell)
         for sheet in values.worksheets
         for row in sheet.iter_rows()
         for cell in row
         if cell.value is not None and (place := (sheet.title, cell.row, cell.column)) in wanted
     }
-    known = {place: NOT_CALCULATED for place in others} | known | {place: workbook.A_CALL for place in texts}
-    for call in parsed:
-        try:
-            found.calls.append(call.with_values(known))
-        except FormulaError as error:
-            found.problems.append(f"{call.place}: {error}")
+    known = {place: NOT_CALCULATED for place in others} | known | {place: A_CALL for place in texts}
+    for place, (function, stated) in parsed.items():
+        call, problems = Call(*place, function, texts[place]), []
+        for number, argument in enumerate(stated, 1):
+            call.arguments.append([known.get(each, "") if isinstance(each, tuple) else each for each in argument])
+            if A_CALL in call.arguments[-1]:
+                problems.append(f"argument {number} is the result of another call")
+            elif NOT_CALCULATED in call.arguments[-1]:
+                problems.append(f"argument {number} was not calculated: open the file and save it once")
+        if problems:
+            found.problems.append(f"{call.place}: {problems[0]}")
+        else:
+            found.calls.append(call)
 
 
-def _parse(sheet: str, row: int, column: int, formula: str, sheets: Mapping[str, str]) -> Call:
-    """Parse a formula; `sheets` are the names of sheets by their lower case. Raises FormulaError."""
+def _parse(sheet: str, formula: str, sheets: Mapping[str, str]) -> tuple[str, list[list[Cell | Place]]]:
+    """Return the name, without its prefix, of the function that a formula is one call of, and its arguments; `sheets`
+    are the names of sheets by their lower case. Raises FormulaError."""
     if not formula or len(formula) > LENGTH_MAX:
         raise FormulaError("an array formula of several cells, or longer than Excel allows")
     try:
         tokens = [token for token in Tokenizer(formula).items if token.type != Token.WSPACE]
     except (TokenizerError, IndexError):  # an IndexError where a closing parenthesis is too much
         raise FormulaError("the formula cannot be read") from None  # its message has the formula
-    function, groups = _function_and_arguments(tokens)
-    parameters = workbook.FUNCTIONS[function]
-    if len(groups) > len(parameters):
-        raise FormulaError(f"{function} has {len(parameters)} arguments at most")
-    arguments: list[list[Cell]] = []
-    areas: dict[int, Area] = {}
-    for index, group in enumerate(groups):
-        found = _argument(group, sheet, sheets)
-        is_several = isinstance(found, Area) and len([*found.cells()]) > 1 and parameters[index] != "distributors"
-        if found is None or is_several:
-            raise FormulaError(f"argument {index + 1} is neither a literal nor a cell")
-        arguments.append([] if isinstance(found, Area) else found)
-        if isinstance(found, Area):
-            areas[index] = found
-    return Call(sheet, row, column, function, formula, arguments, areas)
-
-
-def _function_and_arguments(tokens: list[Token]) -> tuple[str, list[list[Token]]]:
-    """Return the name, without its prefix, of the function that a formula is one call of, and the tokens of each
-    argument: none of NAME(), two empty ones of NAME(,)."""
     names: list[str] = []  # in upper case, of tokens such as `@_xll.NAME(` and `[1]!Name(`
     for token in (token for token in tokens if token.type == Token.FUNC and token.subtype == Token.OPEN):
         name = token.value.rstrip("(").rpartition("!")[2].lstrip("@").upper()
-        while name.startswith(_FILE_PREFIXES):
-            name = name.partition(".")[2]
-        names.append(name.removeprefix(workbook.PREFIX))
+        names.append(_FILE_PREFIXES.sub("", name).removeprefix(workbook.PREFIX))
     is_one = len(names) == 1 and tokens[0].subtype == Token.OPEN and tokens[-1].subtype == Token.CLOSE
     if not is_one or names[0] not in workbook.FUNCTIONS:
         raise FormulaError("the formula is not one call of a function of the add-in")
-    groups: list[list[Token]] = [[]]
+    groups: list[list[Token]] = [[]]  # tokens of each argument: none of NAME(), two empty ones of NAME(,)
     for token in tokens[1:-1]:
         if token.type == Token.SEP:
             groups.append([])
         else:
             groups[-1].append(token)
-    return names[0], [] if groups == [[]] else groups
+    groups = [] if groups == [[]] else groups
+    parameters = workbook.FUNCTIONS[names[0]]
+    if len(groups) > len(parameters):
+        raise FormulaError(f"{names[0]} has {len(parameters)} arguments at most")
+    arguments: list[list[Cell | Place]] = []
+    for index, group in enumerate(groups):
+        found = _argument(group, sheet, sheets)
+        if found is None or (len(found) > 1 and parameters[index] != "distributors"):
+            raise FormulaError(f"argument {index + 1} is neither a literal nor a cell")
+        arguments.append(found)
+    return names[0], arguments
 
 
-def _argument(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> Area | list[Cell] | None:
-    """Return the cells that an argument refers to, or its value as a list, empty where it is left out; None for whole
-    columns, names, other workbooks and expressions."""
+def _argument(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> list[Cell | Place] | None:
+    """Return the value of an argument as a list, or the cells that it refers to, or an empty list where it is left out;
+    None for whole columns, names, other workbooks and expressions."""
     if not group:
         return []
     [token, *more] = group
@@ -227,8 +231,9 @@ def _argument(group: list[Token], sheet: str, sheets: Mapping[str, str]) -> Area
     if own is None or not _REFERENCE.fullmatch(reference):
         return None
     left, top, right, bottom = range_boundaries(reference.replace("$", ""))
-    area = Area(own, min(left, right), min(top, bottom), max(left, right), max(top, bottom))
-    return area if (area.right - area.left + 1) * (area.bottom - area.top + 1) <= AREA_MAX else None
+    rows = range(min(top, bottom), max(top, bottom) + 1)
+    columns = range(min(left, right), max(left, right) + 1)
+    return [*product((own,), rows, columns)] if len(rows) * len(columns) <= AREA_MAX else None
 
 
 def _write(task: WriteTask) -> WorkbookContent:
