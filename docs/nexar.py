@@ -45,7 +45,7 @@ the cost, and 3 if nothing could be tested.
 The evidence is a section of the [contract](../contract/README.md), and its kind: recorded (REC), documented (DOC), in
 the schema (SDL), inferred (INF), or our own guess (OWN). What no cheap request can test is
 [still unknown](../contract/graphql.md#11-still-unknown). "Parts" is the most that a test costs; assumptions with the
-same requests share it.
+same request share it.
 
 | assumption | evidence | parts | what depends on it |
 |---|---|---|---|

@@ -39,7 +39,7 @@ COMMANDS = {
     f"init --yes {ACCOUNT}": (1, ("our.yaml",)),
     "compare --baseline sandbox --requests urls.txt --yes --html r.html --json r.json": (0, ("r.html", "r.json")),
     "compare --baseline sandbox --requests urls.txt --yes --html r.html --json -": (0, ("r.html",)),
-    "conform --against sandbox --only match-case": (0, ()),
+    "conform --against sandbox --only match-spelling": (0, ()),
     "sheet columns": (0, ()),
     "sheet fill list.csv --columns price,stock": (1, ("list.filled.csv",)),
     "sheet fill list.csv": (2, ()),
