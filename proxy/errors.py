@@ -27,7 +27,9 @@ def seconds_to_next_month(now: float) -> int:
 
 
 class BridgeError(Exception):
-    """Base class. `status`: HTTP status; `retry_after`: whole seconds, for the Retry-After header."""
+    """Base class. `status`: HTTP status; `retry_after`: whole seconds, for the Retry-After header; `may_be_billed`: the
+    request may have returned parts, which are uncertain usage; it is not sent again; `reported`: the upstream's own
+    errors."""
 
     status = 500
     default = ""  # message where none is given
@@ -37,9 +39,17 @@ class BridgeError(Exception):
     def __init_subclass__(cls, status: int | None = None) -> None:
         cls.status = status or cls.status
 
-    def __init__(self, message: str = "", *, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        retry_after: int | None = None,
+        may_be_billed: bool = False,
+        reported: Sequence[Any] = (),
+    ) -> None:
         self.message = message or self.default  # text of the error response
         super().__init__(self.message)
+        self.may_be_billed, self.reported = may_be_billed, reported
         if retry_after is not None:
             self.retry_after = retry_after
 
@@ -83,11 +93,6 @@ class NotFound(ClientError, status=404):
 class MethodNotAllowed(ClientError, status=405):
     """The path does not serve the method."""
 
-    @classmethod
-    def of(cls, method: str) -> Self:
-        """Return the error for a method."""
-        return cls(f"{method[:20]} is not allowed here; v3 is read with GET")
-
 
 class RequestTimeout(ClientError, status=408):
     """The body of the request was not sent in time."""
@@ -114,17 +119,10 @@ class QuotaExhausted(ClientError, status=429):
 
 
 class ServerError(BridgeError):
-    """Error of the service or the upstream: 5xx. Of this class itself, an unexpected internal error.
-
-    `may_be_billed`: the request may have returned parts, which are uncertain usage; it is not sent again.
-    `backing_off`: the error of an earlier request, raised again during the back-off, after which nobody should wait.
-    """
+    """Error of the service or the upstream: 5xx. Of this class itself, an unexpected internal error. `backing_off`: the
+    error of an earlier request, raised again during the back-off, after which nobody should wait."""
 
     backing_off = False
-
-    def __init__(self, message: str, *, retry_after: int | None = None, may_be_billed: bool = False) -> None:
-        super().__init__(message, retry_after=retry_after)
-        self.may_be_billed = may_be_billed
 
 
 class UpstreamUnreachable(ServerError, status=503):
@@ -166,10 +164,6 @@ class TokenLimit(ServerError, status=503):
 
 class QueryRefused(ServerError, status=502):
     """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query."""
-
-    def __init__(self, message: str, *, may_be_billed: bool = False, reported: Sequence[Any] = ()) -> None:
-        super().__init__(message, may_be_billed=may_be_billed)
-        self.reported = reported
 
 
 class StoreUnavailable(ServerError, status=503):

@@ -99,7 +99,7 @@ class Explainer:
         endpoint = cast(Endpoint, endpoints.of(request.path))
         try:
             if method not in ("GET", "HEAD"):
-                raise errors.MethodNotAllowed.of(method)
+                raise errors.MethodNotAllowed(f"{method[:20]} is not allowed here; v3 is read with GET")
             parameters = Parameters(request.target())
             uid = request.path.rpartition("/")[2]
             received = AuthenticatedRequest(endpoint, parameters, client, metadata, request.path, uid)

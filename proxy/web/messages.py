@@ -127,7 +127,7 @@ class Routes(dict[str, dict[str, Handler]]):
         request.route = path
         handler = handlers.get(request.method) or handlers.get(hdrs.METH_ANY)
         if handler is None:
-            raise errors.MethodNotAllowed.of(request.method)
+            raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; v3 is read with GET")
         return handler
 
 
