@@ -43,10 +43,7 @@ def page(mappings: loader.Mappings) -> str:
         undefined=jinja2.StrictUndefined,
         finalize=lambda value: value if isinstance(value, _Table) else _cell(value),
     )
-    environment.filters |= {
-        "code": _code,
-        "joined": lambda text: " and ".join(text.rsplit(", ", 1)),
-    }
+    environment.filters |= {"code": _code, "joined": lambda text: " and ".join(text.rsplit(", ", 1))}
     specs = search_filters.field_support(mappings.tables, A_SPEC)
     # By their names, in reading order: each is followed by those in its fields.
     objects: dict[str, tuple[str | None, list[str], dict[str, str]]] = {}
