@@ -21,6 +21,7 @@ from proxy import errors
 from proxy.gateway import Answer, Client, Gateway
 from proxy.kit import counted
 from proxy.mapping.loader import VIEWS
+from proxy.mapping.specs import SpecNames
 from proxy.model import PARTS_MAX, MappingContext, Projection
 from proxy.planning import queries as of_core
 from proxy.planning.documents import ATTRIBUTES
@@ -99,12 +100,10 @@ class PartSource:
                     sellers.append(f"no distributor{currency} is called {called}")
         if not specs:
             return sellers, []
-        tables = (await free.listed(ATTRIBUTES, application, self.gateway.metadata().deadline)).specs
-        keys = [entry.key for entry in tables.names.values()]
-        spelled = {name: tables.key("", name) for name in sorted(specs)}
-        unknown = [
-            name for name, key in spelled.items() if not (plain(name) in tables.sources or key in tables.sources)
-        ]
+        spec_names: SpecNames = await free.listed(ATTRIBUTES, application, self.gateway.metadata().deadline)
+        keys, sources = [entry.key for entry in spec_names.names.values()], spec_names.sources
+        spelled = {name: spec_names.key("", name) for name in sorted(specs)}
+        unknown = [name for name, key in spelled.items() if not (plain(name) in sources or key in sources)]
         return sellers, [f"no spec is called {_with_nearest(name, spelled[name], keys)}" for name in unknown]
 
     async def fetch(
