@@ -193,15 +193,15 @@ def _mistake(raw: dict[str, Any], fields: dict[str, Any]) -> str | None:
         similar = difflib.get_close_matches(unknown[:40], sorted(TEXTS), 1)
         hint = f"did you mean {similar[0]!r}?" if similar else f"the keys are {', '.join(DEFAULTS)}"
         return f"{missing}: unknown key {unknown[:40]!r}; {hint}"
-    q, numbers = match.normalize(texts.get("q") or ""), {name: texts[name] for name in NUMBERS if texts.get(name)}
-    names, is_pattern = list(numbers), any(lucene.ANY in number for number in numbers.values())
-    # What cannot be combined: nothing is silently dropped. Beside an MPN the service searches for both; SKUs and
-    # patterns are no words of its text.
-    is_mpn = names == ["mpn"] and not is_pattern
-    if q and not is_mpn and any(q != match.normalize(number) for number in numbers.values()):
-        return f"q and {names[0]} cannot be combined"
-    if len(names) > 1 and is_pattern:
-        return f"{names[0]} and {names[1]} cannot be combined with wildcards"
+    q, numbers = texts.get("q"), {name: texts[name] for name in NUMBERS if texts.get(name)}
+    if q or len(numbers) > 1:  # what cannot be combined: nothing is silently dropped
+        names, words, is_pattern = list(numbers), match.normalize(q or ""), lucene.ANY in "".join(numbers.values())
+        # Beside an MPN the service searches for both; SKUs and patterns are no words of its text.
+        is_mpn = names == ["mpn"] and not is_pattern
+        if words and not is_mpn and any(words != match.normalize(number) for number in numbers.values()):
+            return f"q and {names[0]} cannot be combined"
+        if len(names) > 1 and is_pattern:
+            return f"{names[0]} and {names[1]} cannot be combined with wildcards"
     mistake = _mistake_in_page(fields) if "start" in fields or "limit" in fields else None
     return mistake or _mistake_in_numbers(numbers)
 
