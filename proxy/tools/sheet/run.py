@@ -77,7 +77,7 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         if isinstance(job, FormulaJob) and login is not None:
             job.is_refused = end.refused
             if not end.refused and (options.refresh_login or source.upstream_requests):
-                # It lasts from the first success on, unless it was renewed.
+                # A login lasts from its first success on, unless it is renewed.
                 with files.state() as known:
                     key, now = files.digest(login.client_id.encode()), clock.now()
                     known.logins[key] = now if options.refresh_login else known.logins.get(key, now)
