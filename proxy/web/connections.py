@@ -64,12 +64,12 @@ class Connections:
 
 class Connection(asyncio.Protocol):
     """Connection with the limits, between its transport and aiohttp's protocol. One `over_limit` serves health checks
-    only. `since`: when it became idle, or the first byte of a head came. `read_at`: when its client last read, and how
-    many bytes were `unread` then."""
+    only. `since`: when it became idle, or the first byte of a head came; `in_request` from the end of a head to that of
+    the response. `read_at`: when its client last read, and how many bytes were `unread` then."""
 
     def __init__(self, connections: Connections, http: asyncio.Protocol) -> None:
         self._connections, self._http, self._time = connections, http, asyncio.get_running_loop().time
-        self.in_head = self._in_request = self.over_limit = False
+        self.in_head = self.in_request = self.over_limit = False
         self.unread = 0
         self.since = self.read_at = self._time()
 
@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         # From the first byte, not renewed by further ones: a client that sends one byte at a time runs out of time.
-        if not self._in_request and not self.in_head:
+        if not self.in_request and not self.in_head:
             self.in_head = True
             self.since = self._time()
         self._http.data_received(data)
@@ -116,17 +116,8 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._http.resume_writing()
 
-    def begin_request(self) -> None:
-        """Begin a request, whose head is complete."""
-        self.in_head, self._in_request = False, True
-        self.over_limit = self.over_limit and len(self._connections.open) > self._connections.limits.connections
-
-    def end_request(self) -> None:
-        self._in_request = False
-        self.since = self._time()
-
     def is_idle(self) -> bool:
-        return not self._in_request and not self.unread_bytes()
+        return not self.in_request and not self.unread_bytes()
 
     def abort(self) -> None:
         """Close the connection at once, without waiting for the client to read the rest."""

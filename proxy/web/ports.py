@@ -180,7 +180,9 @@ class Listener:
         if request.transport is None:  # the client has left
             return web.Response()
         connection = cast(Connection, request.transport.get_protocol())
-        connection.begin_request()
+        connection.in_head, connection.in_request = False, True
+        if connection.over_limit:
+            connection.over_limit = len(self.connections.open) > self.connections.limits.connections
         error: errors.BridgeError | None = None
         if request.version < HttpVersion11 and hdrs.TRANSFER_ENCODING in request.headers:
             # It can hide another one from a proxy in front (request smuggling, RFC 9112 §6.1).
@@ -190,7 +192,7 @@ class Listener:
         try:
             response = await self._handler(request) if error is None else messages.error_response(error, request)
         finally:
-            connection.end_request()
+            connection.in_request, connection.since = False, asyncio.get_running_loop().time()
         # The rest of a body that nobody has read is no next request.
         if self._draining or error is not None or not request.content.is_eof():
             response.force_close()
