@@ -244,7 +244,8 @@ def translate(settings: config.Config) -> Translation:
     ConfigError."""
     uids = Path(settings.uids) if settings.uids else None
     upstream = config.UpstreamSettings() if settings.upstream == "sandbox" else settings.upstream
-    return _translation(upstream.site, uids, kit.digest([*kit.mapping_files(), *([uids] if uids else [])]))
+    files = [file for file in kit.shipped("mappings").rglob("*") if file.is_file()]
+    return _translation(upstream.site, uids, kit.digest([*files, *([uids] if uids else [])]))
 
 
 @functools.lru_cache(maxsize=1)
