@@ -116,13 +116,20 @@ class RequestMiddleware:
         self.in_flight += 1
         try:
             response = await (self._routes.find(request) or _unserved)(request)
-            if request.failure is not None:
-                _client_error(request.failure)
+            caught: Exception | None = request.failure
         except Exception as error:
-            request.failure = _client_error(error)
+            caught = error
+            if isinstance(error, errors.BridgeError):
+                request.failure = error
+            else:  # a bug: the client gets the request id, the log the exception's type and place
+                request.failure = errors.ServerError(f"Internal error (request {request.id})")
             response = (request.render or messages.error_response)(request.failure, request)
         finally:
             self.in_flight -= 1
+        if caught is not request.failure:
+            log.error("internal error caught", exc_info=caught)
+        elif isinstance(caught, errors.ServerError):
+            log.warning("request failed", exc_info=caught)
         response.headers.update(request.added)
         self._record(request, response.status, self._clock.monotonic() - started)
         return response
@@ -153,17 +160,6 @@ class RequestMiddleware:
         self._seen.add_client(
             now, route, agent, application=application, key=key, target=target, unsupported=ignored, error=kind
         )
-
-
-def _client_error(error: Exception) -> errors.BridgeError:
-    """Log an exception, and convert it to the error that the client gets."""
-    if isinstance(error, errors.BridgeError):
-        if isinstance(error, errors.ServerError):
-            log.warning("request failed", exc_info=error)
-        return error
-    # a bug: the client gets the request id, the log the exception's type and place
-    log.error("internal error caught", exc_info=error)
-    return errors.ServerError(f"Internal error (request {REQUEST_ID.get()})")
 
 
 async def _unserved(request: Request) -> web.StreamResponse:
