@@ -45,6 +45,7 @@ class Store(ABC):
     def __init__(self, worker: str, cache_bytes: int) -> None:
         self._worker = worker
         self._cache_bytes = cache_bytes
+        self._is_closed = False
 
     @abstractmethod
     async def _run(self, work: Callable[[Any], R], *, is_kept: bool = True) -> R:
@@ -52,10 +53,12 @@ class Store(ABC):
         times; the last one counts. Raises StoreUnavailable."""
 
     async def aclose(self) -> None:
-        """End what is still reserved by this process, and close connections and files."""
-        with contextlib.suppress(errors.StoreUnavailable):
-            await self.end_worker(self._worker)
-        await self._resources.aclose()
+        """End what is still reserved by this process, and close connections and files. A second time nothing is."""
+        if not self._is_closed:
+            self._is_closed = True
+            with contextlib.suppress(errors.StoreUnavailable):
+                await self.end_worker(self._worker)
+            await self._resources.aclose()
 
     async def begin(self, begins: Sequence[Begin], *, is_kept: bool = True) -> list[Outcome]:
         """Reserve in their order, each seeing what those before it have reserved. A want of no parts always fits. A
