@@ -34,6 +34,10 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 ROW_BYTES = 2**10  # about what a row writes beside its body
 
 _INDEXES = "part_id ON part (id) WHERE id IS NOT NULL", "part_fetched ON part (fetched)"
+_KIND = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
+_USED_BYTES = """
+SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size
+"""
 _DROP_OLDEST = "DELETE FROM part WHERE rowid IN (SELECT rowid FROM part ORDER BY fetched LIMIT 8)"
 _PUT = {kind: f"REPLACE INTO {name} VALUES (?{', ?' * (len(kind._fields) - 1)})" for kind, (name, *_) in TABLES.items()}
 _ADD = """
@@ -111,9 +115,10 @@ class SqliteStore(Store):
         """Make the tables that are missing. Of those of another version usage stays, where all that was reserved is
         uncertain."""
         tables = {name for (name,) in self._execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if tables and self._pragma("application_id") != APPLICATION:
+        application, version = self._execute(_KIND).fetchone()
+        if tables and application != APPLICATION:
             raise errors.StoreUnavailable(f"{self._file.name} has other tables than the store's; name another file")
-        if self._pragma("user_version") == VERSION:
+        if version == VERSION:
             return
         if tables and not self._file.is_alone:
             raise errors.StoreUnavailable(f"{self._file.name} is used by another version of v3bridge; stop that first")
@@ -189,13 +194,10 @@ class SqliteStore(Store):
                 self._written += ROW_BYTES + (len(row[-1]) if kind is PartRow else 0)
         self._connection.executemany(_ADD, [(*pair, *parts[:3]) for pair, parts in rows.added.items()])
         while self._written > self._count_at:
-            used = self._pragma("page_count") - self._pragma("freelist_count")
-            free = self._cache_bytes - self._pragma("page_size") * used
+            (used,) = self._execute(_USED_BYTES).fetchone()
+            free = self._cache_bytes - used
             if free >= 0 or not self._execute(_DROP_OLDEST).rowcount:
                 self._count_at = self._written + max(0, min(free, self._cache_bytes // 64))
-
-    def _pragma(self, name: str) -> int:
-        return int(self._execute(f"PRAGMA {name}").fetchone()[0])
 
 
 def _connect(name: str) -> sqlite3.Connection:
