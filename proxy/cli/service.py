@@ -27,53 +27,50 @@ logger = structlog.get_logger()
 
 
 def run(folder: str, options: str) -> int:
-    """Run the service with the options of `serve`, in JSON, and a folder of its own; return the exit code."""
+    """Run the service with the options of `serve`, in JSON, and a folder of its own, until a signal stops it; return
+    the exit code."""
+    parent = os.getpid()
+
+    def run_worker(child: app.Child, resolved: config.Config) -> None:
+        app.run(child, resolved)
+        if os.getppid() != parent:  # which has been killed, and removes no folder
+            shutil.rmtree(folder, ignore_errors=True)
+
     try:
-        return Service(Path(folder), **json.loads(options)).run()
+        service = Service(Path(folder), **json.loads(options))
+        for file in loader.exposed(service.file):
+            logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
+        mounts = [importlib.import_module(SHEET_PAGE).mount] if service.settings.listen.sheet else []
+        children = [app.Child(number, each, run_worker, mounts) for number, each in enumerate(service.workers, 1)]
+        if service.sandbox is not None:
+            children.append(app.Child(0, service.sandbox, _run_sandbox))
+        return server.Server(service.settings, children, service.read, service.resolved, service.announce).run()
     except errors.StartError as error:
         kit.print_mistake(error.message)
         return 2
 
 
 class Service:
-    """The service from its options to its end. `listen` are settings that replace those of the file; without
+    """Settings, ports and announcements of the service. `listen` are settings that replace those of the file; without
     `config_file` that is the shipped one. Its processes share `folder`. Raises ConfigError."""
 
     def __init__(self, folder: Path, config_file: str | None, listen: dict[str, Any], admin_port: int | None) -> None:
         self._folder, self._config_file, self._listen, self._admin_port = folder, config_file, listen, admin_port
-        self._file = Path(config_file).absolute() if config_file else shipped("config.yaml")
+        self.file = Path(config_file).absolute() if config_file else shipped("config.yaml")
         self._manager, self._passed = os.environ.pop("NOTIFY_SOCKET", ""), ports.take(os.environ)
         if self._passed:
             self._listen["host"], self._listen["port"], *_ = self._passed[0].getsockname()
-        self._settings = self._read()
-        log.configure(self._settings.log.level, self._settings.log.format, log.Output(sys.stderr))
-        self._sandbox: ports.WorkerSockets | None = None
+        self.settings = self.read()
+        log.configure(self.settings.log.level, self.settings.log.format, log.Output(sys.stderr))
+        self.sandbox: ports.WorkerSockets | None = None
         self._sandbox_url = ""
-        self._workers = self._open()
-        self._url = _url(self._settings.listen.host, self._workers[0].public)
+        self.workers = self._open()
+        self._url = _url(self.settings.listen.host, self.workers[0].public)
         self._metrics = metrics.Metrics()
 
-    def run(self) -> int:
-        """Serve until a signal stops it; return the exit code."""
-        settings = self._settings
-        for file in loader.exposed(self._file):
-            logger.warning("exposed secrets found", file=str(file), remedy=f"chmod 600 {file}")
-        parent = os.getpid()
-
-        def run_worker(child: app.Child, resolved: config.Config) -> None:
-            app.run(child, resolved)
-            if os.getppid() != parent:  # which has been killed, and removes no folder
-                shutil.rmtree(self._folder, ignore_errors=True)
-
-        mounts = [importlib.import_module(SHEET_PAGE).mount] if settings.listen.sheet else []
-        children = [app.Child(number, each, run_worker, mounts) for number, each in enumerate(self._workers, 1)]
-        if self._sandbox is not None:
-            children.append(app.Child(0, self._sandbox, _run_sandbox))
-        return server.Server(settings, children, read=self._read, resolve=self._resolved, announce=self._announce).run()
-
-    def _read(self) -> config.Config:
+    def read(self) -> config.Config:
         """Read the configuration. Raises ConfigError."""
-        settings = loader.load(self._file, os.environ)
+        settings = loader.load(self.file, os.environ)
         admin = settings.admin
         if admin and self._admin_port is not None:
             admin = replace(admin, port=self._admin_port)
@@ -81,8 +78,8 @@ class Service:
 
     def _open(self) -> list[ports.WorkerSockets]:
         """Open the ports, but not the service manager's, and return those of each worker. Raises ConfigError."""
-        listen, admin = self._settings.listen, self._settings.admin
-        has_sandbox = self._settings.upstream == "sandbox"
+        listen, admin = self.settings.listen, self.settings.admin
+        has_sandbox = self.settings.upstream == "sandbox"
         if has_sandbox and importlib.util.find_spec("nexar_sandbox") is None:
             raise errors.ConfigError(f"upstream: sandbox is not installed; {kit.install_line('sandbox')}")
         if admin and admin.port and admin.port == listen.port:
@@ -96,22 +93,22 @@ class Service:
                 operators = ports.open_port(admin.host, admin.port, workers, for_operators=True)
             except errors.ConfigError as error:  # the service runs without it
                 logger.warning("admin port unavailable", reason=error.message)
-                self._settings = replace(self._settings, admin=False)
+                self.settings = replace(self.settings, admin=False)
         if has_sandbox:
-            self._sandbox = ports.WorkerSockets(*ports.open_port(SANDBOX_HOST, 0))
-            self._sandbox_url = _url(SANDBOX_HOST, self._sandbox.public)
+            self.sandbox = ports.WorkerSockets(*ports.open_port(SANDBOX_HOST, 0))
+            self._sandbox_url = _url(SANDBOX_HOST, self.sandbox.public)
         return [ports.WorkerSockets(*each) for each in zip(public, operators, strict=True)]
 
-    def _resolved(self, settings: config.Config) -> config.Config:
+    def resolved(self, settings: config.Config) -> config.Config:
         """Return the settings of the workers: with the addresses of the sandbox, and a store that they share."""
-        if self._sandbox is not None:
+        if self.sandbox is not None:
             settings = cli.connected(settings, self._sandbox_url)
-        is_shared = len(self._workers) > 1 or settings.listen.sheet
+        is_shared = len(self.workers) > 1 or settings.listen.sheet
         if settings.store.reveal() == "memory:" and is_shared:
             settings = replace(settings, store=config.StoreUrl(f"sqlite:{self._folder / 'state.sqlite'}"))
         return settings
 
-    def _announce(self, state: str) -> None:
+    def announce(self, state: str) -> None:
         """Show the state of the service: to who started it, the service manager, and in the metrics."""
         if state == "started":
             self._report_start()
@@ -129,13 +126,13 @@ class Service:
 
     def _report_start(self) -> None:
         """Print and log where the service listens, and tell the service manager that it is ready."""
-        settings, url, query = self._settings, self._url, '[{"mpn":"SN74S74N"}]'
-        admin_url = _url(settings.admin.host, self._workers[0].operators) if settings.admin else ""
+        settings, url, query = self.settings, self._url, '[{"mpn":"SN74S74N"}]'
+        admin_url = _url(settings.admin.host, self.workers[0].operators) if settings.admin else ""
         # The example's key if it is configured; others may be known only by digest.
         keys = {key.key for entry in settings.applications.values() for key in entry.apikeys}
         apikey = loader.EXAMPLE_KEY if config.digest(loader.EXAMPLE_KEY) in keys else "YOUR_APIKEY"
         lines = [
-            f"v3bridge is listening at {url}/v3{' on the embedded sandbox' if self._sandbox else ''}. Try it:\n",
+            f"v3bridge is listening at {url}/v3{' on the embedded sandbox' if self.sandbox else ''}. Try it:\n",
             f"    curl -g '{url}/v3/parts/match?apikey={apikey}&pretty_print=true&queries={query}'\n",
         ]
         if admin_url:
@@ -146,12 +143,12 @@ class Service:
         logger.info(
             "service started",
             version=__version__,
-            config="shipped" if self._config_file is None else str(self._file.resolve()),
+            config="shipped" if self._config_file is None else str(self.file.resolve()),
             address=url,
             admin=admin_url or "off",
             workers=settings.listen.workers,
             upstream=getattr(settings.upstream, "graphql_url", "sandbox"),
-            store="memory:" if self._sandbox else settings.store.shown,
+            store="memory:" if self.sandbox else settings.store.shown,
         )
         if not ports.notify(self._manager, "READY=1", f"STATUS=serving at {url}"):
             logger.warning("service manager unreachable")
