@@ -68,23 +68,21 @@ def table(rows: Sequence[Any], columns: Mapping[str, Column]) -> Table:
             is_number = any(isinstance(value, int | float | Decimal) for value in values)
             justify: Literal["left", "right"] = "right" if is_number else "left"
             made.add_column(Text(title), justify=justify, no_wrap=is_number, overflow="fold")
-            cells.append(map(_cell, values))
+            cells.append(map(visible, values))
     for row in zip(*cells, strict=True):
         made.add_row(*row)
     return made
 
 
-def _cell(value: Any) -> Text:
+def visible(value: Any, style: str = "") -> Text:
+    """Return a value as text. It may be a client's or a file's: what a terminal would obey is made visible."""
     if isinstance(value, Text):
         return value
     if isinstance(value, Decimal):
-        return Text(f"{value:,.2f}")
-    return visible("" if value is None else f"{value:,}" if isinstance(value, int | float) else str(value))
-
-
-def visible(value: str, style: str = "") -> Text:
-    """Return text that may be a client's or a file's, with what a terminal would obey made visible."""
-    return Text(printable(value), style)
+        value = f"{value:,.2f}"
+    elif isinstance(value, int | float):
+        value = f"{value:,}"
+    return Text(printable("" if value is None else str(value)), style)
 
 
 def print_json(value: Any) -> None:

@@ -40,12 +40,13 @@ ADVICE: dict[type[errors.BridgeError], str] = {
 OTHER_ADVICE = "try again in some minutes; then check firewall or proxy on the way"
 
 
+@dataclass(eq=False)
 class Problem(Exception):  # noqa: N818 - what a check has found is no error of the program
     """What a check has found wrong, and what to do. A warning ends no start of the service."""
 
-    def __init__(self, text: str, advice: str, *, is_warning: bool = False) -> None:
-        super().__init__(text)
-        self.advice, self.is_warning = advice, is_warning
+    text: str
+    advice: str
+    is_warning: bool = field(default=False, kw_only=True)
 
 
 class CheckResult(msgspec.Struct, frozen=True):
@@ -89,28 +90,29 @@ async def run(subject: Subject, checks: Mapping[str, Check], only: str = "") -> 
         only = checks[only].needs
     passed: dict[str, list[str]] = {"": [""]}  # by check: the applications for which it has not failed
     for name, check in checks.items():
-        if name in wanted:
-            applications = passed[check.needs]
-            if check.each and applications == [""]:
-                applications = [*subject.settings.applications]
-            found = {each: await _result(subject, name, check, each) for each in applications}
-            passed[name] = [each for each, result in found.items() if result.outcome != "failed"]
-            outcomes: list[Outcome] = [each.outcome for each in found.values()] or ["skipped"]
-            outcome = max(outcomes, key=get_args(Outcome).index)
-            told = [each for each in found.values() if outcome == "passed" or each.outcome != "passed"]
-            advice = "; ".join(dict.fromkeys(each.advice for each in told if each.advice))
-            text = "; ".join(each.text for each in told) or f"needs {check.needs}"
-            yield CheckResult(name, outcome, text, advice)
-
-
-async def _result(subject: Subject, name: str, check: Check, application: str) -> CheckResult:
-    shown = f"{application}: " if check.each else ""
-    try:
-        return CheckResult(name, "passed", f"{shown}{await check.run(subject, application)}")
-    except errors.BridgeError as error:
-        return CheckResult(name, "failed", f"{shown}{error.message}", ADVICE.get(type(error), OTHER_ADVICE))
-    except Problem as problem:
-        return CheckResult(name, "warning" if problem.is_warning else "failed", f"{shown}{problem}", problem.advice)
+        if name not in wanted:
+            continue
+        applications, passed[name], found = passed[check.needs], [], list[CheckResult]()
+        if check.each and applications == [""]:
+            applications = [*subject.settings.applications]
+        for application in applications:
+            outcome: Outcome = "passed"
+            try:
+                text, advice = await check.run(subject, application), ""
+            except errors.BridgeError as error:
+                outcome, text, advice = "failed", error.message, ADVICE.get(type(error), OTHER_ADVICE)
+            except Problem as problem:
+                outcome = "warning" if problem.is_warning else "failed"
+                text, advice = problem.text, problem.advice
+            found.append(CheckResult(name, outcome, f"{application}: {text}" if check.each else text, advice))
+            if outcome != "failed":
+                passed[name].append(application)
+        outcomes: list[Outcome] = [each.outcome for each in found] or ["skipped"]
+        outcome = max(outcomes, key=get_args(Outcome).index)
+        told = [each for each in found if outcome == "passed" or each.outcome != "passed"]
+        advice = "; ".join(dict.fromkeys(each.advice for each in told if each.advice))
+        text = "; ".join(each.text for each in told) or f"needs {check.needs}"
+        yield CheckResult(name, outcome, text, advice)
 
 
 async def configuration(subject: Subject, _: str) -> str:

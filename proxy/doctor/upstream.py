@@ -66,7 +66,20 @@ async def tls(subject: Subject, _: str) -> str:
             async with gateway.http.head(url, timeout=HEAD_SECONDS, allow_redirects=False) as response:
                 status, date = response.status, response.headers.get("Date")
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
-            _check_route(subject, origin, error)
+            host = origin.host
+            if isinstance(error, aiohttp.ClientConnectorCertificateError):
+                reason = getattr(error.certificate_error, "verify_message", "it is refused")
+                advice = "where a device inspects TLS, name its root certificate in SSL_CERT_FILE; else check the clock"
+                raise Problem(f"the certificate of {host} is refused: {reason}", advice) from error
+            if isinstance(error, aiohttp.ClientHttpProxyError) or (gateway.upstream.proxy and origin.scheme == "https"):
+                why = getattr(error, "status", "no response")  # its text may have the password
+                advice = "check its rules, and upstream.proxy: http://NAME:PASSWORD@HOST:PORT, best as env:NAME"
+                raise Problem(f"the proxy makes no connection to {host}: {why}", advice) from error
+            if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+                what, advice = "connection", f"check port and firewall; {PROXY_ADVICE}"
+                if isinstance(getattr(error, "os_error", None), ssl.SSLError):
+                    what, advice = "connection with TLS", "check http:// or https://, and the port"
+                raise Problem(f"no {what} to {host}:{origin.port}: {error}", advice) from error
             continue  # a server without a response to HEAD can be reached all the same
         if status == errors.UpstreamLoop.status:
             text = f"{origin.host} is a v3bridge, perhaps this one: its requests would never end"
@@ -75,23 +88,6 @@ async def tls(subject: Subject, _: str) -> str:
         if date:
             subject.dates[origin.host or ""] = date
     return ", ".join(f"{each.host}:{each.port} {'with' if each.scheme == 'https' else 'without'} TLS" for each in urls)
-
-
-def _check_route(subject: Subject, origin: yarl.URL, error: Exception) -> None:
-    """Raise the problem of the step at which a request has failed, unless it was sent."""
-    host, proxy = origin.host, subject.gateway.upstream.proxy
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        reason = getattr(error.certificate_error, "verify_message", "it is refused")
-        advice = "where a device inspects TLS, name its root certificate in SSL_CERT_FILE; else check the clock"
-        raise Problem(f"the certificate of {host} is refused: {reason}", advice)
-    if isinstance(error, aiohttp.ClientHttpProxyError) or (proxy and origin.scheme == "https"):
-        status = getattr(error, "status", "no response")  # its text may have the password
-        advice = "check its rules, and upstream.proxy: http://NAME:PASSWORD@HOST:PORT, best as env:NAME"
-        raise Problem(f"the proxy makes no connection to {host}: {status}", advice)
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        is_tls = isinstance(getattr(error, "os_error", None), ssl.SSLError)
-        advice = "check http:// or https://, and the port" if is_tls else f"check port and firewall; {PROXY_ADVICE}"
-        raise Problem(f"no connection{' with TLS' if is_tls else ''} to {host}:{origin.port}: {error}", advice)
 
 
 async def clock(subject: Subject, _: str) -> str:
