@@ -19,7 +19,6 @@ import structlog
 from proxy import config, errors, kit
 from proxy.gateway.applications import AccessTokens, Applications
 from proxy.gateway.features import Features
-from proxy.gateway.flights import ResponseMetadata
 from proxy.gateway.free_operations import FreeOperations
 from proxy.gateway.pipeline import Pipeline
 from proxy.gateway.process import ProcessState, Translation
@@ -84,6 +83,7 @@ class Gateway:
             seconds=seconds,
             connections=config.UPSTREAM_CONNECTIONS,
         )
+        self.metadata = self.pipeline.metadata
         single_query = settings.translation.single_query
         self.objects = V3Objects(self.pipeline, self.free, self.projections, single_query, process.metrics)
         self.readiness = Readiness(self, owners)
@@ -124,11 +124,6 @@ class Gateway:
         await self.process.store.put_value("writable", "", 1.0)
         if self.process.unfinished:
             raise errors.StoreUnavailable("usage of parts is not written yet")
-
-    def metadata(self) -> ResponseMetadata:
-        """Return the metadata of a request whose time begins now."""
-        now = self.clock.monotonic()
-        return ResponseMetadata(now, now + self.upstream.total_seconds)
 
 
 @dataclass(eq=False)

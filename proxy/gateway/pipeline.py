@@ -15,7 +15,7 @@ from contextlib import suppress
 from proxy import config, errors, model
 from proxy.gateway.applications import SCOPE_DIGITS, Application, Client, periods
 from proxy.gateway.features import Features, Selected, Tier
-from proxy.gateway.flights import Again, Answer, Flight, Source, wait_for
+from proxy.gateway.flights import Again, Answer, Flight, ResponseMetadata, Source, wait_for
 from proxy.gateway.operations import Operations
 from proxy.gateway.process import ProcessState
 from proxy.planning.queries import Query
@@ -30,8 +30,8 @@ ANEW_SECONDS = -1.0  # within which nothing was fetched that is stored
 
 
 class Pipeline:
-    """Resolves queries. `address` is that of the upstream, which may have so many `connections`; an operation may take
-    `seconds`."""
+    """Resolves queries. `address` is that of the upstream, which may have so many `connections`; a request, and each of
+    its operations, may take `seconds`."""
 
     def __init__(
         self, process: ProcessState, send: Send, features: Features, *, address: str, seconds: float, connections: int
@@ -59,6 +59,11 @@ class Pipeline:
             next(own) or answer if query.start > query.first else answer
             for query, answer in zip(queries, whole, strict=True)
         ]
+
+    def metadata(self) -> ResponseMetadata:
+        """Return the metadata of a request whose time begins now."""
+        now = self._clock.monotonic()
+        return ResponseMetadata(now, now + self._seconds)
 
     async def resolve(
         self, client: Client, queries: Sequence[Query], deadline: float, *, anew: bool = False
