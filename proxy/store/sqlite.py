@@ -94,8 +94,7 @@ class SqliteStore(Store):
             raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
         if mode not in ("wal", "memory"):
             raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="store checkpoint")
-        resources.push_async_callback(asyncio.to_thread, self._thread.shutdown)
+        self._thread = resources.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))
 
     @classmethod
     async def open(cls, path: Path | None, clock: Clock, worker: str, cache_bytes: int) -> "SqliteStore":
