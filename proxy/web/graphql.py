@@ -73,11 +73,21 @@ class GraphQLRoutes:
         routes.add(TOKEN_PATH, self._issue_token)
 
     async def _respond(self, documents: DocumentReader, request: Request) -> web.Response:
-        """Execute a request; errors of its document are those of the response."""
+        """Execute what was sent in a body, or in the URL; errors of its document are those of the response."""
         _begin(request, hdrs.METH_POST, hdrs.METH_GET)
         client = await self._client(request)  # before the body is read
-        body = b"" if request.method == hdrs.METH_GET else await self._bodies.read(request)
-        sent = _parsed(request, body)
+        body, query = b"", request.query
+        try:
+            if request.method == hdrs.METH_GET:
+                variables = _variables(query.get("variables") or "null")
+                sent = _Body(query.get("query"), variables, query.get("operationName"))
+            else:
+                body = await self._bodies.read(request)
+                if body.lstrip()[:1] == b"[":
+                    raise errors.BadRequest("a list of requests is not served: send them one by one")
+                sent = _decode(body)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise errors.BadRequest(f"this is not a GraphQL request in JSON: {error}") from error
         request.metadata = metadata = self._gateway.metadata()
         if not sent.query:
             raise errors.BadRequest("the request has no query: send it in `query`")
@@ -170,19 +180,6 @@ def _begin(request: Request, *methods: str) -> None:
         raise errors.UpstreamLoop(why)
     if request.method not in methods:
         raise errors.MethodNotAllowed(f"{request.method[:20]} is not allowed here; send a POST")
-
-
-def _parsed(request: Request, body: bytes) -> _Body:
-    """Return what was sent in a body, or in the URL. Raises BadRequest."""
-    query = request.query
-    try:
-        if request.method == hdrs.METH_GET:
-            return _Body(query.get("query"), _variables(query.get("variables") or "null"), query.get("operationName"))
-        if body.lstrip()[:1] == b"[":
-            raise errors.BadRequest("a list of requests is not served: send them one by one")
-        return _decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise errors.BadRequest(f"this is not a GraphQL request in JSON: {error}") from error
 
 
 def _error_response(error: errors.BridgeError, request: Request) -> web.Response:
