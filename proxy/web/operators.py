@@ -70,7 +70,8 @@ class OperatorsRoutes:
         if wants_page(request):
             from proxy.web import pages  # with Jinja2: most workers show no page
 
-            text = await asyncio.to_thread(pages.status, found)
+            now = datetime.fromisoformat(found["at"])
+            text = await asyncio.to_thread(pages.STATUS.render, found=found, now=now)
             headers[hdrs.CONTENT_SECURITY_POLICY] = pages.STATUS.policy
             return web.Response(text=text, content_type="text/html", headers=headers)
         return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=headers)

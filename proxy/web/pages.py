@@ -39,14 +39,6 @@ class Template:
         self.policy = f"{sources}; form-action 'none'; frame-ancestors 'none'"
 
 
-def status(found: dict[str, Any]) -> str:
-    """Return the page of a state that `status.read` has returned."""
-    applications = dict[str, list[dict[str, Any]]]()
-    for row in found["usage"]:
-        applications.setdefault(row["application"], []).append(row)
-    return STATUS.render(found=found, applications=applications, now=_time(found["at"]))
-
-
 def _bars(days: Mapping[str, int], now: datetime) -> list[dict[str, Any]]:
     """Return date, parts (None: to come) and height in percent of the highest for each day of the present month."""
     first, number = now.date().replace(day=1), calendar.monthrange(now.year, now.month)[1]
