@@ -61,8 +61,10 @@ class SingleFlight(Generic[K, V]):
     def start(self, key: K, work: Callable[[], Coroutine[Any, Any, V]]) -> asyncio.Task[V]:
         """Return the task for `key`, started if there is none, for a caller that does not wait."""
         if key not in self._tasks:
-            self._tasks[key] = asyncio.create_task(work(), name=self.name)
-            self._tasks[key].add_done_callback(lambda task: self._forget(key, task))
+            task = self._tasks[key] = asyncio.create_task(work(), name=self.name)
+            task.add_done_callback(lambda _: self._tasks.pop(key))
+            # Retrieved, so that asyncio does not log it if all callers are gone.
+            task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         return self._tasks[key]
 
     async def close(self) -> None:
@@ -71,8 +73,3 @@ class SingleFlight(Generic[K, V]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _forget(self, key: K, task: asyncio.Task[V]) -> None:
-        del self._tasks[key]
-        if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not log it if all callers are gone
