@@ -88,7 +88,7 @@ def program(names: Iterable[str] = COMMANDS) -> typer.Typer:
 def _root(context: typer.Context, version: bool = typer.Option(False, "--version", help=VERSION_HELP)) -> None:
     if version:
         # Short digests of what decides on v3 responses beside the program.
-        files = kit.mapping_files()
+        files = [file for file in kit.shipped("mappings").rglob("*") if file.is_file()]
         schema = kit.digest(file for file in files if file.name == kit.SCHEMA)[:12]
         mappings = kit.digest(file for file in files if file.name != kit.SCHEMA)[:12]
         typer.echo(f"v3bridge {__version__}\nschema   {schema}\nmappings {mappings}")

@@ -58,11 +58,6 @@ def shipped(name: str) -> Path:
     return inside if inside.exists() else package.parent / name
 
 
-def mapping_files() -> list[Path]:
-    """Return every file of the mappings folder, the schema included."""
-    return [file for file in shipped("mappings").rglob("*") if file.is_file()]
-
-
 def digest(files: Iterable[Path]) -> str:
     """Return a digest of the names and contents of files, in hexadecimal. Folders and order do not count."""
     contents = sorted((file.name, hashlib.sha256(file.read_bytes()).hexdigest()) for file in files)
