@@ -185,11 +185,21 @@ def config(
     """Print the settings of a configuration and where each comes from; with --all every setting."""
     file = config_file or shipped("config.yaml")
     loaded, located = loader.load(file, os.environ, upstream=False), located_yaml.load(file)
-    listed = [
-        {"name": ".".join(map(str, name)), "value": _shown(value), "source": source}
-        for name, at, value in _settings(loaded, (), ())
-        if (source := _source(located, at)) != DEFAULT or everything
-    ]
+    listed = []
+    for name, at, value in _settings(loaded, (), ()):
+        source = _source(located, at)
+        if source == DEFAULT and not everything:
+            continue
+        text = str(value)  # as the file would have it
+        if isinstance(value, settings.StoreUrl):
+            text = value.shown
+        elif isinstance(value, settings.Secret | settings.ClientId):
+            text = "hidden"
+        elif isinstance(value, tuple):
+            text = ", ".join(map(str, value)) or "none"
+        elif value is None or isinstance(value, bool):
+            text = "none" if value is None else text.lower()
+        listed.append({"name": ".".join(map(str, name)), "value": text, "source": source})
     table = commands.table(listed, {"setting": "name", "value": "value", "from": "source"})
     commands.print_result(listed, [table], as_json)
 
@@ -224,14 +234,3 @@ def _source(located: located_yaml.LocatedYaml, at: Trail) -> str:
         raw = raw[step]
     line = located.place(at).rpartition(":")[0]
     return f"{raw}, {line}" if isinstance(raw, str) and raw.startswith(("env:", "file:")) else line
-
-
-def _shown(value: Any) -> str:
-    """Return a value as text: as the file would have it."""
-    if isinstance(value, settings.StoreUrl):
-        return value.shown
-    if isinstance(value, settings.Secret | settings.ClientId):
-        return "hidden"
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
