@@ -13,11 +13,12 @@ from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, Pa
 from proxy.traffic.bom_columns import plain
 
 # Outcomes of a line; those of COMPLETE are what was asked for.
-FOUND, NO_VALUE, NOT_PRICED, FOUND_AS, AMBIGUOUS, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED = OUTCOMES = (
-    *("found", "no value", "not priced", "found as", "ambiguous", "not found", "failed", "left out", "not fetched"),
+FOUND, NO_VALUE, NOT_PRICED, FOUND_AS, AMBIGUOUS, PARTLY, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED = OUTCOMES = (
+    *("found", "no value", "not priced", "found as", "ambiguous", "partly fetched", "not found", "failed", "left out"),
+    "not fetched",
 )
 COMPLETE = (FOUND, NO_VALUE)
-DOUBTFUL = (NOT_PRICED, FOUND_AS, AMBIGUOUS)
+DOUBTFUL = (NOT_PRICED, FOUND_AS, AMBIGUOUS, PARTLY)
 NO_PART = f"{NOT_FOUND}: "
 PARTS_MAX = 1 + CANDIDATES  # that one number may cost
 

@@ -4,7 +4,7 @@ A column is recognized by its heading, so that a second run updates it. Results 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, DecimalException
 from itertools import product
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from proxy import errors
 from proxy.tools.sheet import columns, decisions, offers
 from proxy.tools.sheet.cell_texts import Cell
 from proxy.tools.sheet.columns import NEEDED, SOURCES, STATUS, CellValue, ColumnSpec, LinePart, Share
-from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, Decision
+from proxy.tools.sheet.decisions import FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_PRICED, OUTCOMES, PARTLY, Decision
 from proxy.tools.sheet.lines import COLUMNS_MAX, NO_LINES, NOT_FITTED, Line, PartsList, text_of
 from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
 
@@ -85,14 +85,14 @@ class ListJob:
             self._sources[line.row] = PartQuery(first.mpn, "", first.sku, self._currencies[0], CANDIDATES)
 
     def needed(self) -> list[PartQuery]:
-        """Return the queries without which a line is not decided."""
+        """Return the queries without which a line is not decided, or lacks a currency."""
         needed: dict[PartQuery, None] = {}
         for line in self.found.lines:
             if line.row in self._sources:
                 needed[self._sources[line.row]] = None
-            if line.row in self._decisions:
-                continue
-            decision = decisions.decide(line, self._result, self._wanted.rules, self._currencies[0])
+            decision: Decision | PartQuery | None = self._decisions.get(line.row)
+            if decision is None:
+                decision = decisions.decide(line, self._result, self._wanted.rules, self._currencies[0])
             query = decision if isinstance(decision, PartQuery) else decision.query
             if query is not None:
                 needed |= {query._replace(currency=currency): None for currency in self._currencies}
@@ -104,8 +104,11 @@ class ListJob:
     def worst_case(self) -> int:
         """Parts at most of what is not fetched yet."""
         undecided = {choice for line in self.found.lines if line.row not in self._decisions for choice in line.choices}
-        sources = {query for query in self._sources.values() if query not in self._packed}
-        return decisions.PARTS_MAX * len(undecided) * len(self._currencies) + CANDIDATES * len(sources)
+        known = {*self._sources.values()}
+        for query in (decision.query for decision in self._decisions.values() if decision.query is not None):
+            known |= {query._replace(currency=currency) for currency in self._currencies}
+        missing = sum(query.limit for query in known - self._packed.keys())
+        return decisions.PARTS_MAX * len(undecided) * len(self._currencies) + missing
 
     def add(self, result: PartResult) -> None:
         self._packed[result.query] = result._replace(parts=()), _pack(result.parts)
@@ -175,9 +178,12 @@ class ListJob:
         if first and line.skus and not any(offers.has_sku(offer, line.skus) for offer in first[0].offers):
             self.notes.append(f"row {line.row}: no offer has the number {', '.join(line.skus)}: the best one is taken")
 
+        missing = self._not_fetched(line.row, decision)
         cells: dict[int, CellValue] = {}
         known: dict[tuple[object, ...], LinePart] = {}
         for spec, place in self._places.items():
+            if spec == STATUS or spec in missing:  # then what an earlier run has written stays
+                continue
             if spec == NEEDED:
                 cells[place] = line.quantity
             elif spec == SOURCES:
@@ -186,7 +192,7 @@ class ListJob:
                 if first:
                     makers.pop(first[0].manufacturer, None)
                 cells[place] = "; ".join(makers) or (columns.NONE if sources else None)
-            elif spec != STATUS:
+            else:
                 part = self._line_part(line, spec, parts, known)
                 cells[place] = None if part is None else columns.value(spec.kind, part)
                 if spec == self._summed:
@@ -194,7 +200,21 @@ class ListJob:
                     total = cells[place]
                     self._amounts[seller].append(total if isinstance(total, Decimal) else Decimal(0))
         self.changed += changes(line, self.found.cells[line.row], self._earlier, cells)
-        return *self._status(line, decision, cells), cells
+        if not missing:
+            return *self._status(line, decision, cells), cells
+        outcome = decision.outcome if decision.query is None else PARTLY
+        return outcome, f"{decision.text}, {NOT_FETCHED}: {_names(missing)}", cells
+
+    def _not_fetched(self, row: int, decision: Decision) -> list[ColumnSpec]:
+        """Return the columns of a decided line whose results are missing, or failed: the next run fetches them."""
+        missing: list[ColumnSpec] = []
+        for spec in self._places:
+            query = self._sources[row] if spec == SOURCES else None
+            if spec.takes("currency") and decision.query is not None:
+                query = decision.query._replace(currency=spec.currency or columns.CURRENCY)
+            if query is not None and (query not in self._packed or self._packed[query][0].error is not None):
+                missing.append(spec)
+        return missing
 
     def _line_part(
         self,
@@ -230,8 +250,7 @@ class ListJob:
         of_offer = [spec for spec in self._places if spec.kind in _ALWAYS_OF_OFFER and spec.distributor is None]
         if of_offer and all(spec in empty for spec in of_offer):
             return NOT_PRICED, f"{decision.text}, not priced: no offer counts"
-        names = ", ".join(spec.heading.removeprefix(f"{columns.PREFIX} ") for spec in empty)
-        return NO_VALUE, f"{decision.text}, without {names}"
+        return NO_VALUE, f"{decision.text}, without {_names(empty)}"
 
     def totals(self) -> list[Amount]:
         """Return the total at each distributor, the greatest first, then that of all; none without such a column."""
@@ -266,6 +285,10 @@ class ListJob:
                 yield *start, *terms, currency, prices, offer.url, columns.at(fetched)
 
 
+def _names(specs: Iterable[ColumnSpec]) -> str:
+    return ", ".join(spec.heading.removeprefix(f"{columns.PREFIX} ") for spec in specs)
+
+
 def changes(
     line: Line, row: Sequence[Cell], places: Mapping[ColumnSpec, int], cells: Mapping[int, CellValue]
 ) -> list[str]:
@@ -273,7 +296,7 @@ def changes(
     found: list[str] = []
     for spec, place in places.items():
         old, new = text_of(row[place]).strip() if place < len(row) else "", cells.get(place)
-        if not old:
+        if not old or place not in cells:  # not fetched
             continue
         before, after = _number(old), _number(new)
         text = f"{old} → {'none' if new in (None, '') else new}"

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from support import cases
 
 from proxy import errors
-from proxy.tools.sheet import columns, list_job
+from proxy.tools.sheet import columns, lines, list_job
 from proxy.tools.sheet.columns import STATUS, CellValue, ColumnSpec, Share
 from proxy.tools.sheet.lines import Choice, Line
+from proxy.tools.sheet.offers import Offer, OfferRules, Part, PartResult, Price
 
 
 @pytest.mark.parametrize(
@@ -106,3 +107,14 @@ def test_changes_of_a_line_stand_together() -> None:
     assert list_job.changes(LINE, [0.5, 20], places, {0: Decimal(1), 1: Decimal(0)}) == [
         "row 5, NE555P: price USD 0.5 → 1 (+100%), stock gone, was 20"
     ]
+
+
+def test_currency_that_a_decided_line_lacks_is_needed_and_named() -> None:
+    found = lines.read(enumerate([["MPN"], ["NE555P"]], 1), lines.Reading(), "BOM.csv", is_csv=True)
+    job = list_job.ListJob(found, list_job.Wanted(columns.parse_list("price,price:EUR"), OfferRules()))
+    dollars, euros = job.needed()
+    offer = Offer("459", "Digi-Key", True, prices=(Price(1, Decimal(2), "USD"),))
+    job.add(PartResult(dollars, (Part("NE555P", "onsemi", offers=(offer,)),), 1, None, 0.0))
+    assert [job.needed(), job.needed(), job.worst_case] == [[euros], [euros], 1]
+    assert [*job.fill().cells[2].values()] == [Decimal(2), "found, not fetched: price EUR"]
+    assert (job.outcomes["partly fetched"], job.outcomes["found"]) == (1, 0)
