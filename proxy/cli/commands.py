@@ -33,9 +33,10 @@ Column = str | Callable[[Any], Any]
 Line = str | Text | Table
 
 
-def configured(file: Path | None) -> config.Config:
-    """Load a configuration, the shipped one without a file, for what needs no credentials. Raises ConfigError."""
-    return loader.load(file or shipped("config.yaml"), os.environ, upstream=False)
+def configured(file: Path | None, *, accounts: bool = False) -> config.Config:
+    """Load a configuration, the shipped one without a file, for what needs no credentials, but perhaps the client ids,
+    by which `accounts` of applications are known. Raises ConfigError."""
+    return loader.load(file or shipped("config.yaml"), os.environ, upstream=False, accounts=accounts)
 
 
 def print_result(result: Any, lines: Iterable[Line], as_json: bool) -> None:

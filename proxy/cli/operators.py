@@ -133,7 +133,8 @@ def usage(
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask before results are deleted.")] = False,
 ) -> None:
     """Print parts used and remaining by application, API key and day, or who still calls."""
-    settings = commands.configured(config_file)
+    # Who calls, and the results of all, are found without the account of an application.
+    settings = commands.configured(config_file, accounts=application is not None or not (clients or forget_results))
     if [clients, set_ is not None, forget_results].count(True) > 1:
         raise typer.BadParameter("only one of --clients, --set and --forget-results")
     if application is not None and not forget_results:

@@ -28,10 +28,11 @@ EXAMPLE_KEY = "EXAMPLE_KEY"  # in the shipped configuration: not a secret
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
-def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True) -> config.Config:
+def load(path: Path, environ: Mapping[str, str], *, upstream: bool = True, accounts: bool = False) -> config.Config:
     """Read a configuration file. Without `upstream` no request will be sent to it: missing credentials, outgoing proxy
-    and files are accepted. The settings of the store are always required."""
-    return _Reader(path, environ, upstream).settings()
+    and files are accepted, but client ids only where no `accounts` are read, which are known by them. The settings of
+    the store are always required."""
+    return _Reader(path, environ, upstream, accounts).settings()
 
 
 def exposed(path: Path) -> list[Path]:
@@ -142,9 +143,10 @@ class Blocks:
 class _Reader(Blocks):
     """Reader of a configuration file. `secret_files` are those in which it has found secrets."""
 
-    def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool) -> None:
+    def __init__(self, file: Path, environ: Mapping[str, str], upstream: bool, accounts: bool = False) -> None:
         super().__init__(file, environ)
         self._upstream = upstream
+        self._required = (secret.StoreUrl, secret.ClientId) if accounts else (secret.StoreUrl,)
         self._first_uses: dict[tuple[Trail, object], Trail] = {}
         self.secret_files: dict[Path, None] = {}
 
@@ -215,7 +217,7 @@ class _Reader(Blocks):
             resolved = secret.resolve(raw, folder, self.environ)
         except ValueError:
             # Only a reference may be unresolved; a value that is written out must be valid even where it is not used.
-            if self._upstream or kind is secret.StoreUrl or not raw.startswith(("env:", "file:")):
+            if self._upstream or kind in self._required or not raw.startswith(("env:", "file:")):
                 raise
             resolved = ABSENT
         if kind is not secret.StoreUrl:
