@@ -186,7 +186,7 @@ class NotFetched(BridgeError, status=200):
 
 
 class StartError(BridgeError):
-    """The service cannot start with this configuration. The message names file, line and key."""
+    """The service, or a command, cannot begin or go on; of this class itself, for reasons outside the configuration."""
 
 
 class ConfigError(StartError):

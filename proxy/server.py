@@ -59,7 +59,8 @@ class Server:
     _selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
     def run(self) -> int:
-        """Serve until a signal stops it; return the exit code. Raises StartError if the first workers cannot serve."""
+        """Serve until a signal stops it; return the exit code. Raises ConfigError, and StartError where the first
+        workers cannot serve, or later no worker can."""
         assembly.translate(self.resolve(self.settings))
         is_at_terminal = os.isatty(0)
         wakeup, waking = socket.socketpair()
@@ -72,7 +73,7 @@ class Server:
         try:
             while not (all(child.serves for child in self.children) or self._signals & STOP_SIGNALS):
                 for child in self._wait():
-                    raise errors.ConfigError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
+                    raise errors.StartError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
             if self._signals.isdisjoint(STOP_SIGNALS):
                 self.announce("started")
             while self._signals.isdisjoint(STOP_SIGNALS):
@@ -117,8 +118,11 @@ class Server:
             self.announce("reloaded")
 
     def _replace_ended(self) -> None:
-        """Wait for something to happen; successors take the places of children that have ended."""
+        """Wait for something to happen; successors take the places of children that have ended. Raises StartError."""
         for child in self._wait():
+            if child.mistake and not child.serves and not any(each.pid and each.number for each in self.children):
+                # Clients would be connected, and wait for a worker that does not come.
+                raise errors.StartError(f"no worker can serve: {child.mistake}")
             successor = child.successor()
             log.error(f"{child.kind} exited", worker=child.number, exit=child.exit, retry_in=successor.retry_in)
             self.children.append(successor)

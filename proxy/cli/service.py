@@ -28,7 +28,7 @@ logger = structlog.get_logger()
 
 def run(folder: str, options: str) -> int:
     """Run the service with the options of `serve`, in JSON, and a folder of its own, until a signal stops it; return
-    the exit code."""
+    the exit code: 2 where the configuration has to be changed, 1 where another start may succeed."""
     parent = os.getpid()
 
     def run_worker(child: app.Child, resolved: config.Config) -> None:
@@ -47,7 +47,7 @@ def run(folder: str, options: str) -> int:
         return server.Server(service.settings, children, service.read, service.resolved, service.announce).run()
     except errors.StartError as error:
         kit.print_mistake(error.message)
-        return 2
+        return 2 if isinstance(error, errors.ConfigError) else 1
 
 
 class Service:

@@ -158,6 +158,19 @@ def test_worker_killed_while_it_starts_does_not_end_the_service(start: Callable[
     assert service.stop() == 0
 
 
+def test_service_whose_last_worker_cannot_be_replaced_ends_with_the_reason(
+    serve: Serve, upstream: SlowUpstream
+) -> None:
+    service = serve(CONFIG.format(url=upstream.url, key=bills.KEY).replace("memory:", "sqlite:store"))
+    for file in [*service.folder.glob("store*")]:
+        file.unlink()
+    (service.folder / "store").mkdir()
+    os.kill(service.workers[0], signal.SIGKILL)
+    assert running.until(lambda: service.ended, "the service ends") == 1
+    reason = f"no worker can serve: store: {service.folder}/store is a folder or a device; name a file"
+    assert service.log.splitlines()[-1] == f"v3bridge: {reason}"
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_killed_parent_leaves_nothing(start: Callable[[int], running.Service], tmp_path: Path, workers: int) -> None:
     service = start(workers)
