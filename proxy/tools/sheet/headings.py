@@ -95,13 +95,17 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     user has named, by role; `per_board`: of several quantities that of one board."""
     found = [_Heading(column, *known) for column, cell in enumerate(cells) if (known := role_of(cell))]
     mpns = [each for each in found if each.role == "mpn"]
-    own = [each for each in mpns if each.rank < _ANY_NUMBER]
-    if not own and mpns:  # a company's own numbers may be called so, too: one name only
-        best = min(each.rank for each in mpns)
-        own = [each for each in mpns if each.rank == best]
+    others = [each for each in mpns if each.number > 1 or _ALTERNATIVE.search(cells[each.column])]
+    first = [each for each in mpns if each not in others] or mpns
+    own = [each for each in first if each.rank < _ANY_NUMBER]
+    if not own and first:  # a company's own numbers may be called so, too: one name only
+        best = min(each.rank for each in first)
+        own = [each for each in first if each.rank == best]
+    # An alternative of any name follows any number; beside a manufacturer's, it may be a company's own.
+    own += [each for each in mpns if each not in first and (each.rank < _ANY_NUMBER or own[0].rank >= _ANY_NUMBER)]
     if "mpn" in named:
         own = [_Heading(column, "mpn", 0, 0) for column in named["mpn"]]
-    own.sort(key=lambda each: (each.number, plain(cells[each.column]).startswith(_SELLERS)))
+    own.sort(key=lambda each: (each in others, each.number, plain(cells[each.column]).startswith(_SELLERS)))
     brands = sorted((each for each in found if each.role == "brand"), key=lambda each: each.number)
     if "brand" in named:
         brands = [_Heading(column, "brand", 0, 0) for column in named["brand"]]

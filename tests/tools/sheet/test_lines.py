@@ -139,6 +139,9 @@ def test_line_takes_the_first_number_that_it_has(headings: str, row: str, number
         ("Manufacturer,Manufacturer Part Number,Alternative Manufacturer,Alternative MPN", "TI,A1,ADI,B2"),
         ("Manufacturer 2,Manufacturer Part Number 2,Manufacturer 1,Manufacturer Part Number 1", "ADI,B2,TI,A1"),
         ("2nd source MPN,2nd source manufacturer,MPN,Manufacturer", "B2,ADI,A1,TI"),
+        ("Replacement MPN,Alternate Manufacturer,Part Number,Manufacturer", "B2,ADI,A1,TI"),
+        ("Part No,Manufacturer,Alternate Part Number,Alternate Manufacturer", "A1,TI,B2,ADI"),
+        ("Part No,Manufacturer,MPN 2,Manufacturer 2", "A1,TI,B2,ADI"),
     ],
 )
 def test_alternatives_have_their_own_manufacturers(headings: str, row: str) -> None:
