@@ -36,19 +36,21 @@ def run(options: FillOptions) -> int:
     options.check()
     log.configure("error", "console", sys.stderr)
     try:
-        counts = running.run(_run(options))
+        return running.run(_run(options))
     except SystemExit:
-        counts = None
-    if counts is None:
         return NOT_RUN
+
+
+def _exit_code(counts: Mapping[str, int]) -> int:
+    """Return the exit code for so many lines or cells of each outcome."""
     complete = sum(counts.get(name, 0) for name in decisions.COMPLETE)
     if complete and complete == sum(counts.values()):
         return DONE
     return INCOMPLETE if complete or any(counts.get(name, 0) for name in decisions.DOUBTFUL) else NOTHING_USABLE
 
 
-async def _run(options: FillOptions) -> Mapping[str, int] | None:
-    """Return how many lines or cells have which outcome; None where the cost is declined."""
+async def _run(options: FillOptions) -> int:
+    """Run; return the exit code."""
     clock, wanted = Clock(), options.wanted()
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="v3bridge-")))
@@ -62,9 +64,11 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         if not options.force_rerun_all:
             await fetching.add_stored(job, source)
         summary.say_cost(options, job, cost, free=free)
+        if options.budget == 0:
+            return DONE
         # Nothing has been sent so far: declining costs nothing.
         if not running.confirm_cost(job.worst_case, options.budget, yes=options.yes, free=free):
-            return None
+            return NOT_RUN
         with running.progress_bar("filling", len(job.needed())) as update:
             end = await fetching.fetch(
                 job,
@@ -85,7 +89,7 @@ async def _run(options: FillOptions) -> Mapping[str, int] | None:
         summary.show(options, job, source, written, end, stored=cost.stored)
         if isinstance(table, WorkbookFile) and table.formulas:
             commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
-        return job.outcomes
+        return _exit_code(job.outcomes)
 
 
 def _opened(options: FillOptions, wanted: Wanted, folder: Path) -> tuple[Table, Job, str]:

@@ -78,6 +78,10 @@ def say_cost(options: FillOptions, job: Job, cost: CostEstimate, *, free: bool) 
         commands.say(
             "note: these parts are the embedded sandbox's, and free of charge; --config FILE fetches those of a service"
         )
+    if options.budget == 0:
+        commands.say("with --budget 0 nothing is fetched or written")
+        if options.json:
+            commands.print_json(cost._asdict() | {f"{job.unit}s": job.lines, "parts_at_most": most})
 
 
 def show(

@@ -47,6 +47,9 @@ def test_copy_that_was_edited_or_linked_elsewhere_is_not_overwritten(fill: Run, 
 
 def test_what_was_recognized_is_said_before_the_cost(fill: Run, tmp_path: Path) -> None:
     (tmp_path / "BOM.csv").write_text("Title\nMPN;Menge;Mfr\nA1;2.500;TI\nTBD;1;\nA2;;\nA3;;\n")
+    quoted = fill("BOM.csv", "--columns", "price", "--budget", "0", "--json")
+    assert (quoted.returncode, json.loads(quoted.stdout)["parts_at_most"]) == (0, 18)
+    assert not list(tmp_path.glob("*filled*"))
     found = fill("BOM.csv", "--columns", "price", "--json")
     assert "headings: row 2\n  part number: A 'MPN'\n  manufacturer: C 'Mfr'\n  quantity: B 'Menge'\n" in found.stderr
     assert "left out: row 1: above the headings\nleft out: row 4: 'TBD' is not a part number\n" in found.stderr
