@@ -19,7 +19,17 @@ from proxy.gateway.flights import Again, Answer, Flight, ResponseMetadata, Sourc
 from proxy.gateway.operations import Operations
 from proxy.gateway.process import ProcessState
 from proxy.planning.queries import Query
-from proxy.store.protocol import DAY_SECONDS, FRESH_SECONDS, STORED_SECONDS, Begin, Busy, Found, Outcome, Reserved
+from proxy.store.protocol import (
+    DAY_SECONDS,
+    FRESH_SECONDS,
+    STORED_SECONDS,
+    Begin,
+    Busy,
+    Found,
+    Outcome,
+    Refused,
+    Reserved,
+)
 from proxy.upstream.sending import Send
 
 RESERVATION_SECONDS = 5.0  # for which a reservation lasts longer than what it is for
@@ -51,14 +61,15 @@ class Pipeline:
         await self._process.quotas.refresh([account for client in clients for account in client.charged])
 
     async def quote(self, client: Client, queries: Sequence[Query]) -> list[Answer | None]:
-        """Return what is stored, and None for each query that would be fetched. Raises StoreUnavailable."""
-        behind = [query.as_list_of_its_own() for query in queries if query.start > query.first]
-        answers = await self._stored(client, [*queries, *behind], "hit")
-        whole, own = answers[: len(queries)], iter(answers[len(queries) :])
-        return [
-            next(own) or answer if query.start > query.first else answer
-            for query, answer in zip(queries, whole, strict=True)
-        ]
+        """Return what is stored, or why nothing is fetched, and None for each query that would be fetched. Raises
+        StoreUnavailable."""
+        behind = [place for place, query in enumerate(queries) if query.start > query.first]
+        asked = [*queries, *(queries[place].as_list_of_its_own() for place in behind)]
+        answers = await self._stored(client, asked, "hit")
+        for place, own in zip(behind, answers[len(queries) :], strict=True):
+            stored = (each for each in (own, answers[place]) if each and each.result)
+            answers[place] = next(stored, None)  # of a refusal it is not known whether it is the one of `resolve`
+        return answers[: len(queries)]
 
     def metadata(self) -> ResponseMetadata:
         """Return the metadata of a request whose time begins now."""
@@ -223,8 +234,8 @@ class Pipeline:
             self._start(free)
 
     async def _stored(self, client: Client, queries: Sequence[Query], source: Source = "stale") -> list[Answer | None]:
-        """Return what is stored of queries, as hits, or as stale answers, of which there are none where the store
-        cannot be read. Raises StoreUnavailable for hits."""
+        """Return what is stored of queries: as hits, where why nothing is fetched is an answer, too; or as stale
+        answers, of which there are none where the store cannot be read. Raises StoreUnavailable for hits."""
         scope, selected = self._scope(client.application), self._features.tier(client.application).selected
         seconds = STORED_SECONDS if source == "stale" else FRESH_SECONDS
         begins = [self._begin_of(client, scope, query, selected, seconds) for query in queries]
@@ -234,10 +245,17 @@ class Pipeline:
             if source == "hit":
                 raise
             return [None] * len(queries)
-        return [
-            Answer(outcome.result, None, source, query.first, selected.features) if isinstance(outcome, Found) else None
-            for query, outcome in zip(queries, outcomes, strict=True)
-        ]
+        blocked, answers = self._blocked(client.application), list[Answer | None]()
+        for query, outcome in zip(queries, outcomes, strict=True):
+            answer, error = None, None if isinstance(outcome, Busy) else blocked
+            if isinstance(outcome, Found):
+                answer = Answer(outcome.result, None, source, query.first, selected.features)
+            elif isinstance(outcome, errors.StoreUnavailable):
+                error = outcome
+            elif isinstance(outcome, Refused) and not blocked:
+                error = client.exceeded(outcome, query.want.end * query.want.parts, self._clock.now())
+            answers.append(answer or (Answer(None, error) if error and source == "hit" else None))
+        return answers
 
     def _begin_of(self, client: Client, scope: str, query: Query, selected: Selected, seconds: float) -> Begin:
         """Return the begin of a query, for what was fetched within so many seconds."""

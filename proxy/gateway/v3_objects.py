@@ -171,7 +171,9 @@ class V3Objects:
                 request.metadata.cost = sum(each.end - each.start for each in missing.values())
                 request.metadata.source = "miss"
                 raise errors.NotFetched()
-        answers = await self.pipeline.resolve(request.client, asked, request.metadata.deadline)
+            answers = [answer for answer in stored if answer is not None]
+        else:
+            answers = await self.pipeline.resolve(request.client, asked, request.metadata.deadline)
         request.metadata.add(answers, self.metrics.clock, request.projection.features & self.projections.features)
         for answer in answers:
             self.metrics.queries.inc(answer.source if answer.error is None else "miss")

@@ -142,6 +142,8 @@ def parts(reply: RawResponse) -> dict[str, str]:
 async def refusal(environment: ProxyEnvironment, *queries: Any) -> RawResponse:
     failure = await environment.failure(*queries)
     assert (failure.status, failure.json["__class__"]) == (429, "ClientErrorResponse")
+    quoted = await environment.get(target(*queries), "HEAD")
+    assert (quoted.status, parts(quoted)) == (429, parts(failure))
     return failure
 
 
