@@ -168,7 +168,7 @@ class RedisStore(Store):
             for name, text in rows.texts.items()
             if name in writes or (name[0] == "part" and RESULT in name[1])
         ]
-        added = {_name(Usage, pair)[1]: parts for pair, parts in rows.added.items()}
+        added = {_name(Usage, pair)[1]: (*row[2:], rows.most.get(pair)) for pair, row in rows.added.items()}
         await self._call([], expected, added, [(*name, *row) for name, row in writes.items()])
 
     async def _call(self, reads: list[Name], *changes: Any) -> tuple[float, list[Any]]:

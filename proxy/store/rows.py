@@ -1,6 +1,5 @@
 """Rows that the store keeps, and what an operation does with them, which is the same in SQLite and in Redis."""
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -57,14 +56,14 @@ class Rows(ABC):
     """Rows within one transaction, as SQLite or Redis has them, and as they will be.
 
     `now` is `ahead` of this process's clock. `epoch`: how often data were lost. At the end of the transaction `writes`
-    are put, or deleted where they are None, and to usage are `added` parts that are used, uncertain and reserved, with
-    how many may be counted before, at most."""
+    are put, or deleted where they are None, and rows `added` to usage, if it had no more parts than `most` says."""
 
     now: float
     ahead: float = 0.0
     epoch: int = 0
     writes: dict[tuple[Kind, Key], Any] = field(default_factory=dict)
     added: dict[Pair, list[Any]] = field(default_factory=dict)
+    most: dict[Pair, int] = field(default_factory=dict)
 
     @abstractmethod
     def find(self, kind: type[Row], key: Key) -> Iterator[Row]:
@@ -108,16 +107,18 @@ class Rows(ABC):
     def usage(self, pair: Pair) -> Usage:
         row = self.get(Usage, *pair) or Usage(*pair)
         if added := self.added.get(pair):
-            row = Usage(*pair, row.used + added[0], row.uncertain + added[1], row.reserved + added[2])
+            row = Usage(*pair, row.used + added[2], row.uncertain + added[3], row.reserved + added[4])
         return row
 
     def add(self, accounts: Iterable[Pair | Account], used: int, uncertain: int, reserved: int) -> None:
         """Add to usage. With an Account nothing is written if others have added so much meanwhile that its limit is
         exceeded."""
         for account in accounts:
-            added = self.added.setdefault(account[:2], [0, 0, 0, math.inf])
-            added[0] += used
-            added[1] += uncertain
-            added[2] += reserved
-            if (limit := account[2:3]) and limit[0] is not None:
-                added[3] = min(added[3], limit[0] - sum(added[:3]))
+            pair = account[:2]
+            added = self.added.setdefault(pair, [*pair, 0, 0, 0])
+            added[2] += used
+            added[3] += uncertain
+            added[4] += reserved
+            if isinstance(account, Account) and account.limit is not None:
+                most = account.limit - sum(added[2:])
+                self.most[pair] = min(most, self.most.get(pair, most))

@@ -191,7 +191,7 @@ class SqliteStore(Store):
             else:
                 self._execute(_PUT[kind], row)
                 self._written += ROW_BYTES + (len(row[-1]) if kind is PartRow else 0)
-        self._connection.executemany(_ADD, [(*pair, *parts[:3]) for pair, parts in rows.added.items()])
+        self._connection.executemany(_ADD, rows.added.values())
         while self._written > self._count_at:
             (used,) = self._execute(_USED_BYTES).fetchone()
             free = self._cache_bytes - used
