@@ -205,10 +205,11 @@ class _Reader:
         numbers = [_at(row, each.column).strip() for each in self.columns.numbers]
         first, places = plain(filled[0]), self.columns.places
         is_short = len(filled) <= LABEL_CELLS
-        # Most cells of a row that heads other columns are names of columns, that of the number, too.
+        # A row that heads other columns has a name of a column as its number, and mostly such names, or no figures.
         is_part = any(any(map(str.isdigit, number)) for number in numbers)
         named = 0 if is_part else sum(headings.role_of(cell) is not None for cell in row)
-        heads = named > 1 and 2 * named > len(filled)
+        names_numbers = any((headings.role_of(number) or "")[:1] == ("mpn",) for number in numbers)
+        heads = (named > 1 and 2 * named > len(filled)) or (names_numbers and not any(map(str.isdigit, filled)))
         is_word = not any(map(str.isdigit, filled[0]))
         is_remark = is_word and (" " in filled[0] or (filled[0].isalpha() and "quantity" in places))
         reasons = {

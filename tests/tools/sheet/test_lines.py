@@ -51,7 +51,10 @@ def test_second_row_of_headings_is_no_line(heading: str) -> None:
     assert choices(found)[0] == (("NE555P", "TI"),)
 
 
-@pytest.mark.parametrize("heading", ["MPN,Qty,Maker", "Maker,Description,MPN", "Manufacturer,Part Number,Quantity"])
+@pytest.mark.parametrize(
+    "heading",
+    ["MPN,Qty,Maker", "Maker,Description,MPN", "Manufacturer,Part Number,Quantity", "Seller,MPN,Price,Stock"],
+)
 def test_rows_below_other_headings_are_not_read_as_if_they_stood_below_the_first(heading: str) -> None:
     found = read(f"Qty,MPN,Maker\n1,NE555P,TI\n{heading}\nLM358N,2,TI\n")
     assert choices(found) == [(("NE555P", "TI"),)]
