@@ -144,7 +144,8 @@ async def plan(subject: Subject, name: str) -> str:
     spent, specs = row.used + row.uncertain, f"{'without' if lacks else 'with'} {TECH_SPECS}"
     if row.limit is None:
         return f"{counted(spent, 'part')} used, no limit, {specs}"
-    text = f"{row.remaining:,} of {counted(row.limit, 'part')} left until {(row.resets_at or 'for ever')[:10]}"
+    end = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
+    text = f"{row.remaining:,} of {counted(row.limit, 'part')} left {end}"
     if 100 * spent >= LOW_PERCENT * row.limit:
         advice = "see `v3bridge usage` for the keys that use them, and raise `parts` if the plan has more"
         raise Problem(text, advice, is_warning=bool(row.remaining))

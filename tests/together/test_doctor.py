@@ -166,12 +166,13 @@ async def test_each_application_is_checked_and_named(start_upstream: StartUpstre
         (100, 95, "warning", "5 of 100 parts left until "),
         (100, 100, "failed", "0 of 100 parts left until "),
         ("unlimited", 40, "passed", "40 parts used, no limit"),
+        (None, 40, "passed", "100 of 100 parts left for ever"),
     ],
 )
 async def test_parts_left_are_of_the_store(examined: Examined, parts: Any, used: int, outcome: str, words: str) -> None:
     async with opened(examined.folder) as state:
         await state.set_usage(Account(ACCOUNT, f"{datetime.now(UTC):%Y-%m}"), used)
-    result = await examined.inspect(application={"parts": parts})
+    result = await examined.inspect(application={"parts": parts} if parts else {"plan": "evaluation"})
     assert (result["plan"].outcome, words in result["plan"].text) == (outcome, True), result["plan"]
 
 
