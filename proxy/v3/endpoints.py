@@ -128,7 +128,11 @@ LISTED = ("search", SEARCH), ("get_multi", GET_MULTI), ("get", GET)
 
 ENDPOINTS = (
     Endpoint(
-        "/parts/match", "Part", "match", "the parts returned, partial matches of a single query among them", MATCH
+        "/parts/match",
+        "Part",
+        "match",
+        "the parts returned; with wildcards, `exact_only` or `single_query` as `supSearchMpn` also those removed",
+        MATCH,
     ),
     Endpoint(
         "/parts/search",
