@@ -122,8 +122,9 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         if chosen.record:
             recorder = Recorder(chosen.record, chosen.baseline or "", redaction)
             stack.callback(recorder.close)
-        free = opened.free or opened.candidate is None
-        if not _confirm(chosen, plan, f"{plan.distinct} in {source}", notes, free=free):
+        if opened.free:
+            notes.append("these parts are the embedded sandbox's, and free of charge")
+        if not _confirm(chosen, plan, f"{plan.distinct} in {source}", notes, opened):
             return None
         today = datetime.fromtimestamp(started, UTC).date()
         judging = _judge(own, service, redaction, today)
@@ -174,14 +175,15 @@ def _plan(chosen: ComparisonOptions, clients: Clients, recorded: Recording | Non
     return plan, notes
 
 
-def _confirm(chosen: ComparisonOptions, plan: RequestPlan, of: str, notes: Iterable[str], *, free: bool) -> bool:
+def _confirm(chosen: ComparisonOptions, plan: RequestPlan, of: str, notes: list[str], opened: sides.Sides) -> bool:
     """Say what will be sent, and the most that it costs, on standard error, because standard output is for reports; and
     ask. Nothing that costs a part has been sent so far: declining costs nothing."""
     limit = "no budget" if chosen.budget is None else f"budget {counted(chosen.budget, 'part')}"
-    cost = "free of charge" if free else f"{counted(plan.parts, 'part')} at most; {limit}"
+    cost = f"{counted(plan.parts, 'part')} at most; {limit}" if opened.candidate else "free of charge"
     commands.say(f"{counted(len(plan.requests), 'request')} of {of}; {cost}")
     for note in notes:
         commands.say(f"note: {note}")
+    free = opened.free or opened.candidate is None
     return running.confirm_cost(plan.parts, chosen.budget, yes=chosen.yes, free=free)
 
 

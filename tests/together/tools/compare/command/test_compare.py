@@ -103,6 +103,7 @@ async def test_clients_with_unknown_keys_are_named(services: ServicePair) -> Non
     assert found.code == 2, found
     result = json.loads(services.text("result.json"))
     assert result["groups"] == []  # one cause, not a difference at each endpoint
+    assert result["notes"] == ["these parts are the embedded sandbox's, and free of charge"]
     (failure,) = result["failures"]
     refused = "the candidate refuses the key of key 1 (HTTP 403): Forbidden request"
     assert (failure["reason"], failure["requests"]) == (refused, 3)
