@@ -167,9 +167,15 @@ class QueryRefused(ServerError, status=502):
 
 
 class StoreUnavailable(ServerError, status=503):
-    """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked."""
+    """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked. As a
+    text it is the `reason`, for operators: it may name a file or a host, and clients get only its message."""
 
+    default = "the store of the service cannot be used; /readyz on the operators' port says why"
     retry_after = 1
+
+    def __init__(self, reason: str, message: str = "") -> None:
+        super().__init__(message)
+        self.args = (reason,)
 
 
 class TooManyConnections(ServerError, status=503):

@@ -161,7 +161,7 @@ async def _with_state(settings: config.Config, work: Callable[[StoredState], Awa
         try:
             return await work(state)
         except errors.StoreUnavailable as error:
-            raise errors.ConfigError(f"store: {error.message}") from error
+            raise errors.ConfigError(f"store: {error}") from error
 
 
 async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Line]]:

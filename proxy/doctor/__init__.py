@@ -100,7 +100,7 @@ async def run(subject: Subject, checks: Mapping[str, Check], only: str = "") -> 
             try:
                 text, advice = await check.run(subject, application), ""
             except errors.BridgeError as error:
-                outcome, text, advice = "failed", error.message, ADVICE.get(type(error), OTHER_ADVICE)
+                outcome, text, advice = "failed", str(error), ADVICE.get(type(error), OTHER_ADVICE)
             except Problem as problem:
                 outcome = "warning" if problem.is_warning else "failed"
                 text, advice = problem.text, problem.advice
@@ -128,7 +128,7 @@ async def configuration(subject: Subject, _: str) -> str:
             opened = settings if file is None or file.exists() else in_memory
             subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
         except (errors.ConfigError, errors.StoreUnavailable) as error:  # of anything else it is raised again
-            subject.store_failure = error.message
+            subject.store_failure = str(error)
             subject.gateway = await Gateway.open(in_memory, subject.clock, subject.resources)
     except errors.StartError as error:
         raise Problem(error.message, "correct it there; `v3bridge config --all` prints every setting") from error

@@ -145,7 +145,7 @@ class Readiness:
         failures = []
         for name, error in zip(checks, found, strict=True):
             if isinstance(error, errors.BridgeError):
-                failures.append({"check": name, "reason": error.message})
+                failures.append({"check": name, "reason": str(error)})
             elif isinstance(error, asyncio.CancelledError):
                 failures.append({"check": name, "reason": "the configuration was replaced meanwhile"})
             elif error is not None:

@@ -57,7 +57,7 @@ def begin(rows: Rows, begin: Begin, worker: str) -> Outcome:
     if rows.epoch and parts:  # data were lost: usage has to be set for the application, and for what has a limit
         lost = [each for each in begin.accounts if rows.text(f"epoch {each.account}") != str(rows.epoch)]
         if len(lost) == len(begin.accounts) or any(account.limit is not None for account in lost):
-            return errors.StoreUnavailable(LOST)
+            return errors.StoreUnavailable(LOST, LOST)
     charged = begin.accounts if parts else ()
     for account in charged:
         if account.limit is not None:

@@ -123,7 +123,7 @@ async def read(gateway: Gateway, explained: str = "") -> Row:
         stored = await _stored(gateway, now)
     except errors.StoreUnavailable as error:
         stored = {name: [] for name in ("tokens", "usage", "clients", "unknown_keys", "failures")}
-        store_failure = error.message
+        store_failure = str(error)
     for failure in stored["failures"]:
         if failure["request"] == explained:
             failure["explanation"] = await _explanation(gateway, failure)

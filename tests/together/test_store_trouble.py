@@ -33,6 +33,7 @@ def statuses(service: running.Service, number: str) -> list[int]:
     """Request a number by each key; what is refused says when to come again."""
     responses = [service.get(bills.match(number, key=key)) for key in NAMES]
     assert all("retry-after" in each.headers for each in responses if each.status == 503)
+    assert not any(str(service.folder) in each.text for each in responses)
     return [each.status for each in responses]
 
 

@@ -127,7 +127,7 @@ async def _run(options: ConformOptions, service: "Service", booked: tuple[config
             except errors.QuotaExhausted as error:
                 raise errors.ConfigError(f"applications.{name}: {error.message}; lower --budget") from error
             except errors.StoreUnavailable as error:
-                raise errors.ConfigError(f"store: {error.message}") from error
+                raise errors.ConfigError(f"store: {error}") from error
         with running.progress_bar("testing", len(selection.probes)) as update:
             result = await runs.run(chosen, selection, service, lambda done: update(done, ""))
         if cost:
