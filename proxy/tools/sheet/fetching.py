@@ -15,7 +15,7 @@ from proxy.gateway import Gateway
 from proxy.kit import clock as clocks
 from proxy.tools.sheet.formula_job import ApplicationLogin, FormulaJob
 from proxy.tools.sheet.list_job import ListJob
-from proxy.tools.sheet.source import PartSource
+from proxy.tools.sheet.source import BudgetExhausted, PartSource
 
 # 100 parts that are given up are paid for all the same; the service itself ends a request after 30 s.
 TOTAL_SECONDS = 120.0
@@ -27,11 +27,13 @@ Job = ListJob | FormulaJob
 
 
 class FetchEnd(NamedTuple):
-    """End of a run. `stopped` is the reason of an early end. `refused`: the upstream did not accept the credentials."""
+    """End of a run. `stopped` is the reason of an early end. `refused`: the upstream did not accept the credentials;
+    `needed`: parts that the next query may cost, where the budget does not cover it."""
 
     results: int
     stopped: str | None
     refused: bool = False
+    needed: int = 0
 
 
 @asynccontextmanager
@@ -113,7 +115,8 @@ async def fetch(
         except errors.StartError:
             raise
         except errors.BridgeError as error:
-            return FetchEnd(count, error.message, isinstance(error, errors.CredentialsRefused))
+            needed = error.needed if isinstance(error, BudgetExhausted) else 0
+            return FetchEnd(count, error.message, isinstance(error, errors.CredentialsRefused), needed)
         if stop.is_set() and job.needed():
             return FetchEnd(count, "interrupted")
         if count == before:

@@ -53,7 +53,11 @@ class CostEstimate(NamedTuple):
 
 
 class BudgetExhausted(errors.BridgeError):
-    """The next upstream request might exceed the budget of the run."""
+    """The next upstream request, which may cost `needed` parts, might exceed the budget of the run."""
+
+    def __init__(self, message: str, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed
 
 
 @dataclass
@@ -148,8 +152,10 @@ class PartSource:
         costs = itertools.accumulate(query.limit for query in queries)
         number = sum(self.parts_spent + cost <= limit for cost in costs)
         if not number:
-            left = len(queries) + sum(map(len, rounds))
-            raise BudgetExhausted(f"the budget is spent; {counted(left, 'query', 'queries')} left")
+            left = counted(len(queries) + sum(map(len, rounds)), "query", "queries")
+            unspent, needed = round(limit - self.parts_spent), queries[0].limit
+            short = f"the next query may cost {counted(needed, 'part')}, and the budget has {unspent} left"
+            raise BudgetExhausted(f"{short if unspent else 'the budget is spent'}; {left} left", needed)
         if number < len(queries):
             rounds.appendleft(queries[number:])
         # Twice: the first operation of an application is sent alone, before others.

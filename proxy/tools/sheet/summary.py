@@ -95,6 +95,8 @@ def show(
             commands.say(f"nothing was fetched: v3bridge doctor --config {options.config} says what to correct")
         elif not source.notes:
             again = "without --force-rerun-all" if options.force_rerun_all else "the same command again"
+            if end.needed > (options.budget or 0):
+                again += f" with --budget {end.needed} or more"
             commands.say(f"what was fetched is kept: run {again} to continue, without paying for it twice")
         else:
             commands.say(f"what was fetched is in {written['output']} only")

@@ -141,6 +141,14 @@ async def test_budget_ends_the_run_and_the_next_one_continues(service: Service) 
     assert (found.code, service.billed) == (0, 150), found  # all in the cache: nothing to confirm
 
 
+async def test_budget_that_does_not_cover_the_next_query_says_which_one_would(service: Service) -> None:
+    (service.folder / "BOM.csv").write_text("MPN\nLM317T\n")
+    found = await service.run(*FILL, "--budget", "3")
+    assert (found.code, service.billed) == (3, 1), found
+    assert "stopped: the next query may cost 5 parts, and the budget has 2 left; 1 query left" in found.err
+    assert "run the same command again with --budget 5 or more to continue" in found.err
+
+
 async def test_ctrl_c_keeps_what_was_paid(service: Service) -> None:
     service.bom(LINES)
     service.free = 0
