@@ -56,9 +56,9 @@ class Store(ABC):
         """End what is still reserved by this process, and close connections and files. A second time nothing is."""
         if not self._is_closed:
             self._is_closed = True
-            with contextlib.suppress(errors.StoreUnavailable):
-                await self.end_worker(self._worker)
-            await self._resources.aclose()
+            async with self._resources:
+                with contextlib.suppress(errors.StoreUnavailable):
+                    await self.end_worker(self._worker)
 
     async def begin(self, begins: Sequence[Begin], *, is_kept: bool = True) -> list[Outcome]:
         """Reserve in their order, each seeing what those before it have reserved. A want of no parts always fits. A
