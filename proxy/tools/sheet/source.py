@@ -81,7 +81,7 @@ class PartSource:
         missing: list[PartQuery] = []
         for some in _rounds(distinct):
             stored = await self._by_market(some, self.gateway.pipeline.quote)
-            missing += [query for query in some if anew or stored[query] is None]
+            missing += [query for query, answer in stored.items() if anew or answer is None or answer.result is None]
         groups = (group for some in _rounds(missing) for group in _by_currency(some).values())
         requests = sum(1 for group in groups for _ in of_core.grouped([*group.values()], PARTS_MAX))
         status = self.gateway.quota_status(self.client)
@@ -125,7 +125,7 @@ class PartSource:
         missing: list[PartQuery] = []
         for some in _rounds([*dict.fromkeys(queries)]):
             for query, answer in (await self._by_market(some, self.gateway.pipeline.quote)).items():
-                if answer is not None and not anew:
+                if answer is not None and answer.result is not None and not anew:
                     yield self._result(query, answer)
                 else:
                     missing.append(query)
