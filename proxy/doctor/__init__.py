@@ -148,7 +148,9 @@ async def store(subject: Subject, _: str) -> str:
         text = "in memory: usage and tokens are lost when the service stops"
         raise Problem(text, "set store: sqlite, or an address of Redis for several machines", is_warning=True)
     if subject.store_failure:
-        advice = "check user, password and number in the address, that it is the primary: redis-cli -u ADDRESS ping"
+        advice = (
+            "check all of the address, user and password too, and that it is the primary: redis-cli -u ADDRESS ping"
+        )
         if file is not None:
             advice = "look at its owner, its disk and who uses it (ls -l, df, fuser); replace a damaged one by a backup"
         raise Problem(subject.store_failure, advice)

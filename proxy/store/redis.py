@@ -19,7 +19,7 @@ from redis import exceptions
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from proxy import errors
+from proxy import config, errors
 from proxy.kit.clock import Clock
 from proxy.model import Seen
 from proxy.store.protocol import CLIENT, SEEN_MAX, STORED_SECONDS, Usage
@@ -96,6 +96,7 @@ class RedisStore(Store):
         except ValueError:
             # Without the cause, whose message repeats the address and the password in it.
             raise errors.ConfigError("store: is not an address that Redis clients understand") from None
+        self._address = config.StoreUrl(url).shown
         self._script = self._redis.register_script(SCRIPT)
         self._clock = clock
         self._now = now
@@ -109,7 +110,7 @@ class RedisStore(Store):
         store = cls(url, clock, worker, cache_bytes, now)
         async with contextlib.AsyncExitStack() as resources:
             resources.push_async_callback(store._redis.aclose)
-            info, needed = await _response(store._redis.info()), ""  # a managed Redis may not say all
+            info, needed = await store._response(store._redis.info()), ""  # a managed Redis may not say all
             if not (info.get("aof_enabled", 1) or info.get("loading")):  # it is off while Redis loads what it has kept
                 needed = "appendonly yes"
             elif info.get("maxmemory_policy", "noeviction") != "noeviction":
@@ -117,11 +118,11 @@ class RedisStore(Store):
             if needed:
                 how = f"set `{needed}` in redis.conf, and restart it"
                 raise errors.ConfigError(f"store: Redis may lose usage of parts; {how}")
-            if await _response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION.encode():
-                await _response(store._redis.delete(*(PREFIX + table for table in DROPPED)))
+            if await store._response(store._redis.hget(f"{PREFIX}state", "version")) != VERSION.encode():
+                await store._response(store._redis.delete(*(PREFIX + table for table in DROPPED)))
                 await store._run(_expire_all)
                 # Last: a process that dies before is followed by one that does all of it.
-                await _response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
+                await store._response(store._redis.hset(f"{PREFIX}state", mapping={"version": VERSION, "bytes": 0}))
             await store.put_value("opened", worker, 1.0)  # so that the process knows a number, and that it can write
             store._resources = resources.pop_all()
         return store
@@ -145,7 +146,7 @@ class RedisStore(Store):
                 if is_kept and rows.writes:
                     await self._write(rows)
                 return result
-        raise errors.StoreUnavailable("the store (Redis) cannot be used: others change the same rows all the time")
+        raise errors.StoreUnavailable(f"{self._address} cannot be used: others change the same rows all the time")
 
     async def _write(self, rows: RedisRows) -> None:
         """Write what a transaction has changed, if what it has read is still so."""
@@ -174,23 +175,22 @@ class RedisStore(Store):
     async def _call(self, reads: list[Name], *changes: Any) -> tuple[float, list[Any]]:
         """Read rows, or write; return the time, and the rows."""
         values = [VERSION, *self._last, reads, *(changes or ([], {}, [])), self._cache_bytes, self._now()]
-        reply = await _response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
+        reply = await self._response(self._script(keys=[PREFIX], args=[msgspec.msgpack.encode(values)]))
         epoch, counter, now, is_done, rows = reply
         self._last = max(self._last, (epoch, counter))
         if not is_done:
             raise _ChangedError
         return float(now), rows
 
+    async def _response(self, awaited: Awaitable[Any]) -> Any:
+        """Await Redis, and convert its errors. Their text may name the address with its password, so it is left out."""
+        try:
+            return await awaited
+        except (exceptions.RedisError, OSError) as error:
+            raise errors.StoreUnavailable(f"{self._address} cannot be used: {type(error).__name__}") from error
+
 
 def _expire_all(rows: RedisRows) -> None:
     """Move what is reserved to uncertain usage."""
     for usage in rows.all(Usage):
         rows.put(usage._replace(uncertain=usage.uncertain + usage.reserved, reserved=0))
-
-
-async def _response(awaited: Awaitable[Any]) -> Any:
-    """Await Redis, and convert its errors. Their text may name an address, so it is left out."""
-    try:
-        return await awaited
-    except (exceptions.RedisError, OSError) as error:
-        raise errors.StoreUnavailable(f"the store (Redis) cannot be used: {type(error).__name__}") from error

@@ -195,7 +195,7 @@ async def test_quota_marked_exhausted_although_the_plan_has_parts_is_reopened_by
         ("sqlite:damaged.sqlite", "failed", "replace a damaged one by a backup"),
         ("sqlite:foreign.sqlite", "failed", "other tables than the store's"),
         ("sqlite:.", "failed", "is a folder or a device; name a file"),
-        ("redis://me:planted@127.0.0.1:9/0", "failed", "redis-cli -u ADDRESS ping"),
+        ("redis://me:planted@127.0.0.1:9/0", "failed", "redis://127.0.0.1:9/0 cannot be used: ConnectionError"),
     ],
 )
 async def test_trouble_of_a_store_hides_nothing_else(examined: Examined, store: str, outcome: str, words: str) -> None:
