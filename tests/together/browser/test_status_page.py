@@ -67,6 +67,11 @@ def test_page_is_readable_and_runs_nothing_of_clients(browser: Chrome, admin: Ad
     assert browser.execute_script("return typeof window.hacked") == "undefined"
     assert browser.find_elements(By.CSS_SELECTOR, "script, img, iframe") == []
     assert read_console(browser) == []
+    address = browser.find_element(By.XPATH, "//td[.='2001:db8::1']")
+    lines = (
+        "const text = document.createRange(); text.selectNode(arguments[0].firstChild); return text.getClientRects()"
+    )
+    assert len(browser.execute_script(lines, address)) == 1
 
 
 def test_parts_are_bars_of_the_month_with_the_day_on_which_they_end(browser: Chrome, admin: AdminClient) -> None:
