@@ -26,7 +26,7 @@ For those who type them: every command and option, as `v3bridge COMMAND --help` 
 | exit code | meaning |
 |---|---|
 | 0 | success |
-| 1 | a result that needs you: not ready, a failed check, a refused request, lines without what you asked for, a store that fails |
+| 1 | a result that needs you: not ready, a failed check, a refused request, lines that are not found or in doubt, a store that fails |
 | 2 | it could not run: a mistake in options or configuration, or a cost that you declined; no restart cures it |
 | 3 | of `conform` and `sheet fill`: nothing could be tested or used |
 

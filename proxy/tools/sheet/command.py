@@ -1,6 +1,6 @@
 """`v3bridge sheet`: fills parts lists and workbooks, through the quota and the store of the service.
 
-Exit code 0: all lines have what was asked for, or only the cost was; 1: some have not, or the run stopped early; 2: a
+Exit code 0: all lines are found, or only the cost was asked for; 1: some are not, in doubt, or not fetched; 2: a
 mistake in options or the file, or a declined cost: nothing is written; 3: nothing usable.
 """
 

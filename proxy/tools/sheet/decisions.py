@@ -12,7 +12,7 @@ from proxy.tools.sheet.lines import Choice, Line
 from proxy.tools.sheet.offers import CANDIDATES, OfferRules, Part, PartQuery, PartResult
 from proxy.traffic.bom_columns import plain
 
-# Outcomes of a line; those of COMPLETE are what was asked for.
+# Outcomes of a line; those of COMPLETE are answers: that a distributor does not sell a part is one, too.
 FOUND, NO_VALUE, NOT_PRICED, FOUND_AS, AMBIGUOUS, PARTLY, NOT_FOUND, FAILED, LEFT_OUT, NOT_FETCHED = OUTCOMES = (
     *("found", "no value", "not priced", "found as", "ambiguous", "partly fetched", "not found", "failed", "left out"),
     "not fetched",
