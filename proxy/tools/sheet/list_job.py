@@ -249,7 +249,9 @@ class ListJob:
             return NOT_PRICED, f"{decision.text}, not priced: {line.problem}"
         of_offer = [spec for spec in self._places if spec.kind in _ALWAYS_OF_OFFER and spec.distributor is None]
         if of_offer and all(spec in empty for spec in of_offer):
-            return NOT_PRICED, f"{decision.text}, not priced: no offer counts"
+            packagings = ", ".join(self._wanted.rules.packagings)
+            why = f"no offer counts{packagings and f' (--packaging {packagings})'}"
+            return NOT_PRICED, f"{decision.text}, not priced: {why}"
         return NO_VALUE, f"{decision.text}, without {_names(empty)}"
 
     def totals(self) -> list[Amount]:

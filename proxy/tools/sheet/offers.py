@@ -18,6 +18,34 @@ from proxy.traffic.bom_columns import plain
 CANDIDATES = 5  # parts at most that are looked at where several match, or as parts of other manufacturers
 STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contract workbook.md, Functions
 YES = -2
+# Those on record (contract v3-rest.md §3.3), and of reels that are wound for an order; the service may have others.
+PACKAGINGS = (
+    *(
+        "Tape & Reel",
+        "Tape & Reel (7 in.)",
+        "Tape & Reel (13 in.)",
+        "Cut Tape",
+        "Tape & Box",
+        "Tube",
+        "Bulk",
+        "Tray",
+        "Bag",
+    ),
+    *(
+        "Box",
+        "Kit",
+        "Magazine",
+        "Rail",
+        "Spool",
+        "Strip",
+        "Ammo Pack",
+        "Waffle Pack",
+        "Reel",
+        "Custom Reel",
+        "Digi-Reel",
+    ),
+    *("MouseReel", "Re-Reel"),
+)
 _CUSTOM_REELS = ("customreel", "digireel", "mousereel", "rereel")
 REEL_FEE = Decimal(7)  # USD, of Digi-Key and Mouser in 2026, for pieces that are wound on a reel of their own
 _SEPARATORS = str.maketrans("", "", " \t\u00a0-\u2010\u2011\u2012\u2013\u2014\u2212_./,:;")

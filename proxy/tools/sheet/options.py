@@ -1,15 +1,18 @@
 """Options of `sheet fill`."""
 
+import difflib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
+from proxy import errors
 from proxy.tools.sheet import columns
 from proxy.tools.sheet.lines import Reading
 from proxy.tools.sheet.list_job import Wanted
-from proxy.tools.sheet.offers import OfferRules
+from proxy.tools.sheet.offers import PACKAGINGS, OfferRules
+from proxy.traffic.bom_columns import plain
 
 WORKBOOKS = (".xlsx", ".xlsm")
 _ROLES = {"mpn": "mpn", "manufacturer": "brand", "sku": "sku", "quantity": "quantity"}  # of --read
@@ -83,6 +86,11 @@ class FillOptions:
             tuple(each.strip() for each in (text or "").split(",") if any(map(str.isalnum, each)))
             for text in (self.only_distributors, self.packaging)
         )
+        known = {plain(name): name for name in PACKAGINGS}
+        for each in packagings:
+            near = difflib.get_close_matches(plain(each), known, 1, 0.75)
+            if near and not any(plain(each) in name for name in known):
+                raise errors.ConfigError(f"no packaging is called {each!r} (did you mean {known[near[0]]}?)")
         return Wanted(columns.parse_list(self.columns), OfferRules(distributors, packagings, self.any_offer))
 
     def reading(self) -> tuple[Reading, str | None]:

@@ -133,7 +133,7 @@ def test_only_offers_of_distributors_and_packagings_count(filled: Filled) -> Non
     assert row["packaging"] in ("Cut Tape", "Tape & Reel", "Tube")
     [row], summary, done = filled(text, "--packaging", "ammo pack", columns="price")
     assert (done.returncode, summary["not_priced"]) == (1, 1)
-    assert row["status"] == "found, not priced: no offer counts"
+    assert row["status"] == "found, not priced: no offer counts (--packaging ammo pack)"
 
 
 def test_list_that_is_filled_again_says_what_changed(filled: Filled, tmp_path: Path) -> None:
