@@ -177,7 +177,7 @@ def _limits(settings: config.Config) -> Limits:
 class Child:
     """A process, forked when it is `due`; `pid` is 0 until then. `main` is what it does; `number` is its place among
     the workers, 0 that of the sandbox; `name` its name in the store, `ended` those of dead predecessors. It has to
-    report or to end until `deadline`. `exit` says how it has ended, `mistake` what it has reported."""
+    report or to end until `deadline`. `exit` and `code` say how it has ended, `mistake` what it reported."""
 
     number: int
     opened: ports.WorkerSockets
@@ -189,7 +189,7 @@ class Child:
     def __post_init__(self) -> None:
         self.name, self.kind = secrets.token_hex(8), "worker" if self.number else "sandbox"
         self.due, self.deadline = time.monotonic() + self.retry_in, math.inf
-        self.pid, self.serves, self.mistake, self.exit = 0, False, "", ""
+        self.pid, self.serves, self.mistake, self.exit, self.code = 0, False, "", "", 0
         self.pipe, self.pipe_of_child = Pipe()
         self.sockets = {*self.opened.public, *self.opened.operators}
 
@@ -199,8 +199,8 @@ class Child:
         try:
             self.mistake = self.pipe.recv()
         except (EOFError, OSError):
-            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-            reason = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
+            self.code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            reason = f"exit code {self.code}" if self.code >= 0 else signal.Signals(-self.code).name
             self.exit = reason if self.serves else self.mistake or reason
             return
         if not self.serves and not self.mistake:
@@ -223,15 +223,17 @@ def mistake(error: Exception) -> str:
 
 
 def run(child: Child, settings: config.Config) -> None:
-    """Serve to the end. Raises ConfigError if the configuration cannot be served."""
+    """Serve to the end. Raises ConfigError if the configuration cannot be served, StartError if nothing can."""
     metering.begin_process(child.number)
     with logging.Output(sys.stderr).queued() as output:
         logging.configure(settings.log.level, settings.log.format, output)
         logging.log_uncaught_exceptions()
         try:
             asyncio.run(_serve(child, settings, output))
+        except errors.StartError:
+            raise
         except Exception as error:
-            raise errors.ConfigError(mistake(error)) from error
+            raise errors.StartError(mistake(error)) from error
 
 
 async def _serve(child: Child, settings: config.Config, output: logging.Output) -> None:

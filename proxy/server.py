@@ -23,6 +23,7 @@ from proxy import log as logging
 from proxy.gateway import assembly
 
 REPORT_SECONDS = 60.0  # that a child may take to start, or to follow a reload
+CONFIGURATION = 2  # exit code of a child after a mistake in the configuration
 STOP_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 
 log = structlog.get_logger()
@@ -73,7 +74,8 @@ class Server:
         try:
             while not (all(child.serves for child in self.children) or self._signals & STOP_SIGNALS):
                 for child in self._wait():
-                    raise errors.StartError(child.mistake or f"{child.kind} exited before it served ({child.exit})")
+                    kind = errors.ConfigError if child.code == CONFIGURATION else errors.StartError
+                    raise kind(child.mistake or f"{child.kind} exited before it served ({child.exit})")
             if self._signals.isdisjoint(STOP_SIGNALS):
                 self.announce("started")
             while self._signals.isdisjoint(STOP_SIGNALS):
@@ -173,6 +175,7 @@ class Server:
             child.main(child, self.resolve(self.settings))
             code = 0
         except Exception as error:
+            code = CONFIGURATION if isinstance(error, errors.ConfigError) else 1
             child.pipe_of_child.send(app.mistake(error))
         finally:
             os._exit(code)

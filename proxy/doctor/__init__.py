@@ -127,7 +127,7 @@ async def configuration(subject: Subject, _: str) -> str:
             file = settings.store.file
             opened = settings if file is None or file.exists() else in_memory
             subject.gateway = await Gateway.open(opened, subject.clock, subject.resources)
-        except (errors.ConfigError, errors.StoreUnavailable) as error:  # of anything else it is raised again
+        except (errors.StartError, errors.StoreUnavailable) as error:  # of anything else it is raised again
             subject.store_failure = str(error)
             subject.gateway = await Gateway.open(in_memory, subject.clock, subject.resources)
     except errors.StartError as error:

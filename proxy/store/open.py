@@ -8,7 +8,7 @@ from proxy.store.store import Store
 
 async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_bytes: int) -> Store:
     """Open a store, to be closed by the caller. `worker`: a name that no other process has at the same time;
-    `cache_bytes`: that results and parts may have. Raises ConfigError."""
+    `cache_bytes`: that results and parts may have. Raises ConfigError, and StartError where it cannot be used now."""
     try:
         file = url.file
         if file is not None or url.reveal() == "memory:":
@@ -18,6 +18,6 @@ async def open_store(url: config.StoreUrl, clock: Clock, *, worker: str, cache_b
 
         return await RedisStore.open(url.reveal(), clock, worker, cache_bytes)
     except errors.StoreUnavailable as error:
-        raise errors.ConfigError(f"store: {error}") from error
+        raise errors.StartError(f"store: {error}") from error
     except ImportError as error:
         raise errors.ConfigError(f"store: Redis needs another package; {kit.install_line('redis')}") from error

@@ -39,7 +39,7 @@ async def test_store_is_in_its_place(
 
 async def test_missing_folder_is_refused_and_not_made(tmp_path: Path, time: ManualClock) -> None:
     with pytest.raises(
-        errors.ConfigError, match=f"^store: {tmp_path}/not mounted/store.sqlite cannot be opened: .*No such"
+        errors.StartError, match=f"^store: {tmp_path}/not mounted/store.sqlite cannot be opened: .*No such"
     ):
         await open_and_close(f"sqlite:{tmp_path}/not mounted/store.sqlite", time, tmp_path / "v3bridge.yaml")
     assert not list(tmp_path.iterdir())
@@ -48,6 +48,6 @@ async def test_missing_folder_is_refused_and_not_made(tmp_path: Path, time: Manu
 async def test_folder_is_refused_by_name_and_stays_as_it_is(tmp_path: Path, time: ManualClock) -> None:
     folder = tmp_path / "state"
     folder.mkdir(0o755)
-    with pytest.raises(errors.ConfigError, match=f"^store: {folder} is a folder or a device; name a file"):
+    with pytest.raises(errors.StartError, match=f"^store: {folder} is a folder or a device; name a file"):
         await open_and_close(f"sqlite:{folder}", time, tmp_path / "v3bridge.yaml")
     assert [(path.name, path.stat().st_mode & 0o777) for path in tmp_path.iterdir()] == [("state", 0o755)]

@@ -388,7 +388,7 @@ async def test_a_redis_that_still_loads_its_data_is_unavailable(tmp_path: Path, 
 
 async def test_errors_do_not_show_the_password(tmp_path: Path, time: ManualClock) -> None:
     for url in (f"unix://:passw0rd@{tmp_path}/nobody.sock", "redis://:passw0rd@localhost:port/0"):
-        with pytest.raises(errors.ConfigError, match="store") as caught:
+        with pytest.raises(errors.StartError, match="store") as caught:
             await opening.open_store(config.StoreUrl(url), time, worker="worker", cache_bytes=CACHE_BYTES)
         assert "passw0rd" not in repr((caught.value, caught.value.__cause__))
 
