@@ -20,31 +20,9 @@ STOCK_TEXTS = {-1: "Non-stocked", -2: "Yes", -3: "Unknown", -4: "RFQ"}  # contra
 YES = -2
 # Those on record (contract v3-rest.md §3.3), and of reels that are wound for an order; the service may have others.
 PACKAGINGS = (
-    *(
-        "Tape & Reel",
-        "Tape & Reel (7 in.)",
-        "Tape & Reel (13 in.)",
-        "Cut Tape",
-        "Tape & Box",
-        "Tube",
-        "Bulk",
-        "Tray",
-        "Bag",
-    ),
-    *(
-        "Box",
-        "Kit",
-        "Magazine",
-        "Rail",
-        "Spool",
-        "Strip",
-        "Ammo Pack",
-        "Waffle Pack",
-        "Reel",
-        "Custom Reel",
-        "Digi-Reel",
-    ),
-    *("MouseReel", "Re-Reel"),
+    *("Tape & Reel", "Tape & Reel (7 in.)", "Tape & Reel (13 in.)", "Reel", "Cut Tape", "Tape & Box", "Tube", "Bulk"),
+    *("Tray", "Bag", "Box", "Kit", "Magazine", "Rail", "Spool", "Strip", "Ammo Pack", "Waffle Pack", "Custom Reel"),
+    *("Digi-Reel", "MouseReel", "Re-Reel"),
 )
 _CUSTOM_REELS = ("customreel", "digireel", "mousereel", "rereel")
 REEL_FEE = Decimal(7)  # USD, of Digi-Key and Mouser in 2026, for pieces that are wound on a reel of their own
