@@ -104,10 +104,9 @@ class ListJob:
     def worst_case(self) -> int:
         """Parts at most of what is not fetched yet."""
         undecided = {choice for line in self.found.lines if line.row not in self._decisions for choice in line.choices}
-        known = {*self._sources.values()}
-        for query in (decision.query for decision in self._decisions.values() if decision.query is not None):
-            known |= {query._replace(currency=currency) for currency in self._currencies}
-        missing = sum(query.limit for query in known - self._packed.keys())
+        chosen = [decision.query for decision in self._decisions.values() if decision.query is not None]
+        known = {query._replace(currency=currency) for query, currency in product(chosen, self._currencies)}
+        missing = sum(query.limit for query in known.union(self._sources.values()) - self._packed.keys())
         return decisions.PARTS_MAX * len(undecided) * len(self._currencies) + missing
 
     def add(self, result: PartResult) -> None:

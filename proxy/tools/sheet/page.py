@@ -30,6 +30,7 @@ PATH = "/sheet"
 FILE_BYTES = 8_388_608
 RUNS_MAX, WAIT_SECONDS = 3, 30.0  # processes of a worker at once; others wait for one of them to end
 RUN_SECONDS, STOP_SECONDS = 3600.0, 60.0  # of a run, and after that for what it has in flight
+UNKNOWN_KEY = "this API key is not known: check it, or ask those who run the service for yours"
 FAILED = "the list takes too much time or memory: split it, or save it as CSV"
 HEADERS = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 FOLDER = Path(__file__).parent
@@ -74,11 +75,16 @@ class SheetPage:
     async def run(self, request: messages.Request) -> web.StreamResponse:
         """Read or fill the file in the body. Its API key is the header `token`, percent-encoded."""
         apikey, query = unquote(request.headers.get("token", "")), request.rel_url.query
-        self._authenticator.admit(request, self._authenticator.client(request, apikey))
+        try:
+            client = self._authenticator.client(request, apikey)
+        except errors.ForbiddenKey as error:
+            raise errors.ForbiddenKey(UNKNOWN_KEY) from error
+        self._authenticator.admit(request, client)
         try:
             asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)
         except msgspec.ValidationError as error:
-            raise errors.BadRequest(str(error)) from error
+            name, limits = ("budget", ", 0 or more") if "$.budget" in str(error) else ("boards", " from 1 to 1,000,000")
+            raise errors.BadRequest(f"{name}: write a whole number{limits}") from error
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 await self._places.acquire()

@@ -95,7 +95,7 @@ def open_page(browser: Chrome, processes: running.Processes, tmp_path: Path) -> 
 def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_page: Callable[..., SheetPage]) -> None:
     page = open_page()
     page.drop(running.ROOT / "examples/BOM.csv", "A_WRONG_KEY")
-    assert page.shown("error") == "Forbidden request"
+    assert page.shown("error").startswith("this API key is not known")
     page.browser.find_element(By.ID, "key").clear()
     page.drop(running.ROOT / "examples/BOM.csv")
     roles = {"Ref": "designators", "MPN": "part number", "Manufacturer": "manufacturer", "Quantity": "quantity"}

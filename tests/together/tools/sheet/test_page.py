@@ -62,11 +62,11 @@ def page(processes: running.Processes, tmp_path: Path) -> Page:
 def test_mistake_is_said_and_the_rate_of_a_key_holds(page: Page) -> None:
     for target, body, key, status, message in (
         (READ, LIST, "", 400, "apikey argument missing"),
-        (READ, LIST, "NOBODY", 403, "Forbidden request"),
+        (READ, LIST, "NOBODY", 403, "this API key is not known: check it"),
         (READ, LIST, "OLD", 403, "expired on 2020-01-01"),
         (READ, b"x" * (2**23 + 1), KEY, 413, "longer than 8388608 bytes"),
-        (f"{READ}&budget=-1", LIST, KEY, 400, "budget"),
-        (f"{READ}&boards=x", LIST, KEY, 400, "boards"),
+        (f"{READ}&budget=-1", LIST, KEY, 400, "budget: write a whole number, 0 or more"),
+        (f"{READ}&boards=x", LIST, KEY, 400, "boards: write a whole number from 1 to 1,000,000"),
         (READ, b"", KEY, 200, "<h1>Fill a parts list</h1>"),
         ("/sheet?name=../b.csv&columns=prise", LIST, KEY, 200, "did you mean price?"),
         ("/sheet?name=../b.xlsx&columns=price", LIST, KEY, 200, '{"error":"b.xlsx: is not a workbook, damaged'),
