@@ -12,7 +12,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select, WebDriverWait
 from together.browser.background import read_console
-from together.browser.layout import check_readable
+from together.browser.layout import check_readable, set_width
 
 CONFIG = """
 listen: {{sheet: true}}
@@ -109,7 +109,10 @@ def test_sample_is_filled_for_what_the_page_has_said_and_again_for_nothing(open_
     totals = [row.text.split() for row in page.browser.find_elements(By.CSS_SELECTOR, "#totals tbody tr")]
     assert sum(float(row["Nexar total USD"]) for row in filled) == pytest.approx(float(totals[-1][-1]), abs=0.01)
     assert (totals[-1][:2], page.used()) == (["All", "3"], 3)
-    assert page.browser.find_element(By.CSS_SELECTOR, "#totals thead").text == "Distributor Lines Total USD"
+    for width in (390, 1180):
+        set_width(page.browser, width)
+        shown = page.browser.find_element(By.CSS_SELECTOR, "#totals thead").text
+        assert shown.split() == ["Distributor", "Lines", "Total", "USD"]
     price = filled[0]["Nexar price USD"]
     file.write_text(file.read_text().replace(price, "99.5", 1))
     page.drop(file, "")
