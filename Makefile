@@ -42,7 +42,7 @@ DIST = rm -rf dist && for part in . sandbox; do $(BIN)/python -m build --no-isol
 
 help:
 	@echo "make run          start the proxy on the embedded sandbox; it prints a curl line that works"
-	@echo "make test         every test, about eight minutes on two cores; what is skipped is named at the end"
+	@echo "make test         every test, five minutes on two idle cores; what is skipped is named at the end"
 	@echo "make programs     install the programs that tests start (Debian; as root or with sudo)"
 	@echo "make check        format, lint, types, import contracts, tests: what CI runs"
 	@echo "make check-service, check-tools, check-sandbox   the same with the tests of one part"
@@ -60,7 +60,7 @@ run: $(RUN)
 
 test: $(TEST) $(CLIENTS)
 	@.ci/programs
-	@echo "running $(if $(ARGS),pytest $(ARGS),every test: about eight minutes on two cores)"
+	@echo "running $(if $(ARGS),pytest $(ARGS),every test: five minutes on two idle cores)"
 	@$(PYTEST) -rs $(ARGS)
 
 programs:

@@ -202,7 +202,7 @@ async def opened_process(
     settings: config.Config, clock: Clock, metrics: Metrics, *, name: str = "", ended: Sequence[str] = ()
 ) -> AsyncIterator[ProcessState]:
     """Open the store of a process, and keep it in order while the block runs. `name` tells the process from others of
-    the store, `ended` are the names of processes that have died, whose reservations it ends. Raises ConfigError."""
+    the store, `ended` are the names of processes that have died, whose reservations it ends. Raises StartError."""
     worker, cache_bytes = name or token_hex(8), settings.cache.bytes
     store = await opening.open_store(settings.store, clock, worker=worker, cache_bytes=cache_bytes)
     process = ProcessState(store, clock, SystemRandom(), metrics, settings.listen.workers)
@@ -212,8 +212,7 @@ async def opened_process(
         async with tasks.repeated("store", store.sweep, SWEEP_SECONDS, errors.StoreUnavailable):
             yield process
     finally:
-        if process.repeating is not None:  # until all is booked
-            await asyncio.wait((process.repeating,))
+        await process.aclose()
         await store.aclose()
 
 

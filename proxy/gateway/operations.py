@@ -61,8 +61,7 @@ class Operations:
         """Wait for what is under way, and until all is booked."""
         while self._tasks:
             await asyncio.wait(self._tasks)
-        if self._process.repeating is not None:
-            await asyncio.wait((self._process.repeating,))
+        await self._process.aclose()
 
     async def send(self, flights: Sequence[Flight]) -> None:
         """Let flights that are reserved wait for a connection, with others of their account and market that have the

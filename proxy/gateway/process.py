@@ -203,6 +203,11 @@ class ProcessState:
         self.recent_keys: dict[tuple[str, str], float] = {}
         self._rates: dict[tuple[str, int], SlidingWindow] = {}  # of API keys
 
+    async def aclose(self) -> None:
+        """Wait until all is booked."""
+        if self.repeating is not None:
+            await asyncio.wait((self.repeating,))
+
     def admit(self, client: Client) -> None:
         """Count a request against the rate of its API key, which has one, and of which each worker admits its part.
         Raises TooManyRequests. v3 limited its free tier to 3 a second (contract v3-rest.md §5)."""
