@@ -189,9 +189,9 @@ def test_mistake_found_by_a_worker_is_one_line_and_exit_code_2(run_command: Run,
     part = tmp_path / "mappings" / "part.yaml"
     part.write_text(part.read_text().replace("    mpn: mpn\n", "    mpn: mpnn\n"))
     (tmp_path / "own.yaml").touch(0o600)  # it holds a secret
-    (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=bills.KEY))
+    (tmp_path / "own.yaml").write_text(CONFIG.format(url="http://127.0.0.1:9", key=bills.KEY) + "admin: false\n")
     start = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from proxy.__main__ import main; main()"
-    options = ("--config", str(tmp_path / "own.yaml"), "--workers", "2")
+    options = ("--config", str(tmp_path / "own.yaml"), "--workers", "2", "--port", str(running.free_port()))
     done = run_command("serve", *options, python=("-c", start))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "v3bridge: part.yaml:9:5: Part.mpn: the service's type SupPart has no field 'mpnn'\n"
