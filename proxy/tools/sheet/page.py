@@ -79,7 +79,7 @@ class SheetPage:
             client = self._authenticator.client(request, apikey)
         except errors.ForbiddenKey as error:
             raise errors.ForbiddenKey(UNKNOWN_KEY) from error
-        self._authenticator.admit(request, client)
+        self._authenticator.admit(request, client, is_v3=False)
         try:
             asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)
         except msgspec.ValidationError as error:

@@ -15,7 +15,12 @@ CONFIG = """
 listen: {sheet: true}
 upstream: sandbox
 applications:
-  shop: {apikeys: [{key: "A ¼ KEY", name: ada}, {key: "SLOW", rate: 1}, {key: "OLD", expires: 2020-01-01}]}
+  shop:
+    apikeys:
+      - {key: "A ¼ KEY", name: ada}
+      - {key: "SLOW", rate: 1}
+      - {key: "OLD", expires: 2020-01-01}
+      - {key: "V3", sunset: {date: 2020-01-01}}
 """
 KEY = "A%20%C2%BC%20KEY"  # percent-encoded: a header is ASCII
 LIST = b"MPN,Manufacturer,Quantity\nSN74S74N,Texas Instruments,3\n"
@@ -67,6 +72,7 @@ def test_mistake_is_said_and_the_rate_of_a_key_holds(page: Page) -> None:
         (READ, b"x" * (2**23 + 1), KEY, 413, "longer than 8388608 bytes"),
         (f"{READ}&budget=-1", LIST, KEY, 400, "budget: write a whole number, 0 or more"),
         (f"{READ}&boards=x", LIST, KEY, 400, "boards: write a whole number from 1 to 1,000,000"),
+        (READ, LIST, "V3", 200, '"cost"'),  # the page is no v3
         (READ, b"", KEY, 200, "<h1>Fill a parts list</h1>"),
         ("/sheet?name=../b.csv&columns=prise", LIST, KEY, 200, "did you mean price?"),
         ("/sheet?name=../b.xlsx&columns=price", LIST, KEY, 200, '{"error":"b.xlsx: is not a workbook, damaged'),
