@@ -22,7 +22,7 @@ DELIMITERS = ",;\t|"
 SAMPLE = 30  # rows that are examined to detect the delimiter
 SAMPLE_CHARACTERS = 1 << 20
 NUMBERS = ("mpn", "sku")  # keys of the columns of which a table needs one
-WORD_MAX = 20  # characters of a word that stands for no part
+WORD_MAX = 40  # characters of a word that stands for no part
 _FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -45,8 +45,8 @@ _ALL_KNOWN = {name for names in _KNOWN.values() for name in names}
 # Of a line that is not populated, any cell may say so, in the words that head such a column.
 NOT_POPULATED = frozenset(_KNOWN["dnp"])
 _NO_PARTS = "n/a none null nil nan 0 tbd tbc tba unknown undefined not-applicable to-be-determined to-be-defined"
-# Words that stand for no part or manufacturer. A query for `N/A` may find a part, and cost it.
-PLACEHOLDERS = NOT_POPULATED.union(map(plain, _NO_PARTS.split()))
+# Words that stand for no part or manufacturer, or head their column. A query for `N/A` may find a part, and cost it.
+PLACEHOLDERS = NOT_POPULATED.union(map(plain, _NO_PARTS.split()), _KNOWN["mpn"])
 
 
 def is_one_of(words: frozenset[str], text: str) -> bool:

@@ -210,6 +210,7 @@ class _Reader:
         named = 0 if is_part else sum(headings.role_of(cell) is not None for cell in row)
         names_numbers = any((headings.role_of(number) or "")[:1] == ("mpn",) for number in numbers)
         heads = (named > 1 and 2 * named > len(filled)) or (names_numbers and not any(map(str.isdigit, filled)))
+        others = headings.recognize(row, {}, per_board=False) if heads else None
         is_word = not any(map(str.isdigit, filled[0]))
         is_remark = is_word and (" " in filled[0] or (filled[0].isalpha() and "quantity" in places))
         reasons = {
@@ -218,7 +219,7 @@ class _Reader:
             LABEL: any(cell.endswith((":", "：")) for cell in (filled[0], *numbers))
             or (is_short and re.search(r"[:：]\s", filled[0])),
             AGAIN: [*map(plain, filled)] == [plain(cell) for cell in self.headings if cell]
-            or (heads and all(plain(_at(row, at)) == plain(self.headings[at]) for at in self.columns.flat.values())),
+            or (others is not None and others.flat == self.columns.flat),
             OTHER_HEADINGS: heads,
             SECTION: len(filled) == 1 and is_remark,
             UTF7: any(_UTF7.search(cell) for cell in filled),

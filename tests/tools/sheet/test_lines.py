@@ -62,6 +62,11 @@ def test_rows_below_other_headings_are_not_read_as_if_they_stood_below_the_first
     assert [each.reason in lines.NO_LINES for each in found.left_out] == [True, False]
 
 
+def test_headings_with_a_quantity_are_others_where_the_list_has_none() -> None:
+    found = read("MPN\n" + "NE555P\n" * 5 + "MPN,,Distributor,Quantity\nLM358N,,Mouser,2\n")
+    assert left_out(found) == {7: lines.OTHER_HEADINGS, 8: lines.BELOW_OTHERS}
+
+
 NUMBER, ROW = "Qty,MPN\n1,{}\n", "Qty,MPN,Maker\n{}\n"
 
 
@@ -76,6 +81,7 @@ NUMBER, ROW = "Qty,MPN\n1,{}\n", "Qty,MPN,Maker\n{}\n"
         (NUMBER, ['"NE555P, LM358N"', "NE555P; LM358N", "22-23-2021;22-23-2041"], cell_texts.SEVERAL),
         (NUMBER, ["www.example.com/NE555P", "https://example.com/?mpn=NE555P"], "an address, and no part number"),
         (ROW, ["2 (DNF),NE5532P,TI", "1,NE5532P,2 DNP", "DNP,NE5532P,TI"], lines.NOT_FITTED),
+        (NUMBER, ["Part Number"], "'Part Number' is not a part number"),
         ("Qty,SKU\n1,{}\n", ["1.25", "$0.32"], "a price, and no part number"),
         (ROW, ["1,NE5532P,DNP", "2,NE5532P (DNI),TI"], lines.NOT_FITTED),
         ("Qty,MPN,DNP\n1,NE555P,{}\n", ["x", "1"], lines.NOT_FITTED),
