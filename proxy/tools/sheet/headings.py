@@ -59,7 +59,7 @@ class NumberColumn(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """Columns of a list, from 0; a line takes the first number that it has. `from_values`: only values are numbers."""
+    """Columns of a list, from 0; a line takes the first number that it has. `from_values`: the first are values."""
 
     numbers: tuple[NumberColumn, ...]
     places: Mapping[str, int]
@@ -94,8 +94,11 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     """Return the columns that a row of headings names; None without a column of numbers. `named` are those that the
     user has named, by role; `per_board`: of several quantities that of one board."""
     found = [_Heading(column, *known) for column, cell in enumerate(cells) if (known := role_of(cell))]
+    found = [each for each in found if each.role not in named]
+    found += [_Heading(column, role, 0, 0) for role, columns in named.items() for column in columns]
     mpns = [each for each in found if each.role == "mpn"]
     others = [each for each in mpns if each.number > 1 or _ALTERNATIVE.search(cells[each.column])]
+    others = [] if "mpn" in named else others
     first = [each for each in mpns if each not in others] or mpns
     own = [each for each in first if each.rank < _ANY_NUMBER]
     if not own and first:  # a company's own numbers may be called so, too: one name only
@@ -103,16 +106,22 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
         own = [each for each in first if each.rank == best]
     # An alternative of any name follows any number; beside a manufacturer's, it may be a company's own.
     own += [each for each in mpns if each not in first and (each.rank < _ANY_NUMBER or own[0].rank >= _ANY_NUMBER)]
-    if "mpn" in named:
-        own = [_Heading(column, "mpn", 0, 0) for column in named["mpn"]]
     own.sort(key=lambda each: (each in others, each.number, plain(cells[each.column]).startswith(_SELLERS)))
+    skus = [NumberColumn(each.column, is_sku=True) for each in found if each.role == "sku"]
+    places = _places(found, per_board=per_board)
+    # Numbers that are all alternatives follow the SKU, or else the value.
+    has_first = any(each not in others for each in own)
+    from_values = {"value", "designator"} <= places.keys() and not (has_first or skus)
+    if from_values:
+        own.insert(0, _Heading(places["value"], "value", 0, 0))
     brands = sorted((each for each in found if each.role == "brand"), key=lambda each: each.number)
-    if "brand" in named:
-        brands = [_Heading(column, "brand", 0, 0) for column in named["brand"]]
-    skus = named.get("sku") or [each.column for each in found if each.role == "sku"]
     numbers = [NumberColumn(each.column, brand=_brand(place, own, brands)) for place, each in enumerate(own)]
-    numbers += [NumberColumn(column, is_sku=True) for column in skus]
+    numbers = [*numbers, *skus] if has_first else [*skus, *numbers]
+    return Columns(tuple(numbers), places, from_values) if numbers else None
 
+
+def _places(found: Sequence[_Heading], *, per_board: bool) -> dict[str, int]:
+    """Return the best column of each role of which a list has one."""
     places: dict[str, int] = {}
     ranked = []
     for each in found:
@@ -121,15 +130,7 @@ def recognize(cells: Sequence[str], named: Mapping[str, Sequence[int]], *, per_b
     for *_, column, role in sorted(ranked):
         if role in _ONE_COLUMN:
             places.setdefault(role, column)
-    if "quantity" in named:
-        places["quantity"] = named["quantity"][0]
-    value = places.pop("value", None)
-    if numbers:
-        return Columns(tuple(numbers), places)
-    if value is not None and "designator" in places:
-        brand = brands[0].column if brands else None
-        return Columns((NumberColumn(value, brand=brand),), places, from_values=True)
-    return None
+    return places
 
 
 def _brand(place: int, mpns: Sequence[_Heading], brands: Sequence[_Heading]) -> int | None:

@@ -237,7 +237,8 @@ class _Reader:
         reasons: list[str] = []
         for column in self.columns.numbers:
             cell = _at(row, column.column)
-            numbers, reason = cell_texts.part_numbers(cell, are_skus=column.is_sku, are_values=self.columns.from_values)
+            are_values = self.columns.from_values and column is self.columns.numbers[0]
+            numbers, reason = cell_texts.part_numbers(cell, are_skus=column.is_sku, are_values=are_values)
             if cell.strip():
                 reasons.append(reason)
             if column.is_sku:

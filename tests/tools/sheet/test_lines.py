@@ -133,6 +133,7 @@ def test_rulers_and_remarks_are_no_lines_and_lack_no_quantity(row: str) -> None:
         ("MPN,Bestell-Nr. Mouser,Bestellnummer Digi-Key", ",,296-1-ND", ["296-1-ND"]),
         ("MPN,Digi-Key,Mouser", ",https://www.digikey.com/x,595-X", ["595-X"]),
         ("MPN,Digi-Key,Mouser", ",0.25,595-X", ["595-X"]),
+        ("Alternate MPN,Digi-Key", "LM555CN,296-1-ND", ["296-1-ND", "LM555CN"]),
     ],
 )
 def test_line_takes_the_first_number_that_it_has(headings: str, row: str, numbers: list[str]) -> None:
@@ -217,6 +218,11 @@ def test_values_are_numbers_where_nothing_else_is() -> None:
     assert found.columns.from_values
     assert choices(found) == [(("NE555P",),)]
     assert set(left_out(found).values()) == {"the value of a part, and no part number"}
+
+
+def test_alternatives_alone_follow_the_value() -> None:
+    found = read("Reference,Value,Alternate MPN\nU1,NE555P,LM555CN\nJ1,10k,1868783\nR1,10k,\n")
+    assert choices(found) == [(("NE555P",), ("LM555CN",)), (("1868783",),)]
 
 
 def test_cells_of_a_workbook_that_cannot_be_read_are_named() -> None:
