@@ -105,7 +105,9 @@ class Operations:
         connection."""
         async with self._connections:
             del self._waiting[key]
-            if rest := _taken(flights):
+            number = planned.fitting([flight.fetch for flight in flights], flights[0].tier.parts_max)
+            if rest := flights[number:]:
+                del flights[number:]
                 self._waiting[key] = rest
                 self.spawn(self._send(key, rest), rest)
             # Reservations must not have ended, and must count in the periods of now.
@@ -268,16 +270,3 @@ class Operations:
                 await self._finish(repeated)
                 del unfinished[: len(repeated)]
         log.info("usage written")
-
-
-def _taken(flights: list[Flight]) -> list[Flight]:
-    """Leave those that one operation can carry, with no number twice, and return the rest."""
-    parts, numbers = 0, set[str]()
-    for place, flight in enumerate(flights):
-        parts += flight.fetch.limit
-        if place and (max(parts, place + 1) > flight.tier.parts_max or not numbers.isdisjoint(flight.query.numbers)):
-            rest = flights[place:]
-            del flights[place:]
-            return rest
-        numbers |= flight.query.numbers
-    return []

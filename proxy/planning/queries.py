@@ -204,21 +204,28 @@ def valid_uids(uids: Iterable[str]) -> list[str]:
     return [uid for uid in dict.fromkeys(uids) if _UID.fullmatch(uid)]
 
 
+def fitting(fetches: Sequence[Fetch], parts_max: int) -> int:
+    """Return how many of these, of one root field and its options, the first operation can carry: with no number twice,
+    and at most so many parts and queries."""
+    parts, numbers = 0, set[str]()
+    for place, fetch in enumerate(fetches):
+        parts += fetch.limit
+        if place and (max(parts, place + 1) > parts_max or not numbers.isdisjoint(fetch.query.numbers)):
+            return place
+        numbers |= fetch.query.numbers
+    return len(fetches)
+
+
 def grouped(queries: Iterable[Query], parts_max: int) -> list[list[Query]]:
-    """Return queries in groups that one operation can carry: of one root field and its options, with no number twice,
-    and at most so many parts and queries. Searches, and what is passed on, come alone."""
-    groups: list[list[Query]] = []
-    latest: dict[str, tuple[list[Query], int, frozenset[str]]] = {}
+    """Return queries in groups that one operation can carry. Searches, and what is passed on, come alone."""
+    groups, together = [], dict[object, list[Query]]()
     for query in queries:
-        parts = query.end - query.first
-        group, parts_before, numbers_before = latest.get(query.operation or "", ([], 0, frozenset[str]()))
-        is_full = max(parts_before + parts, len(group) + 1) > parts_max
-        if is_full or not group or not query.numbers.isdisjoint(numbers_before):
-            group, parts_before, numbers_before = [], 0, frozenset()
-            groups.append(group)
-        group.append(query)
-        if query.operation is not None:
-            latest[query.operation] = group, parts_before + parts, numbers_before | query.numbers
+        together.setdefault(query.operation or query.key, []).append(query)
+    for waiting in together.values():
+        while waiting:
+            number = fitting([query.fetch() for query in waiting], parts_max) if waiting[0].operation else 1
+            groups.append(waiting[:number])
+            del waiting[:number]
     return groups
 
 
