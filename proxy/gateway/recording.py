@@ -20,7 +20,7 @@ from proxy import errors
 from proxy.kit import printable
 from proxy.model import GRAPHQL_PATHS, WRAPPER, FailureDetail, Seen
 from proxy.redaction import Redaction
-from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, UNKNOWN_KEY
+from proxy.store.protocol import CLIENT, DAY_SECONDS, FAILURE, SEEN_MAX, UNKNOWN_KEY
 from proxy.store.store import Store
 from proxy.v3.endpoints import ENDPOINTS, PREFIXES
 
@@ -32,7 +32,6 @@ PENDING_MAX = 10_000  # counts that wait for a store that is unavailable
 TEXT_MAX = 200  # characters of a User-Agent, and of the unsupported uses of a request
 MESSAGE_MAX, TARGET_MAX = 1_000, 4_000  # characters of the message and of the target of a failed request
 AGENTS_MAX = 1_000  # user agents in which keys are not looked for again
-FAILURES_MAX = 50  # that wait; the oldest go
 ADDRESS_KEYS_MAX = 20  # unknown API keys of an address and day: one program that guesses does not replace others' keys
 GROUPS_MAX = 1_000  # API keys, and addresses of unknown ones, whose callers are told apart
 
@@ -61,7 +60,7 @@ class SeenRequests:
         self._groups: cachetools.LRUCache[tuple[object, ...], set[Seen]] = cachetools.LRUCache(GROUPS_MAX)
         # Of what is in no target, for which keys in it need not be looked for.
         self._agent = functools.lru_cache(AGENTS_MAX)(functools.partial(_shown, self._redaction))
-        self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=FAILURES_MAX)
+        self._failures: deque[tuple[Seen, FailureDetail]] = deque(maxlen=SEEN_MAX[FAILURE])
         self._id, self._rows = "", list[Seen]()  # that the store has not confirmed
 
     def add_client(
@@ -123,7 +122,7 @@ class SeenRequests:
     def take(self) -> Iterator[Seen]:
         """Yield all that was seen, and begin again with nothing."""
         counts, failures = self._counts, self._failures
-        self._counts, self._failures = {}, deque(maxlen=FAILURES_MAX)
+        self._counts, self._failures = {}, deque(maxlen=SEEN_MAX[FAILURE])
         self._agent.cache_clear()  # API keys may have been added
         yield from (seen._replace(requests=int(requests), last=last) for seen, (requests, last) in counts.items())
         for failure, detail in failures:
