@@ -53,8 +53,6 @@ class Share(NamedTuple):
 
     def of(self, amount: Decimal) -> Decimal:
         """Return the line's share of an amount, so that all shares add up to it."""
-        if self.own == self.wanted:
-            return rounded(amount)
         return rounded(amount * (self.before + self.own) / self.wanted) - rounded(amount * self.before / self.wanted)
 
     def of_pieces(self, pieces: int) -> int:
@@ -138,12 +136,7 @@ KINDS = {
     "packaging": ColumnKind("packaging", "packaging of the best offer", "packaging", AT_BEST),
     "offer_url": ColumnKind("offer URL", "page of the best offer", "url", AT_BEST),
     "lead_time": ColumnKind(
-        "lead time days",
-        "days that the best offer takes, or the least of all",
-        "lead_days",
-        AT_BEST,
-        "LEAD_TIME",
-        COUNT,
+        "lead time days", "days of the best offer, or the least of all", "lead_days", AT_BEST, "LEAD_TIME", COUNT
     ),
     "lifecycle": ColumnKind("lifecycle", "lifecycle status", "lifecycle", (), _SPECS),
     "rohs": ColumnKind("RoHS", "RoHS status of the part", "", (), _SPECS),

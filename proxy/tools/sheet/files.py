@@ -20,9 +20,9 @@ SIZE_MAX = 1 << 26  # bytes of a list
 
 
 class State(msgspec.Struct):
-    """Digests of files as they were written, by path, and times of logins, by digest of the client id."""
+    """Copies by path: their digests, and how many lines each lacks. Times of logins by the client id's digest."""
 
-    written: dict[str, str] = {}
+    copies: dict[str, tuple[str, int]] = {}
     logins: dict[str, float] = {}
 
 
@@ -69,11 +69,11 @@ def digest(file: Path | bytes) -> str:
 
 
 def write(
-    file: Path, save: Callable[[Path], object], kind: str, suffix: str, in_place: str | None = None
+    file: Path, save: Callable[[Path], object], kind: str, suffix: str, *, lacking: int, in_place: str | None = None
 ) -> tuple[Path, Path | None]:
-    """Let `save` write a file beside another, and move it to a free name such as `BOM.filled.xlsx`; or, after a backup,
-    to the other's place, if that has the digest `in_place` still: what somebody saved meanwhile stays. Return its path,
-    and that of the backup. After an error nothing is left of it."""
+    """Let `save` write a file beside another, and move it to a free name such as `BOM.filled.xlsx`; or to the other's
+    place, if that has the digest `in_place` still: what somebody saved meanwhile stays. Return its path, and that of
+    a backup of the other, or of a copy that lacks fewer lines than this one. After an error nothing is left of it."""
     new, backup = file.with_name(f".v3bridge-{secrets.token_hex(8)}.tmp"), None
     try:
         with _one_line(file, "filled"):
@@ -83,32 +83,33 @@ def write(
                 os.fsync(stream.fileno())
             if file.exists():
                 shutil.copymode(file, new)
-            written, target = digest(new), _free_copy(file, kind, suffix)
-            if in_place is not None and digest(file) == in_place:
-                made = f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
-                target, backup = file, file.with_name(f"{file.stem}.backup-{made}{file.suffix}")
-                with _one_line(backup, "written"):
-                    shutil.copy2(file, backup)
-            new.replace(target)
+            with state() as known:
+                known.copies = {path: copy for path, copy in known.copies.items() if os.path.exists(path)}
+                target = file if digest(file) == in_place else _free_copy(known, file, kind, suffix)
+                _, lacked = known.copies.get(str(target.resolve()), ("", lacking))
+                if target == file or lacked < lacking:
+                    made = f"{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}"
+                    backup = target.with_name(f"{target.stem}.backup-{made}{target.suffix}")
+                    with _one_line(backup, "written"):
+                        shutil.copy2(target, backup)
+                known.copies[str(target.resolve())] = digest(new), lacking
+                new.replace(target)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
-    with state() as known:
-        known.written = {path: each for path, each in known.written.items() if os.path.exists(path)}
-        known.written[str(target.resolve())] = written
     return target, backup
 
 
-def _free_copy(file: Path, kind: str, suffix: str) -> Path:
+def _free_copy(known: State, file: Path, kind: str, suffix: str) -> Path:
     """Return the first path of a file beside another, such as `BOM.filled.xlsx` and `BOM.filled-2.xlsx`, that is
     missing, or as a run has left it: no other work is overwritten."""
     stem = re.sub(r"\.filled(-\d+)?$", "", file.stem)
-    with state() as known:
-        for number in itertools.count(1):
-            path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
-            is_own = not path.is_symlink() and path != file and known.written.get(str(path.resolve())) == digest(path)
-            if is_own or not os.path.lexists(path):
-                break
+    for number in itertools.count(1):
+        path = file.with_name(f"{stem}.{kind}{f'-{number}' if number > 1 else ''}{suffix}")
+        copy = known.copies.get(str(path.resolve()))
+        is_own = copy is not None and copy[0] == digest(path) and path != file and not path.is_symlink()
+        if is_own or not os.path.lexists(path):
+            break
     return path
 
 

@@ -72,8 +72,7 @@ class FormulaJob:
             try:
                 request = _request(call)
             except ValueError:
-                why = "an argument is an error, or no number"
-                self._values.append((call, VALUE_ERROR, NO_VALUE, why))
+                self._values.append((call, VALUE_ERROR, NO_VALUE, "an argument is an error, or no number"))
                 continue
             is_number = request.mpn and not is_one_of(PLACEHOLDERS, request.mpn)
             if not is_number or request.currency not in CURRENCIES:
@@ -84,8 +83,7 @@ class FormulaJob:
                 self._requests[query].append((call, request))
         requests = [request for requests in self._requests.values() for _, request in requests]
         self.distributors = {name for request in requests for name in request.distributors}
-        self.is_refused = False
-        """Whether the login was refused, which its cell says."""
+        self.is_refused = False  # the login, which its cell says
 
     def login(self, now: float, *, refresh: bool) -> ApplicationLogin | None:
         """Return the workbook's credentials; None without a login. Raises SheetError, in the add-in's words, where they

@@ -256,16 +256,14 @@ class ListJob:
     def totals(self) -> list[Amount]:
         """Return the total at each distributor, the greatest first, then that of all; none without such a column."""
         sold = {seller: totals for seller, totals in self._amounts.items() if seller is not None}
-        each = [
-            Amount(seller, len(totals), columns.rounded(sum(totals, Decimal(0)))) for seller, totals in sold.items()
-        ]
-        total = sum((amount for totals in sold.values() for amount in totals), Decimal(0))
-        lines = sum(map(len, sold.values()))
-        result = sorted(each, key=lambda amount: (-(amount.total or 0), amount.distributor))
+        result = [Amount(seller, len(own), columns.rounded(sum(own, Decimal(0)))) for seller, own in sold.items()]
+        result.sort(key=lambda amount: (-(amount.total or 0), amount.distributor))
+        every = [amount for totals in sold.values() for amount in totals]
+        total = sum(every, Decimal(0))
         if self._summed is not None:
-            result.append(Amount("All", lines, columns.rounded(total)))
+            result.append(Amount("All", len(every), columns.rounded(total)))
         if self._summed is not None and self._boards > 1:
-            result.append(Amount("One board", lines, columns.rounded(total / self._boards)))
+            result.append(Amount("One board", len(every), columns.rounded(total / self._boards)))
         if without := self._amounts.get(None):
             result.append(Amount("Without price", len(without), None))
         return result

@@ -170,14 +170,20 @@ def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[
         save = partial(table.save, cells=job.cells())
     else:
         save = partial(table.save_list, filled=job.fill())
-    output, backup = files.write(path, save, "filled", path.suffix, digest if in_place else None)
+    lacking = sum(job.outcomes.get(name, 0) for name in decisions.UNFINISHED)
+    output, backup = files.write(
+        path, save, "filled", path.suffix, lacking=lacking, in_place=digest if in_place else None
+    )
     if backup is not None:
         written["backup"] = backup
-    elif in_place:
+    if in_place and output != path:
         commands.say(f"{path}: was changed during the run, and stays as it is; the result is in {output}")
+    elif backup is not None and not in_place:
+        commands.say(f"note: an earlier run filled more lines; its copy is {backup} now")
     written["output"] = output
     if isinstance(job, ListJob) and options.offers != "none":
         manner = table if isinstance(table, CsvFile) else CsvFile(path, NEW_FILE)
         save_rows = partial(manner.save_rows, rows=job.offer_rows())
-        written["offers"], _ = files.write(path, save_rows, "offers", ".csv")
+        written["offers"], backup = files.write(path, save_rows, "offers", ".csv", lacking=lacking)
+        written |= {"offers_backup": backup} if backup is not None else {}
     return written

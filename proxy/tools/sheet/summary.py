@@ -121,5 +121,5 @@ def show(
         lines += ["", commands.table(job.totals(), columns | {f"total {job.currency}": "total"}), ""]
     cost = f"{counted(spent, 'part')} spent in {counted(requests, 'upstream request')}"
     lines.append(f"{cost}, {stored:,} from the cache")
-    lines += [f"{name}: {path}" for name, path in written.items()]
+    lines += [f"{name.replace('_', ' ')}: {path}" for name, path in written.items()]
     commands.print_lines(lines)

@@ -141,6 +141,18 @@ async def test_budget_ends_the_run_and_the_next_one_continues(service: Service) 
     assert (found.code, service.billed) == (0, 150), found  # all in the cache: nothing to confirm
 
 
+async def test_copy_in_which_an_earlier_run_filled_more_is_kept(service: Service) -> None:
+    service.bom(3)
+    command = [each for each in FILL if each not in ("--offers", "none")]
+    await service.run(*command, "--yes")
+    for options in (["--budget", "2", "--force-rerun-all"], ["--budget", "1", "--force-rerun-all"], ["--yes"]):
+        found = await service.run(*command, *options)
+    assert (found.code, statuses(service.folder / "BOM.filled.csv")) == (0, ["found"] * 3), found
+    first, second = (statuses(file) for file in sorted(service.folder.glob("BOM.filled.backup-*.csv")))
+    assert (first, second) == (["found"] * 3, ["found"] * 2 + ["not fetched"])
+    assert len([*service.folder.glob("BOM.offers.backup-*.csv")]) == 2
+
+
 async def test_budget_that_does_not_cover_the_next_query_says_which_one_would(service: Service) -> None:
     (service.folder / "BOM.csv").write_text("MPN\nLM317T\n")
     found = await service.run(*FILL, "--budget", "3")
