@@ -113,11 +113,7 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         source = (chosen.requests or chosen.baseline_file or Path()).name
         baseline, candidate = recorded or chosen.baseline or "", service or chosen.candidate
         opened = await stack.enter_async_context(sides.open_sides(baseline, candidate, clients.key, own.baseline_rate))
-        secrets = (*clients.secrets(), *opened.keys, *(recorded.keys if recorded else ()))
-        # Of API keys the configuration may have digests only.
-        entries = service.applications.values() if service else ()
-        digests = {key.key for entry in entries for key in entry.apikeys}
-        redaction = Redaction(secrets, (lambda text: config.digest(text) in digests) if digests else None)
+        redaction = _redaction((*clients.secrets(), *opened.keys, *(recorded.keys if recorded else ())), service)
         recorder = None
         if chosen.record:
             recorder = Recorder(chosen.record, chosen.baseline or "", redaction)
@@ -153,6 +149,13 @@ async def compare(chosen: ComparisonOptions) -> result.ComparisonResult | None:
         notes=tuple(map(redaction.text, (*notes, *unfinished))),
         complete=not unfinished,
     )
+
+
+def _redaction(secrets: tuple[str, ...], service: config.Config | None) -> Redaction:
+    """Return what hides these secrets, and the API keys of a service, of which its configuration may have digests."""
+    entries = service.applications.values() if service else ()
+    digests = {key.key for entry in entries for key in entry.apikeys}
+    return Redaction(secrets, (lambda text: config.digest(text) in digests) if digests else None)
 
 
 def _plan(chosen: ComparisonOptions, clients: Clients, recorded: Recording | None) -> tuple[RequestPlan, list[str]]:
