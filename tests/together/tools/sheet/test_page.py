@@ -16,11 +16,8 @@ listen: {sheet: true}
 upstream: sandbox
 applications:
   shop:
-    apikeys:
-      - {key: "A ¼ KEY", name: ada}
-      - {key: "SLOW", rate: 1}
-      - {key: "OLD", expires: 2020-01-01}
-      - {key: "V3", sunset: {date: 2020-01-01}}
+    apikeys: [{key: "A ¼ KEY", name: ada}, {key: "SLOW", rate: 1},
+      {key: "OLD", expires: 2020-01-01}, {key: "V3", sunset: {date: 2020-01-01}}]
 """
 KEY = "A%20%C2%BC%20KEY"  # percent-encoded: a header is ASCII
 LIST = b"MPN,Manufacturer,Quantity\nSN74S74N,Texas Instruments,3\n"
