@@ -66,15 +66,15 @@ def _template(fields: frozenset[str]) -> bytes:
     part = {
         "v3uid": "%(uid)s",
         "id": "%(uid)s",
+        "manufacturer": {"name": "Texas Instruments", "id": "370", "homepageUrl": "http://www.ti.com"},
         "slug": "/td-%(uid)s",
         "mpn": "%(mpn)s",
         "akaMpns": [],
-        "manufacturer": {"id": "370", "name": "Texas Instruments", "homepageUrl": "http://www.ti.com"},
         "octopartUrl": "https://octopart.com/td-texas+instruments-%(uid)s",
         "sellers": [_seller(company, CONVERTED in fields) for company in SELLERS],
         **{name: OPTIONAL[name] for name in sorted(fields - {CONVERTED})},
     }
-    return json.dumps(part, separators=(",", ":"), sort_keys=True).encode()
+    return json.dumps(part, separators=(",", ":")).encode()  # in the order of a selection
 
 
 def _seller(company: str, converted: bool) -> dict[str, Any]:

@@ -117,7 +117,9 @@ class FoundParts(msgspec.Struct, gc=False):
 
 
 def of_parts(selection: str) -> Documents:
-    """Return the documents that fetch parts with one selection, by their root fields."""
+    """Return the documents that fetch parts with one selection, by their root fields. What a part is stored by comes
+    first, so that its beginning says it."""
+    selection = f"v3uid id manufacturer {{ name }} {selection}"
     page = f"hits results {{ akaMpn description part {{ {selection} }} }}"
     parts = f"hits error parts {{ {selection} }}"
     return {

@@ -70,8 +70,9 @@ class _Identity(msgspec.Struct):
     manufacturer: _Maker | None = None
 
 
-_identify = msgspec.json.Decoder(_Identity).decode
-_UNKNOWN = _Identity("")
+_decode = msgspec.json.Decoder(_Identity).decode
+# How a part begins, as it is selected (documents.of_parts): what follows, up to 100 kB, need not be read for this.
+_BEGINNING = re.compile(rb'\{"v3uid":"([0-9a-f]{16})","id":"(\w+)","manufacturer":\{"name":"([ !#-\[\]-~]+)"[,}]')
 
 
 class Received(NamedTuple):
@@ -285,18 +286,24 @@ def read(fetches: Sequence[Fetch], data: Any) -> list[Fetched]:
 
 def _read(hits: int, parts: Sequence[Any], results: Sequence[Any] = (), error: str | None = None) -> Fetched:
     """Return what was fetched of a list; "" is the uid of a part that cannot be read."""
-    bodies, known = tuple(map(bytes, parts)), []
-    for body in bodies:
-        try:
-            known.append(_identify(body))
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            known.append(_UNKNOWN)
+    bodies = tuple(map(bytes, parts))
+    known = [_identity(body) for body in bodies]
     if results:
-        shown = zip(known, results, strict=True)
-        items = tuple(Hit(part.v3uid, each.akaMpn, each.description) for part, each in shown)
+        items = tuple(Hit(uid, each.akaMpn, each.description) for (uid, *_), each in zip(known, results, strict=True))
     else:
-        items = tuple(Hit(part.v3uid) for part in known)
-    first = known[0].manufacturer if known else None
-    maker, ids = first.name if first else None, tuple(part.id for part in known)
+        items = tuple(Hit(uid) for uid, *_ in known)
+    maker, ids = known[0][2] if known else None, tuple(id for _, id, _ in known)
     total, lost = min(max(hits, 0), HITS_MAX), bodies.count(documents.NULL)
     return Fetched(total, items, bodies, ids, error, (), len(bodies) - lost, lost, maker)
+
+
+def _identity(body: bytes) -> tuple[str, str | None, str | None]:
+    """Return uid, id and maker of a part."""
+    if beginning := _BEGINNING.match(body):
+        uid, id, maker = beginning.groups()
+        return uid.decode(), id.decode(), maker.decode()
+    try:
+        part = _decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return "", None, None
+    return part.v3uid, part.id, part.manufacturer.name if part.manufacturer else None
