@@ -151,7 +151,8 @@ class Dialect:
     service: GraphQLService
 
     async def execute(self, client: Client, request: DocumentRequest) -> GraphQLResponse:
-        return await self.service.execute(request, client, self.world.metadata())
+        self.metadata = self.world.metadata()
+        return await self.service.execute(request, client, self.metadata)
 
     async def ask(
         self, client: Client, document: str, variables: Any = None, name: str | None = None

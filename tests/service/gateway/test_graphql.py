@@ -176,6 +176,9 @@ async def test_errors_beside_data_are_those_of_the_upstream_and_never_stored(
     before = upstream.billed["erp"]
     assert await graph.ask(ERP, document) == reply
     assert upstream.billed["erp"] == before == await world.counted("erp")
+    upstream.broken = {"results"}
+    assert messages(await graph.ask(ERP, SIMILAR)) == [(["supSearchMpn", "results"], "results is broken")]
+    assert (graph.metadata.cost, await world.counted("erp")) == (10, before + 10)  # any may have been billed
 
 
 async def test_feature_that_the_tier_lacks_is_the_error_of_the_upstream(
