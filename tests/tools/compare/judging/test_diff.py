@@ -62,6 +62,9 @@ def without(name: str, *objects: Any) -> list[Any]:
 
 
 AT_PRICES = AT_OFFERS + "[Digi-Key 296-1-ND].prices.USD"
+MOVED = [("order", OFFERS, AT_OFFERS)] + [
+    ("value", OFFERS + "[*].moq", f"{AT_OFFERS}[Digi-Key 296-1-ND{place}].moq") for place in ("", " #2")
+]
 # What changed, both sides, and kind, path and place of each difference.
 CASES: dict[str, tuple[Any, Any, list[tuple[str, str, str]]]] = {
     "a price break is gone": (
@@ -87,11 +90,12 @@ CASES: dict[str, tuple[Any, Any, list[tuple[str, str, str]]]] = {
     "offers of one SKU, told apart by their packaging": (
         of_offers(REEL, CUT),
         of_offers({**CUT, "moq": 2}, {**REEL, "moq": 2000}),
-        [
-            ("order", OFFERS, AT_OFFERS),
-            ("value", OFFERS + "[*].moq", AT_OFFERS + "[Digi-Key 296-1-ND].moq"),
-            ("value", OFFERS + "[*].moq", AT_OFFERS + "[Digi-Key 296-1-ND #2].moq"),
-        ],
+        MOVED,
+    ),
+    "offers of one SKU and packaging, those with most equal fields": (
+        of_offers(offer(moq=1, eta=1), offer(moq=2, eta=2)),
+        of_offers(offer(moq=3, eta=2), offer(moq=4, eta=1)),
+        MOVED,
     ),
     "offers without SKU, compared by position": (
         of_offers(offer("1"), offer("2", MOUSER)),
