@@ -122,7 +122,7 @@ async def test_client_input_can_neither_split_the_header_nor_make_it_long(enviro
     names = (await named(environment, {**keys, "x" * 5000: 1})).split(", ")
     assert len(", ".join(names)) <= 2_050
     assert names[0] == "key_000"
-    assert int(names[-1].removeprefix("+")) == 501 - (len(names) - 1)
+    assert names[-1] == "+401"  # a hundred have 2 000 characters
     name = await named(environment, {"é" * 300: 1})
     assert 0 < len(name) < 200
     assert name == "%C3%A9" * (len(name) // 6)

@@ -100,7 +100,7 @@ def test_what_is_refused_says_what_to_write_instead() -> None:
     done = explain(f"{SEARCH}&limit=999")
     assert (done.returncode, "400: limit must be" in done.stdout, "limit=100" in done.stdout) == (1, True, True)
     done = explain("http://octopart.com/api/v3/partz/match?apikey=K")
-    assert (done.returncode, "use /api/v3/parts/match" in done.stdout) == (1, True)
+    assert (done.returncode, "404: there is no such path; use /api/v3/parts/match" in done.stdout) == (1, True)
     done = explain("/v3/parts/match?queries=[%7B%22mpm%22:%22SN74S74N%22%7D]")
     assert (done.returncode, "did you mean 'mpn'?" in done.stdout) == (1, True)
 

@@ -59,6 +59,13 @@ def test_what_was_recognized_is_said_before_the_cost(fill: Run, tmp_path: Path) 
     assert document["problems"][1:] == ["B5: is empty: 1 is taken", "B6: is empty: 1 is taken"]
 
 
+def test_messages_beyond_twenty_are_counted(fill: Run, tmp_path: Path) -> None:
+    (tmp_path / "BOM.csv").write_text("MPN,Qty\n" + "".join(f"NO-SUCH-PART,{number}.500\n" for number in range(1, 26)))
+    done = fill("BOM.csv", "--columns", "price")
+    assert "\nnot understood: 5 more; --json lists all\n" in done.stderr
+    assert "\n  5 more reasons; --json lists all\n" in done.stdout
+
+
 @cases.parametrize("arguments, message")
 def test_mistake_is_one_line_and_writes_nothing(fill: Run, tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "BOM.csv").write_text("MPN\nSN74S74N\n")
