@@ -1,12 +1,13 @@
-"""Process that has the program imported, and starts `python -m proxy` as a copy of itself (fork), or `nexar_sandbox`.
+"""Process that has the program imported, and starts `python -m proxy` as a copy of itself (fork), or `nexar_sandbox`,
+or the installed `v3bridge`.
 
 Run as a script by forked_commands.py. A start takes a tenth of the CPU time of a new interpreter, most of which imports
 the same modules each time. The parent of the copy is the test process (CLONE_PARENT), which can therefore wait for it
 and kill it like any child.
 
-Protocol, over the socket that is standard input: a message is JSON (`program`, `arguments`, `cwd`, `environment`) with
-three file descriptors, which become standard input, output and error; the response is the process id. End of file ends
-the server.
+Protocol, over the socket that is standard input: a message is JSON (`program`: a module or a path, `arguments`, `cwd`,
+`environment`, `session`: whether it begins one) with three file descriptors, which become standard input, output and
+error; the response is the process id. End of file ends the server.
 """
 
 import atexit
@@ -22,10 +23,11 @@ import socket
 import sys
 import tempfile
 import threading
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NoReturn
 
 IMPORTED = (
-    *("proxy.cli.main", "aiohttp.web", "proxy.planning.documents"),
+    *("proxy.cli.main", "proxy.cli.service", "aiohttp.web", "proxy.planning.documents"),
     *("proxy.graphql.documents", "proxy.upstream.http_post"),
     *(
         "nexar_sandbox.command",
@@ -37,6 +39,10 @@ IMPORTED = (
 CLONE = {"x86_64": 56, "aarch64": 220}  # number of the system call
 CLONE_PARENT = 0x00008000
 LARGEST = 1 << 20  # bytes of a message
+
+
+class BegunAnewError(BaseException):
+    """A copy calls `os.execve`, as `serve` does when it has read its options, with this environment."""
 
 
 def main() -> None:
@@ -83,15 +89,25 @@ def _become(request: dict[str, Any], files: list[int]) -> None:
     for number, file in enumerate(files):
         os.dup2(file, number)
         os.close(file)
+    if request["session"]:
+        os.setsid()
     os.chdir(request["cwd"])
-    os.environ.clear()
-    os.environ.update(request["environment"])
+    _set_environment(request["environment"])
     sys.argv = [request["program"], *request["arguments"]]  # run_module replaces the first
-    sys.orig_argv = [sys.executable, "-m", *sys.argv]
     sys.path[0] = request["cwd"]
+    os.execve = _begin_anew  # type: ignore[assignment]
     tempfile.tempdir = None  # read from the environment again
     sys.stdout.reconfigure(line_buffering=os.isatty(1))  # type: ignore[union-attr]
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _set_environment(environment: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+
+
+def _begin_anew(_program: str, _arguments: list[str], environment: Mapping[str, str]) -> NoReturn:
+    raise BegunAnewError(environment)
 
 
 def _run(program: str) -> None:
@@ -99,7 +115,11 @@ def _run(program: str) -> None:
     commands. An exception other than SystemExit is left to the interpreter."""
     code: Any = 0
     try:
-        runpy.run_module(program, run_name="__main__", alter_sys=True)
+        try:
+            _run_once(program)
+        except BegunAnewError as anew:
+            _set_environment(*anew.args)
+            _run_once(program)
     except SystemExit as exit:
         code = exit.code or 0
         if not isinstance(code, int):
@@ -110,6 +130,13 @@ def _run(program: str) -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _run_once(program: str) -> None:
+    if os.path.isabs(program):
+        runpy.run_path(program, run_name="__main__")
+    else:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
 
 
 if __name__ == "__main__":

@@ -22,23 +22,27 @@ from support import fork_server
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("fork_server.py")
-COMMANDS = ([sys.executable, "-m", "proxy"], [sys.executable, "-m", "nexar_sandbox"])
-OF_PYTHON = ("PYTHON", "LC_", "LANG")  # what an interpreter reads at its start
+COMMANDS = [[sys.executable, "-m", "proxy"], [sys.executable, "-m", "nexar_sandbox"]]
+PROGRAM = str(Path(sys.executable).with_name("v3bridge"))  # which tests/acceptance starts as users do, and others fork
+OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")  # what an interpreter reads at its start, or its loader
+OF_USERS = {"LANG": "C.UTF-8"}  # of these, in the environment of tests/acceptance/running.py
 ROOTS = {None, "", str(ROOT)}  # of PYTHONPATH, with which the same modules are imported
 
 
 class _ForkServer:
-    """The server, started with the first command."""
+    """The server, started with the first command, with what an interpreter reads of an environment."""
 
-    def __init__(self) -> None:
+    def __init__(self, of_python: dict[str, str]) -> None:
+        self._of_python = of_python
         self._socket: socket.socket | None = None
         self._process: Any = None
 
-    def start(self, program: str, arguments: list[str], cwd: str, environment: dict[str, str], files: list[int]) -> int:
+    def start(self, command: list[str], files: list[int], **request: Any) -> int:
         """Start the program; the process id of the new child of this process."""
         if self._socket is None:
             self._socket = self._open()
-        request = {"program": program, "arguments": arguments, "cwd": cwd, "environment": environment}
+        words = command[2:] if command[1:2] == ["-m"] else command
+        request |= {"program": words[0], "arguments": words[1:]}
         socket.send_fds(self._socket, [json.dumps(request).encode()], files)
         return int(self._socket.recv(100))
 
@@ -51,7 +55,8 @@ class _ForkServer:
     def _open(self) -> socket.socket:
         mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         # One thread: a copy has only the thread that made it, and could wait for the others' locks.
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
+        others = {name: value for name, value in os.environ.items() if not name.startswith(OF_PYTHON)}
+        environment = {**others, **self._of_python, "PYTHONPATH": str(ROOT), "OPENBLAS_NUM_THREADS": "1"}
         with its:
             self._process = subprocess.Popen([sys.executable, str(SERVER)], stdin=its.fileno(), env=environment)
         return mine
@@ -63,7 +68,8 @@ def installed() -> Iterator[None]:
     if not sys.platform.startswith("linux") or platform.machine() not in fork_server.CLONE:
         yield
         return
-    server, original = _ForkServer(), subprocess.Popen._execute_child  # type: ignore[attr-defined]
+    servers = [_ForkServer(each) for each in (_of_python(os.environ), OF_USERS)]
+    original: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
     def execute_child(process: Any, *arguments: Any) -> None:
         """Popen's own, with the same positional arguments."""
@@ -72,24 +78,27 @@ def installed() -> Iterator[None]:
             return
         command, cwd, env, ends = arguments[0], arguments[5], arguments[6], arguments[10:16]
         files = [number if end == -1 else end for number, end in enumerate((ends[0], ends[3], ends[5]))]
-        folder = os.path.abspath(os.fspath(cwd or "."))
-        process.pid = server.start(command[2], [*command[3:]], folder, dict(os.environ if env is None else env), files)
+        environment = dict(os.environ if env is None else env)
+        server = servers[_of_python(environment) != _of_python(os.environ)]
+        named = {"environment": environment, "session": arguments[-2], "cwd": os.path.abspath(os.fspath(cwd or "."))}
+        process.pid = server.start([*command], files, **named)
         process._child_created = True
         process._close_pipe_fds(*ends)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess.Popen, "_execute_child", execute_child)
         yield
-    server.close()
+    for server in servers:
+        server.close()
 
 
 def can_fork(
     arguments: Any, executable: Any, preexec: Any, close: bool, passed: Any, cwd: Any, env: Any, *others: Any
 ) -> bool:
     """Return whether a copy of the server is the same as a new interpreter."""
-    # Of others: restore_signals, gid, gids, uid, umask, start_new_session, process_group.
-    plain = (executable, preexec, close, tuple(passed), *others[9:]) == (
-        None, None, True, (), True, None, None, None, -1, False, -1,
+    # Of others: restore_signals, gid, gids, uid, umask; start_new_session, process_group.
+    plain = (executable, preexec, close, tuple(passed), *others[9:-2], others[-1]) == (
+        None, None, True, (), True, None, None, None, -1, -1,
     )  # fmt: skip
     return plain and isinstance(arguments, list | tuple) and _is_program([*arguments], cwd) and _is_same_python(env)
 
@@ -98,14 +107,15 @@ def _is_program(command: list[Any], cwd: Any) -> bool:
     """Return whether a command is that of this tree; `-m` takes it from the current folder first."""
     folder = Path(cwd or ".").resolve()
     texts = all(isinstance(word, str) for word in command)
-    return texts and command[:3] in COMMANDS and (folder == ROOT or not (folder / "proxy").exists()) and folder.is_dir()
+    is_one = any(command[: len(each)] == each for each in COMMANDS)
+    return texts and is_one and (folder == ROOT or not (folder / "proxy").exists()) and folder.is_dir()
 
 
 def _is_same_python(env: Any) -> bool:
     if env is None:
         return True
     path = env.get("PYTHONPATH")
-    return path in ROOTS and _of_python(env) == _of_python(os.environ)
+    return path in ROOTS and _of_python(env) in (_of_python(os.environ), OF_USERS)
 
 
 def _of_python(environment: Any) -> dict[str, str]:

@@ -13,13 +13,21 @@ import aiohttp
 import pytest
 import yaml
 from acceptance.conftest import module_processes, processes  # noqa: F401 - fixtures
-from support import log_lines, running_admin, running_proxy
+from support import forked_commands, log_lines, running_admin, running_proxy
 from together.environment import ProxyEnvironment, ReloadableService, ServeFile, StartEnvironment
 
 import nexar_sandbox
 from proxy import app
 from proxy.config import loader
 from proxy.kit import clock
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed_program_is_forked() -> Iterator[None]:
+    """Its start is that of a user in tests/acceptance."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forked_commands, "COMMANDS", [*forked_commands.COMMANDS, [forked_commands.PROGRAM]])
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from acceptance import running
+from support import forked_commands
 from support.running_commands import Run, Start
 from together.cli.conftest import Serve
 
@@ -37,7 +38,10 @@ def test_interrupt_stops_the_service_cleanly(serve: Serve) -> None:
     ]
 
 
-def test_port_option_overrides_the_file_and_only_the_example_key_is_printed(serve: Serve) -> None:
+def test_port_option_overrides_the_file_and_only_the_example_key_is_printed(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forked_commands, "COMMANDS", [])
     service = serve(CONFIG)
     files = Path(f"/proc/{service.pid}/maps").read_text()
     assert ("msgspec" in files, "pydantic" in files) == (True, False)  # nothing in memory reads options
