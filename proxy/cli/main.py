@@ -120,7 +120,8 @@ def sandbox(context: typer.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line. Each mistake of the user's is one line; the exit code is 2, or that of NOT_RUN."""
+    """Run the command line. Each mistake of the user's is one line. The exit code is 2, or 1 where the store fails, or
+    that of NOT_RUN."""
     word = "".join(sys.argv[1:2])
     is_help = word in ("", "-h", "--help", "--version") and "_V3BRIDGE_COMPLETE" not in os.environ
     names: Iterable[str] = [word] if word in COMMANDS else () if is_help else COMMANDS
@@ -129,7 +130,7 @@ def main() -> None:
         # Not standalone: typer would print usage and boxes around its errors.
         sys.exit(program(names)(standalone_mode=False))
     except errors.StartError as error:
-        message, code = error.message, 2
+        message, code = error.message, 1 if type(error) is errors.StartError else 2
     except typer.TyperException as error:
         message, code = error.format_message().rstrip("."), error.exit_code
     except typer.Abort:

@@ -156,12 +156,12 @@ def usage(
 
 
 async def _with_state(settings: config.Config, work: Callable[[StoredState], Awaitable[T]]) -> T:
-    """Return what `work` does with the stored state of a configuration. Raises ConfigError where it cannot be used."""
+    """Return what `work` does with the stored state of a configuration. Raises StartError where it cannot be used."""
     async with StoredState.open(settings, clock.Clock()) as state:
         try:
             return await work(state)
         except errors.StoreUnavailable as error:
-            raise errors.ConfigError(f"store: {error}") from error
+            raise errors.StartError(f"store: {error}") from error
 
 
 async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Line]]:
@@ -174,6 +174,10 @@ async def _usage(state: StoredState, store: str) -> tuple[Any, list[commands.Lin
     lines: list[commands.Line] = [commands.table(rows, USAGE), commands.table(named, columns)]
     if not any(row["used"] or row["uncertain"] or row["reserved"] or row["exhausted_until"] for row in rows):
         lines.append(f"Nothing was used in these periods, or the service has another store than {store}.")
+    try:
+        await state.check()
+    except errors.StoreUnavailable as error:
+        lines.append(f"Nothing that costs parts is served: {error}.")
     return rows, lines
 
 

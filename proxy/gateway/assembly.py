@@ -121,7 +121,7 @@ class Gateway:
 
     async def check_store(self) -> None:
         """Raise StoreUnavailable where nothing can be begun that costs parts."""
-        await self.process.store.put_value("writable", "", 1.0)
+        await self.state.check()
         if self.process.unfinished:
             raise errors.StoreUnavailable("usage of parts is not written yet")
 

@@ -202,6 +202,7 @@ class Pipeline:
                 self.operations.spawn(self._wait(), self._busy)
             self._busy.append(flight)
         elif isinstance(outcome, errors.StoreUnavailable):
+            self.operations.has_failed = True
             self._flights.end([flight], Answer(None, outcome))
         elif blocked := self._blocked(client.application):
             self._flights.end([flight], Again(blocked, client))

@@ -47,6 +47,16 @@ class StoredState:
         async with aclosing(store):
             yield cls(store, Applications(settings.applications), clock)
 
+    async def check(self) -> None:
+        """Raise StoreUnavailable where it cannot be written, or lacks usage that Redis has lost."""
+        await self.store.put_value("writable", "", 1.0)
+        now, clients = self.clock.now(), [*self.applications.clients.values()]
+        accounts = [(client.name, periods(client.charged, now // DAY_SECONDS).every) for client in clients]
+        begins = [Begin("", "", 0, Want(name, 1), every, now, 0.0) for name, every in accounts]
+        for client, outcome in zip(clients, await self.store.quote(begins), strict=True):
+            if isinstance(outcome, errors.StoreUnavailable):
+                raise errors.StoreUnavailable(f"{outcome} ({client.name})")
+
     async def usage(self) -> list[UsageRow]:
         """Return the usage of each application and each of its API keys in its present period, in the order of the
         configuration."""

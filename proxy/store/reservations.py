@@ -22,7 +22,7 @@ DONE_SECONDS = 60.0  # for which the end of a reservation is known at least
 LATE_SECONDS = 32 * 86_400.0  # for which an expired reservation may be finished: its month has ended then
 SWEPT = 1_000  # rows of a kind that are looked at in one transaction: others wait for it
 MOVED = -1  # start of an expired reservation whose list may be another one since
-LOST = "Redis has lost usage of parts; set it as the vendor's portal shows it: v3bridge usage --set APPLICATION=N"
+LOST = "Redis has lost usage of parts; set it as Nexar's portal shows it: v3bridge usage --set APPLICATION=N"
 UNCERTAIN = ("expired", "taken")
 
 

@@ -91,7 +91,9 @@ class SqliteStore(Store):
             self._execute = self._connection.execute
             (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
         except (OSError, sqlite3.Error) as error:
-            raise errors.StoreUnavailable(f"{path} cannot be opened: {error}") from error
+            folder = "it needs a folder that this user may write to"
+            reason = f"{error.strerror}; {folder}" if isinstance(error, OSError) else error
+            raise errors.StoreUnavailable(f"{path} cannot be opened: {reason}") from error
         if mode not in ("wal", "memory"):
             raise errors.StoreUnavailable(f"{path}: its disk cannot have SQLite's WAL mode; name another place")
         self._thread = resources.enter_context(ThreadPoolExecutor(1, thread_name_prefix="store checkpoint"))

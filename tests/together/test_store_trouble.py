@@ -3,12 +3,15 @@ begun, with or without a limit."""
 
 import os
 import resource
+from collections.abc import Callable
 
 import pytest
 from acceptance import bills, running
+from support.redis_server import RedisServer
 
 NAMES = ("free", "limited")
 NO_SPACE = (1, resource.RLIM_INFINITY)  # bytes of a file: every write fails as on a full disk
+Serve = Callable[[str], running.Service]
 UNAVAILABLE = "\nv3bridge_store_unavailable 1.0\n"
 FIRST, *OTHERS = bills.numbers(3)
 
@@ -19,14 +22,23 @@ def sandbox(module_processes: running.Processes) -> running.Sandbox:
 
 
 @pytest.fixture
-def service(module_processes: running.Processes, sandbox: running.Sandbox) -> running.Service:
-    """A service whose applications have one part each in memory."""
-    free, limited = bills.application(sandbox, "apikeys: [free]"), "apikeys: [limited], parts: 1000"
-    applications = {"free": free, "limited": bills.application(sandbox, limited, second=True)}
-    started = module_processes.service(bills.configuration(sandbox, **applications))
-    for _ in range(2):  # a response is kept in memory when the store has answered it
-        assert statuses(started, FIRST) == [200, 200]
-    return started
+def serve(module_processes: running.Processes, sandbox: running.Sandbox) -> Serve:
+    """`serve(store)` is a service whose applications have one part each in memory."""
+
+    def serve(store: str) -> running.Service:
+        free, limited = bills.application(sandbox, "apikeys: [free]"), "apikeys: [limited], parts: 1000"
+        applications = {"free": free, "limited": bills.application(sandbox, limited, second=True)}
+        started = module_processes.service(bills.configuration(sandbox, store, **applications))
+        for _ in range(2):  # a response is kept in memory when the store has answered it
+            assert statuses(started, FIRST) == [200, 200]
+        return started
+
+    return serve
+
+
+@pytest.fixture
+def service(serve: Serve) -> running.Service:
+    return serve("sqlite:store")
 
 
 def statuses(service: running.Service, number: str) -> list[int]:
@@ -70,6 +82,21 @@ def test_full_disk(service: running.Service, sandbox: running.Sandbox) -> None:
         assert (row.used, row.uncertain, row.reserved) == (before[name].used + 1, 0, 0)
 
 
+def test_redis_that_lost_usage_is_not_ready_until_it_is_set(
+    serve: Serve, sandbox: running.Sandbox, redis_server: RedisServer
+) -> None:
+    service = serve(redis_server.url)
+    redis_server.empty()
+    assert "Redis has lost usage of parts" in check_refused(service, sandbox)
+    usage = "usage", "--config", service.file
+    assert "Redis has lost usage" in running.command(*usage, folder=service.folder).stdout
+    for name in NAMES:
+        assert reasons(service)
+        running.command(*usage, "--set", f"{name}=1", folder=service.folder)
+    running.until(lambda: not reasons(service), "the store is ready")
+    assert statuses(service, OTHERS[0]) == [200, 200]
+
+
 def test_deleted_store_is_refused_until_a_restart(service: running.Service, sandbox: running.Sandbox) -> None:
     for file in [*service.folder.glob("store*")]:
         file.unlink()
@@ -84,7 +111,7 @@ def test_store_emptied_while_nothing_used_it_is_refused(service: running.Service
     assert service.stop() == 0
     os.truncate(service.folder / "store", 0)
     done = running.command("usage", "--config", service.file, folder=service.folder)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert f"v3bridge: store: {service.folder / 'store'} was truncated; stop the service" in done.stderr
 
 
@@ -95,7 +122,7 @@ def test_truncated_store_is_refused_everywhere(service: running.Service, sandbox
     quoted = service.get(bills.match(OTHERS[0], key="free"), method="HEAD")
     assert (quoted.status, quoted.text, "x-parts-cost" in quoted.headers) == (503, "", False)
     done = running.command("usage", "--config", service.file, folder=service.folder)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"v3bridge: store: {service.folder / 'store'} ")
 
 

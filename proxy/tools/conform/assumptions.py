@@ -108,7 +108,7 @@ ORDER_CODES = matches(
 )
 
 
-Assumed("§2.3 DOC, INF", "v3 matched part numbers so; stored results are found by any spelling", NUMBERS).counts(
+Assumed("§2.3 DOC, INF", "v3 matched part numbers so; clients' numbers are passed on as they are", NUMBERS).counts(
     "match-spelling",
     "A match ignores case, punctuation and blanks in part numbers.",
     plain=NEEDED,

@@ -39,7 +39,8 @@ async def test_store_is_in_its_place(
 
 async def test_missing_folder_is_refused_and_not_made(tmp_path: Path, time: ManualClock) -> None:
     with pytest.raises(
-        errors.StartError, match=f"^store: {tmp_path}/not mounted/store.sqlite cannot be opened: .*No such"
+        errors.StartError,
+        match=f"^store: {tmp_path}/not mounted/store.sqlite cannot be opened: No such file .*; it needs a folder",
     ):
         await open_and_close(f"sqlite:{tmp_path}/not mounted/store.sqlite", time, tmp_path / "v3bridge.yaml")
     assert not list(tmp_path.iterdir())
