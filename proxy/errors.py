@@ -165,6 +165,13 @@ class TokenLimit(ServerError, status=503):
 class QueryRefused(ServerError, status=502):
     """The upstream refused this query. The message is the upstream's, and becomes the `error` of the query."""
 
+    @property
+    def was_executed(self) -> bool:
+        """Whether it may have been billed: unless all its errors are of validation, which have no path, or name the
+        specification."""
+        executed = [each for each in self.reported if each.path is not None]
+        return any("specifiedBy" not in (each.extensions or {}) for each in executed)
+
 
 class StoreUnavailable(ServerError, status=503):
     """The store of tokens and usage cannot be read or written. Nothing is sent upstream that could not be booked. As a

@@ -23,7 +23,7 @@ from proxy.store.store import Store
 
 TIER = "tier "  # how the keys of what is kept begin; the application follows
 KEPT_SECONDS = 86_400.0
-GUESS_SECONDS = 3_600.0  # for which features are left out that may not be the reason of a refusal
+GUESS_SECONDS = 3_600.0  # for which features are left out that may not be the reason of a refusal, or are not guessed
 TRIAL_SECONDS = 60.0  # between two operations that try a feature again
 
 _decode = msgspec.json.Decoder(tuple[float | None, float, frozenset[str], int]).decode
@@ -45,7 +45,8 @@ class Tier:
 
     `key` is that of all this in the store: another configuration has another. `is_shown`: the configuration or an
     operation has said which features there are. `selected` is what parts need to have. `first` is the lock of the first
-    operations, of which one is sent at a time.
+    operations, of which one is sent at a time. `guess_from`: when features may be the reason of a refusal again that
+    names none.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Tier:
         self.key = f"{TIER}{application.account} {known}"
         self._configured = features & application.features
         self._select = select
-        self.first = asyncio.Lock()
+        self.first, self.guess_from = asyncio.Lock(), 0.0
         self.set(None, 0.0, frozenset(), model.PARTS_MAX)
 
     def set(self, shown: float | None, until: float, lacking: frozenset[str], parts_max: int) -> None:

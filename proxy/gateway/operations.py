@@ -15,7 +15,7 @@ import structlog
 
 from proxy import errors
 from proxy.gateway.applications import Client, periods
-from proxy.gateway.features import Features
+from proxy.gateway.features import GUESS_SECONDS, Features
 from proxy.gateway.flights import NO_FEATURES, Again, Answer, Flight, joined
 from proxy.gateway.process import Booking, ProcessState
 from proxy.planning import queries as planned
@@ -184,9 +184,9 @@ class Operations:
     async def _fail(self, flights: Sequence[Flight], error: errors.BridgeError) -> None:
         """Book an operation without data, and end its flights, or begin them once more where that may help."""
         is_billed = isinstance(error, errors.ServerError) and error.may_be_billed
-        if isinstance(error, errors.QueryRefused):  # unless all its errors are of validation
-            executed = [each for each in error.reported if each.path is not None]
-            is_billed = any("specifiedBy" not in (each.extensions or {}) for each in executed)
+        if isinstance(error, errors.QueryRefused):
+            is_billed, name = error.was_executed, flights[0].client.application.name
+            log.warning("query refused", application=name, reason=error.message, may_be_billed=is_billed)
         for flight in flights if is_billed else ():
             flight.spent += flight.parts
         await self._commit([self._booking(each, uncertain=each.parts if is_billed else 0) for each in flights])
@@ -225,7 +225,11 @@ class Operations:
             return False
         # A null takes the fields around it along, so that another attempt may name further features.
         named = self._features.named(error.reported, flights[0].selected)
-        lacking = named or (NO_FEATURES if without else flights[0].selected.features)
+        lacking, tier, now = named, flights[0].tier, self._clock.now()
+        if not named and without:
+            tier.guess_from = now + GUESS_SECONDS  # no feature was the reason
+        elif not named and tier.guess_from <= now:
+            lacking = flights[0].selected.features
         if not (named or without) and len({id(flight.request) for flight in flights}) > 1:
             for flight in flights:  # the query of another caller may be the reason
                 flight.apart = flight.request

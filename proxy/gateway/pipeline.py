@@ -204,6 +204,8 @@ class Pipeline:
         elif isinstance(outcome, errors.StoreUnavailable):
             self.operations.has_failed = True
             self._flights.end([flight], Answer(None, outcome))
+        elif isinstance(flight.apart, errors.QueryRefused):  # its features were guessed; what was wrong is known
+            self._flights.end([flight], Answer(None, flight.apart, "miss"))
         elif blocked := self._blocked(client.application):
             self._flights.end([flight], Again(blocked, client))
         elif isinstance(outcome, Reserved):

@@ -10,7 +10,7 @@ import msgspec
 from graphql.execution.values import VariableValues, get_argument_values
 from graphql.language import ast
 
-from proxy import errors
+from proxy import errors, model
 from proxy.gateway import Answer, Client, Gateway, ResponseMetadata
 from proxy.graphql import documents, fields
 from proxy.graphql.documents import DocumentRequest, InvalidDocumentError
@@ -152,13 +152,7 @@ class GraphQLService:
             value = (answer.result and answer.error is None and answer.result.details) or NULL
             if requested.other_names:
                 value = _shown(msgspec.json.decode(value), requested, as_sent=True)
-            reported: list[dict[str, Any]] = []
-            for each in answer.error.reported if answer.error is not None else answer.reported:
-                # With the path that the client knows.
-                path = {"path": [key, *each.path[1:]]} if isinstance(each.path, list) and each.path else {}
-                extensions = {"extensions": each.extensions} if each.extensions else {}
-                reported.append({"message": each.message} | path | extensions)
-            return Value(value, reported)
+            return Value(value, _errors(key, answer.reported if answer.error is None else answer.error.reported))
         except errors.BridgeError as error:
             return Value(NULL, [error_of(error, [key])], error)
 
@@ -184,6 +178,8 @@ def _found(
     upstream would have for the field itself. Raises the error of a query that others beside it cannot stand without."""
     for answer in answers:
         if isinstance(answer.error, errors.QueryRefused):
+            if answer.error.was_executed:  # it may have been billed, and is not asked once more as it stands
+                return Value(NULL, _errors(requested.key, answer.error.reported))
             has_all = not answer.error.reported  # the error of one query
         elif answer.error is not None:
             has_all = not isinstance(answer.error, errors.OversizedOperation)
@@ -209,6 +205,16 @@ def _shown(value: Any, requested: Requested, *, as_sent: bool = False) -> bytes:
     except (KeyError, TypeError) as error:
         message = f"the upstream sent {requested.field.name} in another form: {error}"
         raise errors.UpstreamUnreadable(message) from error
+
+
+def _errors(key: str, reported: Sequence[model.GraphQLError]) -> list[dict[str, Any]]:
+    """Return errors of the upstream with the path that the client knows."""
+    shown: list[dict[str, Any]] = []
+    for each in reported:
+        path = {"path": [key, *each.path[1:]]} if isinstance(each.path, list) and each.path else {}
+        extensions = {"extensions": each.extensions} if each.extensions else {}
+        shown.append({"message": each.message} | path | extensions)
+    return shown
 
 
 def error_of(error: errors.BridgeError, path: list[str | int] | None = None) -> dict[str, Any]:

@@ -131,7 +131,8 @@ ENDPOINTS = (
         "/parts/match",
         "Part",
         "match",
-        "the parts returned; with wildcards, `q` beside a number, `exact_only` or `single_query` as `supSearchMpn` also those removed",
+        "the parts returned; with wildcards, `q` beside a number, `exact_only` or `single_query` as `supSearchMpn` "
+        "also those removed",
         MATCH,
     ),
     Endpoint(

@@ -268,7 +268,7 @@ def results_are_null_without_hits(answer: Answer) -> Any:
     return (bool(existing([zero["hits"]])) and (zero["results"], none["results"]) == ([], None)) or answer.data
 
 
-@Assumed("§6 INF", "the parts of a refused request are released", BAD_CURRENCY)
+@Assumed("§6 INF", "its parts count as uncertain, in case that it is", BAD_CURRENCY)
 def refusal_is_free(answer: Answer) -> Any:
     """A request that is refused, here for its currency, returns no part and is not billed."""
     is_refused = bool(answer.errors and not answer.body.get("data"))

@@ -259,6 +259,10 @@ async def test_refused_operation_has_the_errors_of_the_upstream(world: World, gr
     shown = {"message": reported.message, "path": ["a"], "extensions": reported.extensions}
     assert reply == {"data": None, "errors": [shown]}
     assert await world.counted("erp") == 101  # its error has a path: it may have been executed
+    upstream.failures = [(refused, False)] * 2
+    reply = await graph.ask(ERP, '{ a: supSearchMpn(q: "N1", limit: 3) { results { part { mpn } } } }')
+    assert reply == {"data": None, "errors": [shown]}
+    assert await world.counted("erp") == 101 + 3 + 3  # not as it stands, too
 
 
 async def test_markets_are_paid_apart(graph: Dialect, upstream: Supply) -> None:

@@ -7,7 +7,7 @@ import pytest
 from service.gateway.world import ALL, HOUR, REFUSED, SECONDS, Upstream, World, client, uid, uids
 from support.store_client import BrokenStore
 
-from proxy import config, errors
+from proxy import config, errors, model
 from proxy.planning.queries import Query, matching, of_list, part
 
 NUMBERS = [f"N{n}" for n in range(40)]
@@ -145,9 +145,15 @@ async def test_features_that_no_error_names_are_left_out_for_an_hour(world: Worl
 async def test_an_operation_that_is_refused_with_and_without_features_fails(world: World) -> None:
     process = world.process()
     refusal = errors.QueryRefused("no such filter")
-    world.upstream.failures = [(refusal, False), (refusal, False)]
-    assert (await world.resolve(process, ERP, ONE))[0].error is refusal
+    for sends in (2, 1):  # features are not guessed again at once
+        world.upstream.failures = [(refusal, False)] * sends
+        assert (await world.resolve(process, ERP, ONE))[0].error is refusal
+        assert not world.upstream.failures
     assert await world.counted("erp") == 0
+    executed = errors.QueryRefused("no", reported=(model.GraphQLError("no", ["supMultiMatch"]),))
+    world.upstream.failures = [(executed, False)]
+    (answer,) = await world.resolve(process, client("shop", 3, client_id="shop"), ONE)
+    assert (answer.error, answer.parts) == (executed, 3)  # for a guess there is no room
     assert (await world.resolve(process, ERP, ONE))[0].features == frozenset(ALL)
 
 
