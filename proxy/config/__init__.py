@@ -25,6 +25,17 @@ Feature = Literal[
 ]
 FEATURES: tuple[Feature, ...] = get_args(Feature)  # SupNexarFeatureID, contract graphql.md §1.3
 
+# ISO 4217; of others Nexar would have no rate, but may bill the parts.
+CURRENCIES = tuple(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
+    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
+    ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
+    MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
+    SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+    VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
+    """.split()  # noqa: SIM905  (one on each line would be 155 lines)
+)
 PARTS_MAX = 1_000_000_000_000
 HEALTH_CHECK_CONNECTIONS = 64  # accepted beyond listen.connections, so that health checks get a response
 UPSTREAM_CONNECTIONS = 256  # open at once
@@ -159,7 +170,11 @@ class ApplicationSettings(Settings, frozen=True):
         "US"
     )
     currency: Annotated[
-        str, Meta(pattern=r"^[A-Z]{3}\Z", description="three capital letters (ISO 4217), such as USD")
+        str,
+        Meta(
+            pattern=rf"^({'|'.join(CURRENCIES)})\Z",
+            description="a currency of ISO 4217, in capital letters, such as USD",
+        ),
     ] = "USD"
     plan: Plan | None = None
     features: Annotated[

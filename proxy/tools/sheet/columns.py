@@ -29,18 +29,6 @@ NONE = "none"  # what there is none of, although it was looked up
 AT_BEST: tuple[Option, ...] = ("quantity", "distributor")
 PRICED: tuple[Option, ...] = ("quantity", "currency", "distributor")
 
-# ISO 4217; of others the service would have no rate, but bill the parts.
-CURRENCIES = frozenset(
-    """
-    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHF CLP
-    CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR
-    ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT
-    MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD
-    SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
-    VND VUV WST XAF XCD XOF XPF YER ZAR ZMW ZWG
-    """.split()  # noqa: SIM905  (one on each line would be 155 lines)
-)
-
 _SPEC = re.compile(r"(?P<name>[^@:]*)(?:@(?P<quantity>[^:]*))?(?::(?P<argument>.*))?", re.DOTALL)
 
 
@@ -243,7 +231,7 @@ def parse(text: str) -> ColumnSpec:
     if argument is None:
         return ColumnSpec(name, quantity)
     first, _, rest = argument.partition(":")
-    is_currency = "currency" in options and first.strip().upper() in CURRENCIES
+    is_currency = "currency" in options and first.strip().upper() in config.CURRENCIES
     currency, distributor = (first.strip().upper(), rest.strip()) if is_currency else (None, argument.strip())
     if is_currency and not distributor:
         return ColumnSpec(name, quantity, currency)

@@ -6,10 +6,9 @@ from decimal import ROUND_HALF_EVEN, Decimal, DecimalException
 from typing import NamedTuple
 
 from proxy import __version__, errors
-from proxy.config import ClientId, Secret
+from proxy.config import CURRENCIES, ClientId, Secret
 from proxy.tools.sheet import files, offers
 from proxy.tools.sheet.cell_texts import UNREADABLE
-from proxy.tools.sheet.columns import CURRENCIES
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.lines import text_of
 from proxy.tools.sheet.offers import Offer, PartQuery, PartResult
