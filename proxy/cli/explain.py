@@ -7,6 +7,7 @@ upstream bills at most.
 import asyncio
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,7 +30,7 @@ from proxy.traffic import logs, reading
 from proxy.traffic.v3_request import NO_KEY, Clients, V3Request, parse_target
 from proxy.v3 import endpoints
 
-NO_REQUEST = "the input is neither a request nor a file: give a log, a URL, or a path such as /v3/parts/match?queries=…"
+NO_REQUEST = "is neither a file nor a request of v3: give a log, a URL, or a path such as /v3/parts/match?queries=…"
 TODO = {
     "refused": "refused: change the program, as the message says",
     "loses": "loses fields or parameters: see whether the program minds",
@@ -100,7 +101,7 @@ def explain(
             raise typer.BadParameter(f"no mapping describes {source!r}; there are {known}", param_hint="--source")
         typer.echo(compiler.source_of(explainer.mappings, config.FEATURES, source), nl=False)
         return
-    if Path(given).is_file():
+    if os.path.exists(given):
         in_file = asyncio.run(_explain_log(explainer, Path(given)))
         commands.print_result(in_file, _lines_of_log(in_file), as_json)
         raise typer.Exit(int(any(each.refused for each in in_file.programs)))
@@ -118,8 +119,8 @@ async def _explain_url(explainer: Explainer, text: str) -> Explained:
         path = target.partition("?")[0]
         if "://" in path:
             path = f"/{path.partition('://')[2].partition('/')[2]}"
-        if not path.startswith("/"):
-            raise errors.SourceError(NO_REQUEST) from None
+        if not path.startswith(endpoints.PREFIXES):
+            raise errors.SourceError(f"{explainer.redaction.text(path)} {NO_REQUEST}") from None
         # The path, which may hold an API key, is not repeated.
         return Explained(request="", status=404, error=endpoints.no_such_path(path))
     request = V3Request(path, query)
@@ -216,9 +217,9 @@ def _lines_of_log(explained: ExplainedLog) -> Iterator[commands.Line]:
     works, loses, refused = (sum(getattr(each, name) for each in programs) for name in ("works", "loses", "refused"))
     yield (
         f"{counted(explained.requests, 'request')} of {counted(len(programs), 'program')}: {works:,} work, {loses:,} "
-        f"lose fields or parameters, {refused:,} are refused."
+        f"lose fields or parameters, {refused:,} refused."
     )
-    yield from (f"left out: {number} × {reason}" for reason, number in explained.skipped.items())
+    yield from (f"{counted(times, 'entry', 'entries')} left out: {why}" for why, times in explained.skipped.items())
     costs = [
         {"name": "without v3bridge", "day": explained.day_without_proxy, "month": explained.month_without_proxy},
         {"name": "with v3bridge", "day": explained.day, "month": explained.month},

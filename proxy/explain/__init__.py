@@ -77,6 +77,8 @@ class Explainer:
             projections = ProjectionCache(loader.load(shipped("mappings"), site, uids))
         self.projections, self.mappings = projections, projections.mappings
         self.applications = Applications(settings.applications)
+        clients = self.applications.clients
+        self.redaction = Redaction((), lambda text: config.hex_digest(text) in clients)
         self.single_query = settings.translation.single_query
 
     def client(self, apikey: str | None) -> Client:
@@ -91,9 +93,7 @@ class Explainer:
     ) -> tuple[Explained, list[Query]]:
         """Explain a request, and return its queries. Raises LookupError for a path that v3 never had."""
         # First of all, so that no value of the explanation can hold the key, in whichever parameter it stands.
-        clients = self.applications.clients
-        redaction = Redaction([apikey] if apikey else [], lambda text: config.hex_digest(text) in clients)
-        request = redact_request(request, redaction)
+        request = redact_request(request, self.redaction.hiding([apikey] if apikey else []))
         explained = Explained(request=_target(request), endpoint=request.endpoint, client=client.name)
         asked, metadata = _AskedObjects(self), ResponseMetadata(0.0)
         endpoint = cast(Endpoint, endpoints.of(request.path))

@@ -201,12 +201,12 @@ def read_har(stream: BufferedReader) -> Iterator[Item]:
     """Yield an entry for each HAR entry."""
     data = stream.read(HAR_MAX + 1).removeprefix(b"\xef\xbb\xbf")
     if len(data) > HAR_MAX:
-        yield Unreadable("its end", f"is larger than {HAR_MAX >> 20} MiB")
+        yield Unreadable(1, f"is larger than {HAR_MAX >> 20} MiB")
         return
     try:
         entries = msgspec.json.decode(data, type=_Har).log.entries
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        yield Unreadable("its beginning", NO_JSON)
+        yield Unreadable(1, NO_JSON)
         return
     for number, raw in enumerate(entries, 1):
         place = f"entry {number}"

@@ -89,8 +89,8 @@ def read_requests(file: Path, clients: Clients, skipped: Skipped) -> Iterator[V3
         except files.TruncatedFile as cut:
             skipped.setdefault(str(cut), SkipCount(0, f"after {place}")).times += 1
     if not found:
-        reason, count = next(iter(skipped.items()), ("there is nothing in it", SkipCount(0, file.name)))
-        raise errors.SourceError(f"{file}: no request of v3 in it: {count.first}: {reason}")
+        why = next((f": {count.first}: {reason}" for reason, count in skipped.items()), "")
+        raise errors.SourceError(f"{file}: no request of v3 in it{why}")
 
 
 def _request(item: Item, origin: str, clients: Clients) -> V3Request:
@@ -108,14 +108,16 @@ def _request(item: Item, origin: str, clients: Clients) -> V3Request:
 
 def _reader(file: Path, stream: BufferedReader) -> Reader:
     """Recognize the kind of a file by its beginning. Raises SourceError for an unknown one."""
-    head = b""
-    with contextlib.suppress(files.TruncatedFile):  # counted when the file is read
+    head, why = b"", ""
+    try:
         while len(head) < HEAD and (more := stream.read1(HEAD - len(head))):
             head += more
+    except files.TruncatedFile as cut:  # counted when the file is read
+        why = str(cut)
     text = head.decode(bom_columns.encoding(head), "replace")
     lines = [line.strip() for line in text.lstrip("\ufeff").splitlines() if line.strip()]
     if not lines:
-        raise errors.SourceError(f"{file}: there is nothing in it")
+        raise errors.SourceError(f"{file}: {why or 'there is nothing in it'}")
     if _HAR.match(text.lstrip("\ufeff")):
         return logs.read_har
     items = [logs.read_line(0, line) for line in lines]
@@ -126,7 +128,7 @@ def _reader(file: Path, stream: BufferedReader) -> Reader:
         rows = csv.reader(io.StringIO(text), delimiter=bom_columns.delimiter(text))
         if file.suffix.lower() in (".csv", ".tsv") or any(map(bom_columns.columns, rows)):
             return _read_list
-    raise errors.SourceError(f"{file}: {UNKNOWN}")
+    raise errors.SourceError(f"{file}: {why or UNKNOWN}")
 
 
 class _Query(NamedTuple):

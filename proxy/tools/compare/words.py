@@ -48,7 +48,8 @@ def headline(result: ComparisonResult) -> str:
         reason = f"{counted(compared, 'request')} compared, all equivalent."
     elif result.verdict == "not ready":
         kinds = counted(sum(group.counts for group in result.groups), "kind")
-        reason = f"{differing} of {counted(compared, 'request')} differ, in {kinds} of difference."
+        verb = "differs" if differing == 1 else "differ"
+        reason = f"{differing} of {counted(compared, 'request')} {verb}, in {kinds} of difference."
     elif not compared:
         reason = "no request could be compared."
     elif failed:

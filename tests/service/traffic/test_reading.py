@@ -51,8 +51,11 @@ def test_truncated_compressed_log_is_read_to_the_cut(read_source: Any, suffix: A
         (bytes(range(256)) * 40, "it is neither an access log, "),
         (b"PK\x03\x04" + bytes(2000), "nor a parts list as CSV with a heading such as mpn"),
         (b"hello\nworld\n", "it is neither"),
-        (b"<html><body>502</body></html>", "it is neither"),
         (b"{broken\n[1]\n", "no request of v3 in it: file:1: is no JSON, or is cut"),
+        (b'{"log":', "no request of v3 in it: file:1: is no JSON, or is cut"),
+        (b'{"log": {"entries": []}}', "file: no request of v3 in it$"),
+        (gzip.compress(LOG, mtime=0)[:99], "file: the compressed file is cut$"),
+        (gzip.compress(b"", mtime=0)[:9], "file: the compressed file is cut$"),
         (b"\xff\xfe", "there is nothing in it"),
     ],
 )

@@ -40,7 +40,9 @@ def test_a_log_is_explained_by_program(tmp_path: Path) -> None:
     found = json.loads(explain(str(file), "--json").stdout)
 
     assert (done.returncode, done.stderr) == (1, "")
-    assert done.stdout.startswith("5 requests of 3 programs: 2 work, 1 lose fields or parameters, 2 are refused.")
+    assert done.stdout.startswith(
+        "5 requests of 3 programs: 2 work, 1 lose fields or parameters, 2 refused.\n1 entry left out: "
+    )
     programs = {
         each["name"]: [each[name] for name in ("works", "loses", "refused", "parts")] for each in found["programs"]
     }
@@ -114,7 +116,9 @@ def test_source_prints_the_compiled_mapping_functions() -> None:
 @pytest.mark.parametrize(
     "arguments, part",
     [
-        (["no_such.log"], "neither a request nor a file"),
+        (["no_such.log"], "v3bridge: no_such.log is neither a file nor a request of v3: give"),
+        (["/v2/EXAMPLE_KEY?q=x"], "v3bridge: /v2/… is neither"),
+        (["/proc"], "v3bridge: /proc: is not a file"),
         ([TARGET, "--source", "Part"], "give a file, a URL, or --source"),
         (["--source", "Party"], "no mapping describes 'Party'"),
         ([TARGET, "--config", "no_such.yaml"], "no_such.yaml"),
