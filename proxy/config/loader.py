@@ -106,12 +106,11 @@ class Blocks:
                 self.report(at, str(error.__cause__))
                 return
             name = next((step for step in reversed(at) if isinstance(step, str)), "")
-            shown = repr(raw) if isinstance(raw, str | int | float) else f"a {type(raw).__name__}"
+            kinds = {dict: "a block" if raw else "an empty block", list: "a list", type(None): "an empty value"}
+            shown = kinds.get(type(raw)) or (str(raw).lower() if isinstance(raw, bool) else repr(raw))
             # An @ may be part of an address with a password, whatever the setting.
             if name in SECRET or "@" in str(raw):
                 shown = "this value"
-            elif raw is None:
-                shown = "nothing"
             is_grouped, number = GROUPED.fullmatch(str(raw)), re.sub("[,.' _]", "", str(raw))
             it = f"did you mean {number}? It" if is_grouped else "it"
             accepts = accepts or f"a block of {', '.join(kind.__struct_fields__)}"

@@ -128,7 +128,7 @@ def apikey(text: str) -> Digest:
         return Digest(hashed[1].lower())
     # A digest with a typing error would otherwise become a key that nobody has.
     if text.lower().startswith("sha256:"):
-        raise ValueError("is not sha256: with 64 hex digits after it")
+        raise ValueError("is not sha256:, in small letters, with 64 hex digits after it")
     # Else the words "env:NAME" would silently become the key itself.
     if text.startswith(("env:", "file:")):
         raise ValueError("is read from nowhere else: an API key is plain or sha256: with 64 hex digits")
@@ -140,7 +140,7 @@ def apikey(text: str) -> Digest:
 def resolve(text: str, folder: Path, environ: Mapping[str, str]) -> str:
     """Return the text, or the stripped content of `env:NAME` or `file:PATH`, from a `folder`. Raises ValueError."""
     kind, separator, name = text.partition(":")
-    origins = {"env": f"the environment variable {name} ", "file": f"the file {folder / name} "}
+    origins = {"env": f"the environment variable {name or '(no name)'} ", "file": f"the file {folder / name} "}
     origin = origins.get(kind, "") if separator else ""
     try:
         if origin:

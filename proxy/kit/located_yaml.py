@@ -98,6 +98,8 @@ def loads(text: str, name: str, mistake: type[Exception] = ValueError, *, all_mi
         problem, mark = re.sub(r" ['\"][!\w].*", "", error.problem or ""), error.problem_mark
         if error.context_mark is not None and error.context:
             problem += f", {error.context} that begins in line {error.context_mark.line + 1}"
+        if mark is not None and text[mark.index : mark.index + 1] == "\t":
+            problem = "a tab is not allowed here; indent with blanks"
         raise mistake(f"{_at(name, mark)}: {problem}") from None
     except yaml.reader.ReaderError as error:
         before = text.encode()[: error.position].decode("utf-8", "ignore")
