@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from proxy import app, config, errors, metrics
 from proxy import log as logging
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[config.Config, list[str]]:
     """Return the wanted configuration with what waits for a restart as it is running, such as the store, and the names
-    of these blocks. Raises ConfigError where the rest is of no use without it."""
+    of these settings. Raises ConfigError where the rest is of no use without it."""
     bound = running.listen
     listen = replace(wanted.listen, host=bound.host, port=bound.port, workers=bound.workers)
     admin = running.admin
@@ -42,7 +42,14 @@ def with_unchangeable(running: config.Config, wanted: config.Config) -> tuple[co
     # Only the sandbox serves applications without credentials.
     if upstream != "sandbox" and any(each.client_id is None for each in wanted.applications.values()):
         raise errors.ConfigError("upstream: the change to sandbox, which needs no credentials, needs a restart")
-    return replace(wanted, **kept), [name for name, each in kept.items() if each != getattr(wanted, name)]
+    waiting = []
+    for name, each in kept.items():
+        new = getattr(wanted, name)
+        if isinstance(each, config.Settings) and isinstance(new, config.Settings):
+            waiting += [f"{name}.{field}" for field, value in asdict(each).items() if value != getattr(new, field)]
+        elif each != new:
+            waiting.append(name)
+    return replace(wanted, **kept), waiting
 
 
 @dataclass(eq=False)

@@ -28,7 +28,7 @@ def test_what_waits_for_a_restart_stays_as_it_is() -> None:
         cache=config.CacheSettings(2**21),
     )
     merged, waiting = server.with_unchangeable(running, wanted)
-    assert waiting == ["store", "listen", "admin"]
+    assert waiting == ["store", "listen.host", "listen.port", "listen.workers", "admin.host", "admin.port"]
     assert (merged.store, merged.cache) == (running.store, wanted.cache)
     assert merged.listen == msgspec.structs.replace(running.listen, connections=7)
     assert isinstance(merged.admin, config.AdminSettings)
