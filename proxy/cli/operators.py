@@ -189,8 +189,7 @@ def _set(settings: config.Config, text: str) -> None:
         raise typer.BadParameter(f"{number!r} is not a number of parts, such as {example}", param_hint="--set")
     try:
         before = asyncio.run(_with_state(settings, lambda state: state.set_usage(name, int(number))))
-    except LookupError:
-        known = ", ".join(settings.applications)
+    except LookupError as known:
         raise typer.BadParameter(f"{name!r} is none of {known}", param_hint="--set") from None
     counts = {"used_before": before.used, "uncertain_before": before.uncertain, "used": int(number)}
     log.info("usage set", quota_account=name, period=before.period, **counts)

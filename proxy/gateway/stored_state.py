@@ -76,9 +76,10 @@ class StoredState:
 
     async def set_usage(self, name: str, parts: int) -> UsageRow:
         """Replace the usage of an application such as `demo`, or of one of its API keys such as `demo/erp`, in its
-        present period; return that before. An application's requests are sent again. Raises LookupError for a name
-        that there is not."""
-        account = self.applications.charged[name]
+        present period; return that before. An application's requests are sent again. Raises LookupError, with the
+        names that there are."""
+        if (account := self.applications.charged.get(name)) is None:
+            raise LookupError(", ".join(self.applications.charged))
         before = next(row for row in await self.usage() if row.name == name)
         await self.store.set_usage(periods((account,), self.clock.now() // DAY_SECONDS).own[0], parts)
         await self.store.put_value(f"{EXHAUSTED}{account.id}", "", 0.0)

@@ -153,7 +153,7 @@ def test_results_are_forgotten_only_when_that_is_confirmed(run_command: Run, con
 @pytest.mark.parametrize(
     "arguments, said",
     [
-        (("--set", "shpo=1"), "'shpo' is none of shop, trial"),
+        (("--set", "shop/no=1"), "'shop/no' is none of shop, shop/erp"),
         (("--set", "shop"), "'shop' is not a number of parts, such as APPLICATION=250"),
         (("--set", "shop=all"), "'all' is not a"),
         (("shpo", "--forget-results"), "APPLICATION: 'shpo' is none of shop, trial"),
