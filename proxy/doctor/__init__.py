@@ -173,6 +173,8 @@ async def listening(subject: Subject, _: str) -> str:
     settings, admin = subject.settings, subject.settings.admin
     places = {"listen": (settings.listen.host, settings.listen.port)}
     if admin:
+        if admin.port and admin.port == settings.listen.port:
+            raise Problem(f"port {admin.port} is that of the service", f"choose another with {ports.OPERATORS_OPTIONS}")
         places["admin"] = admin.host, admin.port
         other, url = "", f"http://{ports.shown(admin.host, admin.port)}/status"
         with suppress(errors.ConfigError):  # nothing, or no v3bridge

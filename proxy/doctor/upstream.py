@@ -136,7 +136,8 @@ async def plan(subject: Subject, name: str) -> str:
     lacks = any("specAggs" in (each.path or "") or FEATURE.search(each.message) for each in reported)
     if lacks == (TECH_SPECS in application.allowed_features) and application.features != "unknown":
         text = f"the plan {'lacks' if lacks else 'has'} {TECH_SPECS}, and `features` say otherwise"
-        raise Problem(text, "correct `features` of the application", is_warning=not lacks)
+        by_init = "" if lacks else "; init does so, if you let it fetch its part"
+        raise Problem(text, f"correct `features` of the application{by_init}", is_warning=not lacks)
     (row,) = (row for row in await subject.gateway.state.usage() if row.name == name)
     if row.exhausted_until is not None:
         text = "the store has the quota as exhausted, but the upstream accepts requests"
@@ -144,8 +145,8 @@ async def plan(subject: Subject, name: str) -> str:
     spent, specs = row.used + row.uncertain, f"{'without' if lacks else 'with'} {TECH_SPECS}"
     if row.limit is None:
         return f"{counted(spent, 'part')} used, no limit, {specs}"
-    end = f"until {row.resets_at[:10]}" if row.resets_at else "for ever"
-    text = f"{row.remaining:,} of {counted(row.limit, 'part')} left {end}"
+    end = f" until {row.resets_at[:10]}" if row.resets_at else ", and no reset"
+    text = f"{row.remaining:,} of {counted(row.limit, 'part')} left{end}"
     if 100 * spent >= LOW_PERCENT * row.limit:
         advice = "see `v3bridge usage` for the keys that use them, and raise `parts` if the plan has more"
         raise Problem(text, advice, is_warning=bool(row.remaining))

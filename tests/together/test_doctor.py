@@ -98,7 +98,7 @@ async def test_state_fails_exactly_its_check(start_upstream: StartUpstream, name
         examined.sandbox.part_usage.record(OWN.application_id, used := case.get("used", 0))
         places = {"url": examined.sandbox.url, "port": examined.sandbox.port}
         block = {key: text.format(**places) for key, text in case.get("upstream", {}).items()}
-        result = await examined.inspect(application=case.get("application"), upstream=block)
+        result = await examined.inspect(application=case.get("application"), upstream=block, **case.get("blocks", {}))
         assert examined.sandbox.part_usage.used(OWN.application_id) == used
     assert (result.failed, result.warned) == (case["failed"], case.get("warned", [])), result
     assert case.get("words", "") in " ".join(f"{each.text} {each.advice}" for each in result.results.values())
@@ -166,7 +166,7 @@ async def test_each_application_is_checked_and_named(start_upstream: StartUpstre
         (100, 95, "warning", "5 of 100 parts left until "),
         (100, 100, "failed", "0 of 100 parts left until "),
         ("unlimited", 40, "passed", "40 parts used, no limit"),
-        (None, 40, "passed", "100 of 100 parts left for ever"),
+        (None, 40, "passed", "100 of 100 parts left, and no reset"),
     ],
 )
 async def test_parts_left_are_of_the_store(examined: Examined, parts: Any, used: int, outcome: str, words: str) -> None:
