@@ -93,7 +93,7 @@ class GraphQLService:
             raise InvalidDocumentError(error) from error
         parts = sum(each.parts_max for each in prepared.values() if isinstance(each, Requested))
         if parts > DOCUMENT_PARTS_MAX:
-            cost = f"The document may cost {parts:,} parts, one may cost {DOCUMENT_PARTS_MAX:,}"
+            cost = f"The document may cost {parts:,} parts; at most {DOCUMENT_PARTS_MAX:,} are allowed"
             raise InvalidDocumentError(graphql.GraphQLError(f"{cost}: ask for fewer, or in several requests."))
         return prepared
 

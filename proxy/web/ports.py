@@ -36,8 +36,8 @@ ACCEPT_TURNS = 5  # of the event loop, after which an accepted connection is kno
 CLOSED_SECONDS = 0.02  # between two looks whether all connections are closed
 AT_ONCE = 0.001  # seconds; aiohttp takes 0 for no limit
 ADVICE = (
-    "the request is not valid HTTP: percent-encode blanks and non-ASCII characters of a URL; a request line may not be "
-    f"longer than {encoding.REQUEST_LINE} bytes, and a header not longer than {MAX_FIELD}"
+    "the request is not valid HTTP: send a method such as GET, and percent-encode blanks and non-ASCII characters of a "
+    f"URL; a request line may not be longer than {encoding.REQUEST_LINE} bytes, a header not longer than {MAX_FIELD}"
 )
 FIRST_DESCRIPTOR = 3  # SD_LISTEN_FDS_START: passed sockets follow standard error
 BACKLOG = 1024  # connections that wait to be accepted

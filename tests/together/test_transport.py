@@ -29,7 +29,7 @@ MALFORMED: list[tuple[bytes, list[bytes], str]] = [
     (GET + b"&a b c HTTP/1.1", [], "percent-encode blanks and non-ASCII"),
     (GET + b" HTTP/9.9", [], "not valid HTTP"),
     (GET + "&q=µ HTTP/1.1".encode(), [], "percent-encode blanks and non-ASCII"),
-    (b"ODD " + PATH + b"?" + KEY + b" HTTP/1.1", [], "not valid HTTP"),
+    (b"ODD " + PATH + b"?" + KEY + b" HTTP/1.1", [], "send a method such as GET"),
     (b"EXAMPLE_KEY", [], "not valid HTTP"),
     (GET + b" HTTP/1.1", [b"EXAMPLE_KEY without a colon"], "not valid HTTP"),
     (b"\x16\x03\x01EXAMPLE_KEY", [], "not valid HTTP"),

@@ -81,7 +81,7 @@ REFUSED = {
     "parts": (
         "{ " + " ".join(f'a{n}: supSearch(q: "x{n}", limit: 100) {{ results {{ part {{ mpn }} }} }}' for n in range(11))
         + " }",
-        "may cost 1,100 parts",
+        "may cost 1,100 parts; at most 1,000 are allowed",
     ),
 }  # fmt: skip
 
