@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import running_proxy
+from support import cases, running_proxy
 from support.running_commands import run_in_this_process
 from together.environment import StartEnvironment
 
@@ -113,18 +113,7 @@ def test_source_prints_the_compiled_mapping_functions() -> None:
     assert "def " in done.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments, part",
-    [
-        (["no_such.log"], "v3bridge: no_such.log is neither a file nor a request of v3: give"),
-        (["/v2/EXAMPLE_KEY?q=x"], "v3bridge: /v2/… is neither"),
-        (["/proc"], "v3bridge: /proc: is not a file"),
-        ([TARGET, "--source", "Part"], "give a file, a URL, or --source"),
-        (["--source", "Party"], "no mapping describes 'Party'"),
-        ([TARGET, "--config", "no_such.yaml"], "no_such.yaml"),
-        ([], "INPUT"),
-    ],
-)
+@cases.parametrize("arguments, part")
 def test_a_mistake_is_one_line_and_exit_code_2(arguments: list[str], part: str) -> None:
     done = explain(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
