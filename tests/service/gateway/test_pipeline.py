@@ -429,11 +429,13 @@ async def test_quotas_that_are_exhausted_at_the_same_moment_are_all_kept(world: 
     assert len(world.upstream.operations) == 2
 
 
-async def test_what_waits_for_a_connection_is_one_batch(world: World) -> None:
-    process = world.process(connections=1)
-    first = asyncio.create_task(world.resolve(process, ERP, ONE))
-    await asyncio.sleep(0.02)
-    await asyncio.gather(first, *(world.resolve(process, ERP, [query]) for query in QUERIES[1:3]))
+@pytest.mark.parametrize("connections", [1, 9])
+async def test_what_comes_while_an_operation_is_under_way_is_one_batch(world: World, connections: int) -> None:
+    process, callers = world.process(connections=connections), list[asyncio.Task[object]]()
+    for seconds, query in zip((0.02, 0, 0), QUERIES, strict=False):
+        callers.append(asyncio.create_task(world.resolve(process, ERP, [query])))
+        await asyncio.sleep(seconds)
+    await asyncio.gather(*callers)
     assert len(world.upstream.operations) == 2
 
 
