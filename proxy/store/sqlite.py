@@ -159,7 +159,6 @@ class SqliteStore(Store):
             with contextlib.suppress(sqlite3.Error):  # after some errors SQLite has rolled back itself
                 self._execute("ROLLBACK")
             if isinstance(error, sqlite3.Error):
-                self._file.check()  # which may be the reason
                 if getattr(error, "sqlite_errorcode", 0) & 0xFF in DAMAGED:
                     self._damage = f"{self._file.name} is damaged ({error}); {RESTORE}"
                 raise errors.StoreUnavailable(self._damage or f"the store (SQLite) cannot be used: {error}") from error
