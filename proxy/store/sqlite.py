@@ -34,7 +34,6 @@ DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 ROW_BYTES = 2**10  # about what a row writes beside its body
 
 _INDEXES = "part_id ON part (id) WHERE id IS NOT NULL", "part_fetched ON part (fetched)"
-_KIND = "SELECT application_id, user_version FROM pragma_application_id, pragma_user_version"
 _USED_BYTES = """
 SELECT (page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size
 """
@@ -89,7 +88,10 @@ class SqliteStore(Store):
             self._file = StoreFile(path, resources)
             self._connection = resources.enter_context(contextlib.closing(_connect(self._file.name)))
             self._execute = self._connection.execute
-            (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()
+            tables = self._execute("SELECT name FROM sqlite_master").fetchone()
+            if tables and self._execute("PRAGMA application_id").fetchone() != (APPLICATION,):
+                raise errors.StoreUnavailable(f"{path} has other tables than the store's; name another file")
+            (mode,) = self._execute("PRAGMA journal_mode = WAL").fetchone()  # which changes the file
         except (OSError, sqlite3.Error) as error:
             folder = "it needs a folder that this user may write to"
             reason = f"{error.strerror}; {folder}" if isinstance(error, OSError) else error
@@ -116,9 +118,7 @@ class SqliteStore(Store):
         """Make the tables that are missing. Of those of another version usage stays, where all that was reserved is
         uncertain."""
         tables = {name for (name,) in self._execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        application, version = self._execute(_KIND).fetchone()
-        if tables and application != APPLICATION:
-            raise errors.StoreUnavailable(f"{self._file.name} has other tables than the store's; name another file")
+        (version,) = self._execute("PRAGMA user_version").fetchone()
         if version == VERSION:
             return
         if tables and not self._file.is_alone:
