@@ -16,7 +16,9 @@ from proxy.kit.clock import ManualClock
 from proxy.store.store import Store
 
 CACHE_BYTES = 2**20  # more than a test stores
-FORK = multiprocessing.get_context("fork")
+# Forks a small process, as copies of pytest's memory would cost more than what the store does.
+SERVER = multiprocessing.get_context("forkserver")
+SERVER.set_forkserver_preload(["proxy.store.redis", "proxy.store.sqlite", "pytest", "unittest.mock"])
 
 
 class DiedError(Exception):
@@ -24,13 +26,13 @@ class DiedError(Exception):
 
 
 class StoreProcess:
-    """Process with one store at a time. Those that end well are used again: to fork pytest takes long."""
+    """Process with one store at a time. Those that end well are used again."""
 
     _idle: ClassVar[list["StoreProcess"]] = []
 
     def __init__(self) -> None:
-        self._pipe, other = FORK.Pipe()
-        self._process = FORK.Process(target=_serve, args=(other,), daemon=True)
+        self._pipe, other = SERVER.Pipe()
+        self._process = SERVER.Process(target=_serve, args=(other,), daemon=True)
         self._process.start()
         other.close()
 
@@ -86,6 +88,7 @@ def _serve(pipe: Connection) -> None:
         return connection
 
     with mock.patch("sqlite3.connect", connect), asyncio.Runner() as runner, contextlib.suppress(EOFError):
+        run = runner.get_loop().run_until_complete  # Runner.run would set handlers of signals each time
         while True:
             now, name, arguments, left[0] = pipe.recv()
             clock.advance(now - clock.now())
@@ -93,10 +96,10 @@ def _serve(pipe: Connection) -> None:
             try:
                 if name == "open":
                     address, worker = arguments
-                    store = runner.run(store_client.open_store(address, clock, worker, CACHE_BYTES))
+                    store = run(store_client.open_store(address, clock, worker, CACHE_BYTES))
                 else:
                     assert store is not None
-                    reply = runner.run(_call(store, name, arguments))
+                    reply = run(_call(store, name, arguments))
             except errors.StoreUnavailable as error:
                 reply = error
             pipe.send(reply)
