@@ -14,13 +14,6 @@ store: redis://user:planted-password@127.0.0.1:1
 applications:
   demo: {apikeys: [planted-key, planted-key], client_id: planted-id, client_secret: planted-secret, features: [X]}
 """
-WRONG_STORE = """\
-listen: {port: 0}
-upstream: {graphql_url: "http://127.0.0.1:1/graphql", token_url: "http://127.0.0.1:1/connect/token"}
-store: sqlite:state.sqlite
-applications:
-  demo: {apikeys: [planted-key], client_id: planted-id, client_secret: planted-secret}
-"""
 
 
 def write(folder: Path, text: str) -> str:
@@ -49,18 +42,6 @@ def test_mistakes_of_the_configuration_are_those_that_serve_prints(run_command: 
     assert (served.returncode, examined.returncode, examined.stderr) == (2, 2, "")
     as_json = run_command("doctor", "--config", file, "--json").stdout
     assert ("planted" in examined.stdout + as_json, len(as_json) > 100) == (False, True)
-
-
-def test_trouble_outside_the_configuration_is_code_1_and_changes_no_store(run_command: Run, tmp_path: Path) -> None:
-    store = tmp_path / "state.sqlite"
-    store.write_text("no database")
-    done = run_command("doctor", "--config", write(tmp_path, WRONG_STORE), "--json")
-    report = json.loads(done.stdout)
-    failed = [check["name"] for check in report["checks"] if check["outcome"] == "failed"]
-    assert (done.returncode, report["ok"], failed) == (1, False, ["tls", "store"])
-    assert "planted" not in done.stdout + done.stderr
-    assert store.read_text() == "no database"
-    assert {file.name for file in tmp_path.iterdir()} == {"own.yaml", "state.sqlite", "state.sqlite.lock"}
 
 
 def test_only_one_check_runs_with_those_that_it_needs(run_command: Run) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from acceptance import bills, running
 from support import cases
-from support.running_commands import Run, run_in_this_process
+from support.running_commands import run_in_this_process
 from together.cli.conftest import UseStore
 
 from proxy.cli import operators
@@ -139,21 +139,6 @@ def respond_with_nonsense(listening: socket.socket) -> None:
     with connection:
         connection.sendall(b"-ERR unknown command\r\n")
         connection.recv(1000)
-
-
-@pytest.mark.parametrize(
-    "broken, says",
-    [
-        (CONFIG + "  - x", "own.yaml:4:3: did not find expected key"),
-        (CONFIG.replace("1000", "1,000"), "own.yaml:3:63: applications.shop.parts: a comma ends a value in braces"),
-        (CONFIG + "a: &a [*a]\n", "own.yaml:4:4: found unconstructable recursive node"),
-    ],
-)
-def test_broken_file_is_named_with_the_place(run_command: Run, tmp_path: Path, broken: str, says: str) -> None:
-    (tmp_path / "own.yaml").write_text(broken)
-    done = run_command("status", "--config", str(tmp_path / "own.yaml"))
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"v3bridge: {says}")
 
 
 def test_service_that_does_not_run_is_named(tmp_path: Path) -> None:

@@ -43,17 +43,6 @@ def test_learning_prints_table_and_summary(recording_file: str, learn: Run) -> N
     assert "SECRET_KEY" not in found.stdout + found.stderr
 
 
-def test_refused_responses_say_why_nothing_is_learnt(learn: Run, tmp_path: Path) -> None:
-    line = {"url": "/v3/brands/search?q=u", "status": 403, "body": {"message": "Invalid apikey"}}
-    (tmp_path / "old.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    found = learn("old.jsonl")
-    assert (found.returncode, found.stdout) == (0, "")
-    assert found.stderr.splitlines() == [
-        "1 line is skipped: no response, an error, or no JSON",
-        "uids: 0 learnt, 0 already known, 0 conflicting.",
-    ]
-
-
 def test_table_is_valid_for_the_uids_setting(recording_file: str, learn: Run, tmp_path: Path) -> None:
     (tmp_path / "uids.yaml").write_text(learn(recording_file).stdout, encoding="utf-8")
     (tmp_path / "config.yaml").write_text(CONFIG + "uids: uids.yaml\n", encoding="utf-8")
