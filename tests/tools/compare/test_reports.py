@@ -102,6 +102,8 @@ class _Tags(HTMLParser):
 def test_hostile_text_creates_no_tag_and_no_attribute() -> None:
     hostile, harmless = (reports.render_html(comparison_result.hostile_result(*text)) for text in ([], ["harmless"]))
     assert _Tags(hostile).tags == _Tags(harmless).tags
+    assert "\x1b" not in hostile
+    assert "\\x1b[2J" in hostile
     assert "base-uri 'none'; form-action 'none'" in html.unescape(hostile)
 
 
