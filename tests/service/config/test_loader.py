@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from support import cases
 
-from proxy import config, errors
-from proxy.config import loader
+from proxy import config
 
 SANDBOX = """\
 applications:
@@ -143,11 +142,6 @@ def test_api_key_of_two_applications_is_refused_with_both_positions(mistake: Any
 )
 def test_mistake_says_what_is_accepted(mistake: Any, text: str, message: str) -> None:
     assert message in mistake(text, ID="i")
-
-
-def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(errors.ConfigError, match=r"no\.yaml: cannot be read: No such file"):
-        loader.load(tmp_path / "no.yaml", {})
 
 
 def test_operators_port_is_open_unless_it_is_switched_off(load: Any) -> None:

@@ -133,10 +133,6 @@ def test_every_document_is_valid_against_the_complete_schema(
     assert {text: found for text, found in faults.items() if found} == {}
 
 
-def test_validation_finds_an_invalid_document(complete_schema: graphql.GraphQLSchema) -> None:
-    assert graphql.validate(complete_schema, graphql.parse("{ supSearch(q: 1) { hit } }"))
-
-
 def test_plan_without_features_selects_none_of_their_fields(mappings: loader.Mappings) -> None:
     selection = documents.ProjectionCache(mappings).whole(frozenset()).selection
     gated = ("specs", "documentCollections", "bestDatasheet", "referenceDesigns", "cad", "factoryLeadDays")

@@ -33,21 +33,11 @@ def test_query_goes_by_its_root_field(
 @pytest.mark.parametrize(
     "query, criteria, page",
     [
-        (
-            {"mpn": "A", "sku": "B", "seller": "C", "brand": "D", "start": 2, "limit": 9, "reference": "r"},
-            {"mpn": "A", "sku": "B", "seller": "C", "manufacturer": "D"},
-            (2, 11),
-        ),
-        (
-            {"q": "flip", "brand": "TI", "seller": "Mouser", "start": 1},
-            {"q": "flip", "filters": {"manufacturer_id": ["TI"], "distributor_id": ["Mouser"]}},
-            (1, 4),
-        ),
         ({"mpn": "*10*LONGER*"}, {"q": "LONGER"}, (0, 20)),
         ({"q": "flip", "mpn": "A1", "brand": "TI"}, {"q": "flip A1", "filters": {"manufacturer_id": ["TI"]}}, (0, 20)),
     ],
 )
-def test_query_has_all_fields_that_v3_sent(
+def test_search_has_the_longest_piece_or_both_texts(
     query: dict[str, Any], criteria: dict[str, Any], page: tuple[int, int]
 ) -> None:
     (asked,) = planned(query)
