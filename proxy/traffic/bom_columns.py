@@ -11,7 +11,8 @@ import csv
 import io
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from proxy.kit import located_yaml
@@ -23,6 +24,7 @@ SAMPLE = 30  # rows that are examined to detect the delimiter
 SAMPLE_CHARACTERS = 1 << 20
 NUMBERS = ("mpn", "sku")  # keys of the columns of which a table needs one
 WORD_MAX = 40  # characters of a word that stands for no part
+BROKEN = 'is not valid CSV from here on: a quote (") that begins a cell may not be closed; close or delete it'
 _FIRST = re.compile(r"\D1$")
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -31,6 +33,14 @@ HEADINGS: dict[str, list[str]] = {
     role: [name for group in groups for name in group] for role, groups in _GROUPS.items()
 }
 """Headings by role: those of bom_headings.yaml."""
+
+
+class BrokenRow(Exception):  # noqa: N818  (named by what has happened)
+    """The row of a table that is BROKEN."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(BROKEN)
+        self.row = row
 
 
 def plain(name: str) -> str:
@@ -117,3 +127,37 @@ def delimiter(text: str) -> str:
             rows = list(csv.reader(io.StringIO(sample, newline=""), delimiter=each))[:SAMPLE]
             fitness[each] = max((len(columns(row)) for row in rows), default=0), max(map(len, rows), default=0)
     return max(DELIMITERS, key=fitness.__getitem__)
+
+
+def rows(text: Iterable[str], delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of the lines of a CSV file, with the numbers of their first lines. A quote inside a cell is text,
+    as in `1/4" spacer`. Raises BrokenRow where a cell would swallow other rows."""
+    taken: list[str] = []
+
+    def lines() -> Iterator[str]:
+        for line in chain(text, [""]):  # the end, which a quote that stays open takes, too
+            taken.append(line)
+            yield line
+
+    begin = 1
+    try:
+        for row in csv.reader(lines(), delimiter=delimiter):
+            if taken == [""]:
+                return
+            if len(taken) > 1:
+                _check_lines(taken, len(row), delimiter)
+            yield begin, row
+            begin += len(taken)
+            taken.clear()
+    except csv.Error:
+        raise BrokenRow(begin) from None
+
+
+def _check_lines(lines: Sequence[str], width: int, delimiter: str) -> None:
+    """Raise csv.Error if the quotes of a row of several lines are wrong, or if each of them would be a row, with a
+    number such as a quantity."""
+    for _ in csv.reader(lines, delimiter=delimiter, strict=True):
+        pass
+    each = [line.split(delimiter) for line in lines]
+    if all(len(cells) == width and any(cell.strip().isdecimal() for cell in cells) for cells in each):
+        raise csv.Error

@@ -53,7 +53,6 @@ LONG = f"has a part number of more than {NUMBER_MAX} characters"
 BROKEN = "has a line break in its part number: a quote may not be closed"
 AGAIN = "requests the same part as an earlier row"
 TOO_LARGE = f"is larger than a list of parts can be ({SIZE_MAX >> 20} MiB)"
-NO_CSV = "is not valid CSV from here on: a quote may be unclosed"
 
 TableRow = tuple[int, list[str]]
 Reader = Callable[[BufferedReader], Iterator[Item]]
@@ -177,16 +176,13 @@ def _read_list(stream: BufferedReader) -> Iterator[Item]:
 
 
 def _rows(text: str, broken: list[Unreadable]) -> Iterator[TableRow]:
-    """Yield the rows that are not blank, with the numbers of their first lines, up to a syntax error."""
-    begin = 1
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=bom_columns.delimiter(text))
+    """Yield the rows that are not blank, with the numbers of their first lines, up to one that is broken."""
     try:
-        for row in reader:
+        for number, row in bom_columns.rows(io.StringIO(text, newline=""), bom_columns.delimiter(text)):
             if any(map(str.strip, row)):
-                yield begin, row
-            begin = reader.line_num + 1
-    except csv.Error:
-        broken.append(Unreadable(begin, NO_CSV))
+                yield number, row
+    except bom_columns.BrokenRow as error:
+        broken.append(Unreadable(error.row, str(error)))
 
 
 def _queries(rows: Iterator[TableRow], places: dict[str, int]) -> Iterator[_Query | Unreadable]:

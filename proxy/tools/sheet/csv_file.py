@@ -3,6 +3,7 @@
 A text that a spreadsheet program would take for a formula gets an apostrophe.
 """
 
+import contextlib
 import csv
 import io
 import re
@@ -38,12 +39,10 @@ class CsvFile:
         if data.startswith((b"+/v8", b"+/v9", b"+/v+", b"+/v/")):
             raise errors.SheetError(f"{path}: is encoded as UTF-7: save it as UTF-8")
         with self._text() as stream:
-            try:
-                sample = stream.read(bom_columns.SAMPLE_CHARACTERS)
-            except UnicodeDecodeError:
-                raise errors.SheetError(f"{path}: is damaged: it ends within a character") from None
+            sample = stream.read(bom_columns.SAMPLE_CHARACTERS)
         if "\0" in sample:
-            raise errors.SheetError(f"{path}: cannot be filled; save it as .xlsx or .csv")
+            what = "it is no text, or UTF-16 without a byte order mark; save it as .xlsx, or as .csv in UTF-8"
+            raise errors.SheetError(f"{path}: cannot be filled: {what}")
         self.delimiter = bom_columns.delimiter(sample)
         end = re.search(r"\r\n|\n|\r", sample)
         self.line_end = end[0] if end else "\n"
@@ -53,16 +52,10 @@ class CsvFile:
 
     def rows(self, *, exact: bool = False) -> Iterator[Row]:
         """Yield the rows. What cannot be sent, bytes that the encoding does not define, become question marks."""
-        begin = 1
         with self._text() as stream:
-            reader = csv.reader(stream, delimiter=self.delimiter)
-            try:
-                for row in reader:
-                    sent = (cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row)
-                    yield begin, row if exact else [*sent]
-                    begin = reader.line_num + 1
-            except (csv.Error, UnicodeDecodeError) as error:
-                raise errors.SheetError(f"{self.path}: row {begin} cannot be read: {error}") from None
+            for number, row in bom_columns.rows(stream, self.delimiter):
+                sent = (cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row)
+                yield number, row if exact else [*sent]
 
     def save_list(self, target: Path, filled: FilledColumns) -> None:
         """Write the file with other cells."""
@@ -81,8 +74,17 @@ class CsvFile:
             writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
             writer.writerows([*map(self._as_text, row)] for row in rows)
 
-    def _text(self) -> TextIO:
-        return io.TextIOWrapper(io.BytesIO(self._data[self._mark :]), self.encoding, errors=self._errors, newline="")
+    @contextlib.contextmanager
+    def _text(self) -> Iterator[TextIO]:
+        """Yield the text. What is wrong with it is a SheetError."""
+        data = io.BytesIO(self._data[self._mark :])
+        try:
+            with io.TextIOWrapper(data, self.encoding, errors=self._errors, newline="") as stream:
+                yield stream
+        except UnicodeDecodeError:
+            raise errors.SheetError(f"{self.path}: is damaged: it ends within a character") from None
+        except bom_columns.BrokenRow as error:
+            raise errors.SheetError(f"{self.path}: row {error.row} {error}") from None
 
     def _open(self, target: Path) -> TextIO:
         stream = target.open("wb")
@@ -90,12 +92,7 @@ class CsvFile:
         return io.TextIOWrapper(stream, self.encoding, errors=self._errors, newline="")
 
     def _as_text(self, value: CellValue) -> str:
-        match value:
-            case None:
-                return ""
-            case Decimal():
-                return f"{value:f}".replace(".", self.decimal)
-            case int():
-                return str(value)
+        if not isinstance(value, str):
+            return "" if value is None else f"{Decimal(value):f}".replace(".", self.decimal)
         text = value if value.isascii() else value.encode(self.encoding, "replace").decode(self.encoding)
         return f"'{text}" if text.startswith(FORMULA_STARTS) else text

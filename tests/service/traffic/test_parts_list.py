@@ -64,11 +64,29 @@ def test_rows_without_number_are_counted_and_duplicates_skipped(read_source: Any
     assert found.skipped == [(reason, times, f"bom.csv:{row}") for reason, times, row in reasons]
 
 
-def test_unclosed_quote_is_reported(read_source: Any) -> None:
-    found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100)
-    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(reading.LONG, 1, "bom.csv:3")])
-    found = read_source("bom.csv", 'mpn\nLM358N\n"BC547\n' + "X\n" * 100_000)
-    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(reading.NO_CSV, 1, "bom.csv:3")])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        *('BC547,"1/4 spacer,2\nX,x,1\n', '"BC547,x,2', '"BC547,x,2\n', 'BC547,"x,2\n' + "X,x,1\n" * 100_000),
+        # The quote is closed by one of another row: amid its text, or at the end of a cell.
+        *('BC547,"1/4 spacer,2\nX,"a, b",1\nY,y,1\n', 'BC547,"1/4 spacer,2\nX,x,1\nY,cable 6",1\n'),
+    ],
+)
+def test_unclosed_quote_is_reported(read_source: Any, rows: str) -> None:
+    found = read_source("bom.csv", f"mpn,description,qty\nLM358N,x,1\n{rows}")
+    assert ([len(each) for each in queries(found)], found.skipped) == ([1], [(bom_columns.BROKEN, 1, "bom.csv:3")])
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        *('A1,1/4" spacer,2', 'A1,"1/4" spacer,2', 'A1,6",2', 'A1,"a\nb, ""c"", 2\n\nd",2', 'A1,x,"2\n"'),
+        '"A1","x,2\r\ny,1\r\nz",2',
+    ],
+)
+def test_inch_marks_and_cells_of_several_lines_are_text(read_source: Any, row: str) -> None:
+    found = read_source("bom.csv", f"mpn,description,qty\n{row}\nB2,x,1\n")
+    assert ([each["mpn"] for each in queries(found)[0]], found.skipped) == (["A1", "B2"], [])
 
 
 def test_missing_part_number_column_lists_found_and_known_columns(read_source: Any) -> None:
@@ -126,17 +144,3 @@ def test_number_of_the_manufacturer_is_preferred_to_any_other(header: str, index
 @cases.parametrize("header, expected")
 def test_headings_of_programs_are_recognized(header: str, expected: dict[str, int]) -> None:
     assert bom_columns.columns(header.split(",") if "," in header else header.split(";")) == expected
-
-
-@pytest.mark.parametrize(
-    "data, name",
-    [
-        (b"\xff\xfem\0p\0", "utf-16"),
-        (b"\xfe\xff\0m\0p", "utf-16"),
-        (b"\xef\xbb\xbfmpn", "utf-8-sig"),
-        ("Würth".encode(), "utf-8-sig"),
-        ("Würth".encode("cp1252"), "cp1252"),
-    ],
-)
-def test_encoding_is_detected(data: bytes, name: str) -> None:
-    assert bom_columns.encoding(data) == name

@@ -43,6 +43,7 @@ REFUSED: dict[str, Callable[[], bytes]] = {
     "no column.csv": lambda: b"Pos,Designator\n1,R1\n",
     "utf-7.csv": lambda: b"+/v8-MPN\nSN74S74N\n",
     "zeros.csv": lambda: b"MPN\n\0\0\n",
+    "open quote.csv": lambda: b'MPN,Qty\nSN74S74N,1\n"1N4007,2\nNE555P,3\n',
     "cut utf-16.csv": lambda: "MPN\nX".encode("utf-16")[:-1],
 }
 
@@ -55,6 +56,7 @@ def test_useless_file_is_refused_in_one_line(fill: Run, tmp_path: Path, name: st
     (line,) = result.stderr.splitlines()
     assert name.replace("\x1b", "\\x1b") in line
     assert line.isprintable()
+    assert ("row 3 is not valid CSV from here on: a quote" in line) is ("quote" in name)
     assert ("is larger than a parts list can be (64 MiB unpacked)" in line) is ("bomb" in name)
     assert (tmp_path / name).read_bytes() == content
     assert {each.name for each in tmp_path.iterdir()} <= {name, "state"}
