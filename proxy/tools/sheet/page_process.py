@@ -58,11 +58,12 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
     try:
         job = run.list_job(options, wanted, table)
     except NoNumbersError as error:
-        _say(recognized=_recognized(table, error.row, error.headings, {}))
+        _say(recognized=_recognized(table, error.row, error.headings, {}), notes=summary.other_sheets(table))
         raise errors.SheetError("no column has part numbers: choose yours below") from error
     found = job.found
     _say(recognized=_recognized(table, found.header_row, found.headings, found.columns.roles))
-    _say(notes=[f"left out: {each}" for each in summary.left_out(found)] + [*found.problems[:SHOWN_MAX]])
+    left_out = [f"left out: {each}" for each in summary.left_out(found)]
+    _say(notes=[*summary.other_sheets(table), *left_out, *found.problems[:SHOWN_MAX]])
     async with fetching.open_source(settings, Clock(), apikey=apikey) as source:
         await run.check_names(source, job, wanted)
         cost = await source.estimate(job.needed())
@@ -91,7 +92,7 @@ async def _do(settings: config.Config, apikey: str, asked: Asked, data: bytes) -
 
 def _recognized(table: Table, row: int, headings: Sequence[str], roles: Mapping[int, str]) -> dict[str, Any]:
     """Return what a person is to confirm: the sheet, the row of the headings, and the role of each column."""
-    sheets, sheet = (table.sheets, table.sheet) if isinstance(table, WorkbookFile) else ([], "")
+    sheets, sheet = (table.content.sheets, table.content.sheet) if isinstance(table, WorkbookFile) else ([], "")
     columns = [(column_name(at), heading, roles.get(at, "")) for at, heading in enumerate(headings) if heading]
     return {"sheets": sheets, "sheet": sheet, "header_row": row, "columns": columns}
 

@@ -87,7 +87,7 @@ async def _run(options: FillOptions) -> int:
                     known.logins[key] = now if options.refresh_login else known.logins.get(key, now)
         written = _written(options, table, job, digest)
         summary.show(options, job, source, written, end, stored=cost.stored)
-        if isinstance(table, WorkbookFile) and table.formulas:
+        if isinstance(table, WorkbookFile) and table.content.formulas:
             commands.say("note: the copy's other formulas show values when a spreadsheet program opens it")
         return _exit_code(job.outcomes)
 
@@ -120,8 +120,9 @@ def list_job(options: FillOptions, wanted: Wanted, table: Table) -> ListJob:
     if isinstance(table, CsvFile):
         found = lines.read(table.rows(), reading, str(table.path), is_csv=True)
     else:
-        rows = table.read(sheet, reading).rows
-        found = lines.read(rows, reading, f"{table.path}, sheet {table.sheet!r}", is_csv=False)
+        content = table.read(sheet, reading)
+        others = "".join(f" ({each}; --read sheet=NAME reads one)" for each in summary.other_sheets(table))
+        found = lines.read(content.rows, reading, f"{table.path}, sheet {content.sheet!r}{others}", is_csv=False)
     return ListJob(found, wanted, reading.boards or 1)
 
 
@@ -163,7 +164,7 @@ async def check_names(source: PartSource, job: Job, wanted: Wanted) -> None:
 def _written(options: FillOptions, table: Table, job: Job, digest: str) -> dict[str, Path]:
     """Write the filled file, and that of the offers; return their paths."""
     path, in_place, written = options.file, options.in_place, dict[str, Path]()
-    if isinstance(table, WorkbookFile) and (table.lost or table.formulas):
+    if isinstance(table, WorkbookFile) and (table.lost or table.content.formulas):
         in_place = False
     if isinstance(job, FormulaJob):
         assert isinstance(table, WorkbookFile)  # noqa: S101 - only workbooks have formulas

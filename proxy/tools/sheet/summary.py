@@ -22,7 +22,8 @@ def say_opened(options: FillOptions, table: CsvFile | WorkbookFile, job: Job) ->
     """Say what was recognized, and what a copy of the file lacks."""
     if isinstance(job, ListJob):
         found, roles, places = job.found, job.found.columns.roles, job.found.columns.places
-        commands.say(f"headings: row {found.header_row}")
+        sheet = f" of sheet {table.content.sheet!r}" if isinstance(table, WorkbookFile) else ""
+        commands.say(f"headings: row {found.header_row}{sheet}")
         names = [f"{column_name(at)} {text[: cell_texts.SHOWN_MAX]!r}" for at, text in enumerate(found.headings)]
         counted_so = "designators are counted" if "designator" in places else "1 is taken"
         without = {"manufacturer": "any is taken", "quantity": counted_so}
@@ -33,14 +34,21 @@ def say_opened(options: FillOptions, table: CsvFile | WorkbookFile, job: Job) ->
         unused = [text for at, text in enumerate(names) if at not in roles and found.headings[at]]
         if unused:
             commands.say(f"  not used: {', '.join(unused[:SHOWN_MAX])}")
+        say_some("note", [f"{each}; --read sheet=NAME reads one" for each in other_sheets(table)])
         if found.columns.from_values:
             commands.say("note: no column of part numbers: values are taken for them; --read mpn=NAME names another")
         say_some("left out", left_out(found))
     say_some("not understood" if isinstance(job, ListJob) else "left as it is", job.problems)
-    if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.formulas)):
-        lost = [*table.lost, *(["the values of formulas"] if table.formulas else [])]
+    if isinstance(table, WorkbookFile) and (table.lost or (options.in_place and table.content.formulas)):
+        lost = [*table.lost, *(["the values of formulas"] if table.content.formulas else [])]
         beside = ", so that the file is not filled in place" if options.in_place else ""
         commands.say(f"note: a copy lacks or changes {', '.join(lost)}{beside}")
+
+
+def other_sheets(table: CsvFile | WorkbookFile) -> list[str]:
+    """Return which sheets have part numbers, and are not read; empty if there is none."""
+    others = table.content.others[:SHOWN_MAX] if isinstance(table, WorkbookFile) else []
+    return [f"other sheets with part numbers: {', '.join(map(repr, others))}"] if others else []
 
 
 def left_out(found: PartsList) -> list[str]:
@@ -75,9 +83,7 @@ def say_cost(options: FillOptions, job: Job, cost: CostEstimate, *, free: bool) 
     parts = f"{counted(cost.parts_if_one, 'part')} if each {job.unit} has one part, {most:,} at most{limit}"
     commands.say(f"to fetch: {counted(cost.upstream_requests, 'upstream request')}, {parts}")
     if free:
-        commands.say(
-            "note: these parts are the embedded sandbox's, and free of charge; --config FILE fetches those of a service"
-        )
+        commands.say("note: these parts are the embedded sandbox's, and free; --config FILE fetches real ones")
     if options.budget == 0:
         commands.say("with --budget 0 nothing is fetched or written")
         if options.json:

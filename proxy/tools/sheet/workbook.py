@@ -26,7 +26,7 @@ UNPACKED_MAX = 1 << 26  # bytes
 READ_SECONDS, WRITE_SECONDS = 20, 120  # of CPU
 REFUSED = 3  # exit code: standard output says why
 WAITING = 6  # times as long as that, on a machine with other work
-_NO_ZIP = "is not a workbook, damaged, or protected by a password; save it as .xlsx without one, or as CSV"
+NO_WORKBOOK = "is not a workbook, damaged, or protected by a password; save it as .xlsx without one, or as CSV"
 KEPT = (  # also what programs make anew
     *("[", "_rels/", "docProps/", "xl/_rels/", "xl/workbook.", "xl/worksheets/", "xl/chartsheets/", "xl/styles."),
     *("xl/theme/", "xl/sharedStrings.", "xl/comments", "xl/tables/", "xl/externalLinks/", "xl/media/"),
@@ -93,11 +93,13 @@ class ReadTask(msgspec.Struct, tag=True):
 
 
 class WorkbookContent(msgspec.Struct):
-    """Rows of one of the sheets, or calls of all. `formulas`: number of the workbook's own ones; `extensions`: what of
-    sheets is not kept, such as sparklines."""
+    """Rows of one of the sheets, or calls of all. `others`: further sheets with part numbers; `formulas`: number of the
+    workbook's own ones, whose values a copy shows only when it is opened; `extensions`: what of sheets is not kept,
+    such as sparklines."""
 
     sheets: list[str] = []
     sheet: str = ""
+    others: list[str] = []
     rows: list[tuple[int, list[Cell]]] = []
     formulas: int = 0
     extensions: list[str] = []
@@ -127,23 +129,21 @@ class WriteTask(msgspec.Struct, tag=True):
 
 class WorkbookFile:
     """A workbook as it was read: what is written is a copy of that, whatever somebody saves meanwhile. `lost`: what a
-    copy lacks or has changed; `formulas`: number of those whose values it shows only when it is opened."""
+    copy lacks or has changed."""
 
     def __init__(self, path: Path, data: bytes, folder: Path) -> None:
         """Raise SheetError if the file is damaged or too large, before anything is unpacked."""
         if importlib.util.find_spec("openpyxl") is None:
             raise ModuleNotFoundError("openpyxl", name="openpyxl")
         self.path = path
-        self.sheets: list[str] = []
-        self.sheet = ""
-        self.formulas = 0
+        self.content = WorkbookContent()
         self._snapshot = folder / f"list{path.suffix}"
         self._snapshot.write_bytes(data)
         try:
             with zipfile.ZipFile(self._snapshot) as archive:
                 members = archive.infolist()
         except (zipfile.BadZipFile, ValueError, NotImplementedError):
-            raise errors.SheetError(f"{self.path}: {_NO_ZIP}") from None
+            raise errors.SheetError(f"{self.path}: {NO_WORKBOOK}") from None
         if sum(member.file_size for member in members) > UNPACKED_MAX:
             large = f"is larger than a parts list can be ({UNPACKED_MAX >> 20} MiB unpacked)"
             raise errors.SheetError(f"{self.path}: {large}")
@@ -154,10 +154,9 @@ class WorkbookFile:
         """Return the rows of a sheet that are not blank, or without `reading` the calls of the add-in's functions.
         Raises SheetError."""
         task = ReadTask(str(self._snapshot), reading is None, sheet, {} if reading is None else reading.named)
-        content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
-        self.sheets, self.sheet, self.formulas = content.sheets, content.sheet, content.formulas
-        self.lost += content.extensions
-        return content
+        self.content = msgspec.msgpack.decode(self._run(task, READ_SECONDS), type=WorkbookContent)
+        self.lost += self.content.extensions
+        return self.content
 
     def save(self, target: Path, cells: Sequence[NewCell]) -> None:
         """Write a copy with other cells. Raises SheetError."""
@@ -169,7 +168,9 @@ class WorkbookFile:
         for row, values in sorted(filled.cells.items()):
             for at, value in sorted(values.items()):
                 plain = float(value) if isinstance(value, Decimal) else value
-                written.append(NewCell(self.sheet, row, at + 1, plain, "", filled.formats[at], at in filled.new))
+                written.append(
+                    NewCell(self.content.sheet, row, at + 1, plain, "", filled.formats[at], at in filled.new)
+                )
         self.save(target, written)
 
     def _run(self, task: ReadTask | WriteTask, seconds: int) -> bytes:

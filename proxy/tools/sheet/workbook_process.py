@@ -31,7 +31,6 @@ COLUMNS_MAX = 256
 CELLS_MAX = 400_000  # of all sheets: what a copy keeps in memory
 MEMORY_MAX = 1 << 30  # bytes of address space
 _ZEROS = re.compile("00+")
-_DAMAGED = "is not a readable workbook: damaged, locked, or of another program; save it as .xlsx or CSV"
 WIDTH_MAX = 40  # characters of a new column
 LENGTH_MAX = 16_384  # characters; Excel allows 8192 as they are typed
 AREA_MAX = 1000  # cells of a range of distributors
@@ -65,7 +64,7 @@ def main() -> int:
     except errors.SheetError as error:
         code, result = workbook.REFUSED, error.message
     except Exception:  # openpyxl and its XML and ZIP libraries raise many kinds of errors for damaged files
-        code, result = workbook.REFUSED, _DAMAGED
+        code, result = workbook.REFUSED, workbook.NO_WORKBOOK
     sys.stdout.buffer.write(msgspec.msgpack.encode(result))
     return code
 
@@ -96,29 +95,27 @@ def _read(task: ReadTask) -> WorkbookContent:
     if task.calls:
         _read_calls(texts, others, values, found)
         return found
-    chosen = _chosen(task, written, values)
-    found.sheet, found.rows = chosen, [(row, [*cells]) for row, cells in _rows(written[chosen], values[chosen])]
+    _choose(task, written, values, found)
+    found.rows = [(row, [*cells]) for row, cells in _rows(written[found.sheet], values[found.sheet])]
     return found
 
 
-def _chosen(task: ReadTask, written: Any, values: Any) -> str:
-    """Return the sheet that is named, or else the first with part numbers below their heading."""
-    names: list[str] = [sheet.title for sheet in written.worksheets]
-    if task.sheet is not None:
-        name = next((name for name in names if name.casefold() == (task.sheet or "").casefold()), None)
-        if name is None:
-            raise errors.SheetError(f"has no sheet {task.sheet!r}; there are {', '.join(map(repr, names))}")
-        return name
-    reading = Reading(task.named)
-    visible = [name for name in names if written[name].sheet_state == "visible"] or names
-    if not visible:
-        raise errors.SheetError("has no sheet with cells")
-    for name in visible:
+def _choose(task: ReadTask, written: Any, values: Any, found: WorkbookContent) -> None:
+    """Choose the sheet that is named, or else the first visible one with part numbers below their heading."""
+    lists: list[str] = []
+    for name in found.sheets:
         first = islice(_rows(written[name], values[name]), bom_columns.EXAMINED_ROWS)
-        header = lines.find_header([*first], reading)
+        header = lines.find_header([*first], Reading(task.named))
         if header is not None and header[2]:
-            return name
-    return visible[0]
+            lists.append(name)
+    possible = [name for name in found.sheets if written[name].sheet_state == "visible"] or found.sheets
+    if task.sheet is not None:
+        possible = [name for name in found.sheets if name.casefold() == task.sheet.casefold()]
+    if not possible:
+        named = f"{task.sheet!r}; there are {', '.join(map(repr, found.sheets))}" if found.sheets else "with cells"
+        raise errors.SheetError(f"has no sheet {named}")
+    found.sheet = next((name for name in possible if name in lists), possible[0])
+    found.others = [name for name in lists if name != found.sheet]
 
 
 def _rows(written: Any, values: Any) -> Iterator[Row]:

@@ -11,6 +11,7 @@ import pytest
 from openpyxl.chart import BarChart
 from openpyxl.styles import PatternFill
 from support.running_commands import Run
+from support.workbooks import workbook
 from together.browser.background import Background
 
 import nexar_sandbox
@@ -61,6 +62,20 @@ def test_copy_has_the_columns_in_the_style_of_the_sheet(fill: Run, tmp_path: Pat
     header, *offers = (tmp_path / "BOM.offers.csv").read_text(encoding="utf-8-sig").splitlines()
     assert header.startswith("Line,Part number,Manufacturer,Distributor")
     assert {line.split(",")[0] for line in offers} == {"2", "3"}
+
+
+def test_sheet_that_is_read_is_named_and_others_with_part_numbers(fill: Run, tmp_path: Path) -> None:
+    file, command = tmp_path / "BOM.xlsx", ("BOM.xlsx", "--columns", "price", "--budget", "0")
+    file.write_bytes(workbook([["Cover"]], [["MPN"], ["SN74S74N"]], [["MPN"], ["1N4007"]]))
+    found = fill(*command)
+    assert "headings: row 1 of sheet 'S2'\n" in found.stderr
+    assert "note: other sheets with part numbers: 'S3'; --read sheet=NAME reads one\n" in found.stderr
+    book = openpyxl.load_workbook(file)
+    book["S2"].sheet_state = book["S3"].sheet_state = "hidden"
+    book.save(file)
+    found = fill(*command)
+    assert "sheet 'S1' (other sheets with part numbers: 'S2', 'S3'; --read sheet=NAME reads one)" in found.stderr
+    assert found.returncode == 2
 
 
 def test_quantity_that_is_a_formula_without_a_value_is_named(fill: Run, tmp_path: Path) -> None:
