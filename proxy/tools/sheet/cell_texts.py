@@ -94,9 +94,8 @@ def decimal_mark(cells: Iterable[Cell]) -> DecimalMark | None:
     """Return the decimal mark that a column of quantities uses, by those that have one meaning only, such as `2,5`."""
     marks: set[DecimalMark] = set()
     for cell in cells:
-        match = (
-            _NUMBER_AND_UNIT.fullmatch(cell.strip()) if isinstance(cell, str) and len(cell) <= QUANTITY_MAX else None
-        )
+        text = cell.strip() if isinstance(cell, str) and len(cell) <= QUANTITY_MAX else ""
+        match = _NUMBER_AND_UNIT.fullmatch(text)
         if match is None or not any(mark in match[1] for mark in ".,"):
             continue
         possible = [mark for mark in _NUMBERS if _value(match[1], mark) is not None]

@@ -8,14 +8,12 @@ from typing import NamedTuple
 from proxy import __version__, errors
 from proxy.config import CURRENCIES, ClientId, Secret
 from proxy.tools.sheet import files, offers
-from proxy.tools.sheet.cell_texts import UNREADABLE
+from proxy.tools.sheet.cell_texts import UNREADABLE, Cell
 from proxy.tools.sheet.decisions import AMBIGUOUS, FAILED, FOUND, LEFT_OUT, NO_VALUE, NOT_FETCHED, NOT_FOUND
 from proxy.tools.sheet.lines import text_of
 from proxy.tools.sheet.offers import Offer, PartQuery, PartResult
 from proxy.tools.sheet.workbook import FUNCTIONS, PREFIX, Call, NewCell
 from proxy.traffic.bom_columns import PLACEHOLDERS, is_one_of
-
-CellValue = str | int | float
 
 NOT_AVAILABLE, VALUE_ERROR = "#N/A", "#VALUE!"
 READY = "The Nexar Supply Add-in is ready!"
@@ -60,7 +58,7 @@ class FormulaJob:
         self._file = file
         self._login = _login(file, calls, optional=login_optional)
         self._requests: dict[PartQuery, list[tuple[Call, PartRequest]]] = defaultdict(list)
-        self._values: list[tuple[Call, CellValue, str, str]] = []  # with outcome and reason
+        self._values: list[tuple[Call, Cell, str, str]] = []  # with outcome and reason
         self.outcomes = dict.fromkeys(OUTCOMES, 0) | {LEFT_OUT: len(self.problems)}
         self.reasons: Counter[str] = Counter()
         self.lines = sum(call.looks_up for call in calls)  # cells that look up a part
@@ -168,7 +166,7 @@ def _request(call: Call) -> PartRequest:
     )
 
 
-def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, str]:
+def _value(request: PartRequest, result: PartResult) -> tuple[Cell, str, str]:
     """Return the value of a call, its outcome, and the reason where it has no value, or none that is certain."""
     if result.error is not None:
         return NOT_AVAILABLE, FAILED, result.error
@@ -176,7 +174,7 @@ def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, st
         return NOT_AVAILABLE, NOT_FOUND, "no part has this number"
     part, name = result.parts[0], request.function
     if name in _OF_PART:
-        value: CellValue = getattr(part, _OF_PART[name]) or ""
+        value: Cell = getattr(part, _OF_PART[name]) or ""
     else:
         matching = [
             offer
@@ -190,10 +188,10 @@ def _value(request: PartRequest, result: PartResult) -> tuple[CellValue, str, st
     return (value, NO_VALUE, request.function) if value in ("", NOT_AVAILABLE) else (value, FOUND, "")
 
 
-def _of_offers(name: str, matching: Sequence[Offer], request: PartRequest) -> CellValue | Decimal:
+def _of_offers(name: str, matching: Sequence[Offer], request: PartRequest) -> Cell | Decimal:
     """Return the value of a function about offers, of which there is one at least."""
     best = offers.best(matching, request.quantity, request.currency)
-    values: list[CellValue | Decimal] = [] if best is None else [best.unit_price]
+    values: list[Cell | Decimal] = [] if best is None else [best.unit_price]
     if name in _OF_BEST:
         values = [getattr(best.offer if best else matching[0], _OF_BEST[name]) or ""]
     elif name in _LEAST:

@@ -149,8 +149,7 @@ def find_header(filled: Sequence[Row], reading: Reading) -> tuple[int, Columns, 
         columns = headings.recognize(cells, named, per_board=reading.boards is not None)
         if columns is not None:
             possible[index] = columns
-    if own := {index: columns for index, columns in possible.items() if not columns.from_values}:
-        possible = own
+    possible = {index: columns for index, columns in possible.items() if not columns.from_values} or possible
     if not possible:
         return None
     index, score = bom_columns.best_header(first, {index: columns.flat for index, columns in possible.items()})
@@ -265,7 +264,8 @@ class _Reader:
         except QuantityError as error:
             reason = str(error)
         stated = _at(cells, places.get("quantity"))
-        if not text_of(stated).strip():
+        text = text_of(stated).strip()
+        if not text:
             if reason:
                 return None, places["designator"], reason
             is_empty = counted is None and "quantity" in places
@@ -274,12 +274,12 @@ class _Reader:
         try:
             quantity = cell_texts.parse_quantity(stated, self.decimal)
         except QuantityError as error:
-            shown = "the quantity " if stated in UNREADABLE else f"{text_of(stated).strip()[: cell_texts.SHOWN_MAX]!r} "
+            shown = "the quantity " if stated in UNREADABLE else f"{text[: cell_texts.SHOWN_MAX]!r} "
             return None, places["quantity"], f"{shown}{error}"
         of_all = plain(self.headings[places["quantity"]]).startswith(headings.OF_ALL)
         contradicts = counted is not None and quantity not in (0, counted) and not of_all
-        text = f"{quantity} is stated for {kit.counted(counted or 0, 'designator')}" if contradicts else ""
-        return quantity, places["quantity"], text
+        problem = f"{text} is stated for {kit.counted(counted or 0, 'designator')}" if contradicts else ""
+        return quantity, places["quantity"], problem
 
 
 def _at(row: Sequence[T], place: int | None) -> T | Literal[""]:

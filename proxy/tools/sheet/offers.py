@@ -133,9 +133,7 @@ def allowed(offers: Iterable[Offer], rules: OfferRules, skus: Collection[str] = 
         if (not rules.distributors or any(is_named(name, offer.seller_id, offer.seller) for name in rules.distributors))
         and (not rules.packagings or any(plain(name) in plain(offer.packaging or "") for name in rules.packagings))
     ]
-    if skus and not rules.any_offer:
-        return [offer for offer in counting if has_sku(offer, skus)] or counting
-    return counting
+    return [offer for offer in counting if not rules.any_offer and has_sku(offer, skus)] or counting
 
 
 def has_sku(offer: Offer, skus: Iterable[str]) -> bool:

@@ -79,6 +79,8 @@ class SheetPage:
             client = self._authenticator.client(request, apikey)
         except errors.ForbiddenKey as error:
             raise errors.ForbiddenKey(UNKNOWN_KEY) from error
+        except errors.MissingKey as error:
+            raise errors.MissingKey("enter your API key: it pays for the parts") from error
         self._authenticator.admit(request, client, is_v3=False)
         try:
             asked = msgspec.convert({**query, "read": query.getall("read", [])}, Asked, strict=False)

@@ -56,12 +56,7 @@ def test_quantity_with_two_meanings_or_none_is_named(cell: cell_texts.Cell, mess
 @pytest.mark.parametrize(
     "column, mark",
     [
-        *(
-            (["1.000", "2,5"], "comma"),
-            (["1.000", "1.000,5"], "comma"),
-            (["1.000.000"], "comma"),
-            ([3, "2,5"], "comma"),
-        ),
+        *((["1.000", "2,5"], "comma"), (["1.000.000"], "comma"), ([3, "2,5"], "comma")),
         *((["1,000", "2.5"], "point"), (["1,000", "0.25"], "point"), (["1,000,000"], "point")),
         *((["1.000"], None), (["2,5", "2.5"], None), (["3", "x", ""], None), ([1.5], None)),
     ],

@@ -29,9 +29,6 @@ def test_price_is_that_of_the_quantity_that_can_be_bought() -> None:
     assert _bought(offers.purchase(reel, 1, "USD")) == (reel, 100, Decimal("0.50"))
     assert _bought(offers.purchase(reel, 101, "USD")) == (reel, 200, Decimal("0.50"))
     assert _bought(offers.purchase(reel, 1000, "USD")) == (reel, 1000, Decimal("0.10"))
-
-
-def test_first_price_break_is_a_minimum_quantity() -> None:
     assert _bought(offers.purchase(offer("A", (10, "1")), 3, "USD")) == (offer("A", (10, "1")), 10, Decimal(1))
 
 

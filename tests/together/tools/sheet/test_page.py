@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from acceptance import running
+from support.workbooks import workbook
 
 CONFIG = """
 listen: {sheet: true}
@@ -63,7 +64,7 @@ def page(processes: running.Processes, tmp_path: Path) -> Page:
 
 def test_mistake_is_said_and_the_rate_of_a_key_holds(page: Page) -> None:
     for target, body, key, status, message in (
-        (READ, LIST, "", 400, "apikey argument missing"),
+        (READ, LIST, "", 400, "enter your API key"),
         (READ, LIST, "NOBODY", 403, "this API key is not known: check it"),
         (READ, LIST, "OLD", 403, "expired on 2020-01-01"),
         (READ, b"x" * (2**23 + 1), KEY, 413, "longer than 8388608 bytes"),
@@ -90,6 +91,9 @@ def test_list_is_read_before_anything_is_spent_and_nothing_of_it_is_kept(page: P
     filled = page.events(f"{READ}&budget=6")
     assert (filled["result"]["parts"], filled["result"]["outcome"]) == (1, "1 found")
     assert page.events(f"{READ}&budget=0")["result"]["outcome"] == "1 found"  # of the store that all share
+    table = [["MPN"], ["SN74S74N"]]
+    several = page.events("/sheet?name=a.xlsx&columns=price", workbook(table, [["Revision"]], table))
+    assert (several["recognized"]["sheet"], several["notes"]) == ("S1", ["other sheets with part numbers: 'S3'"])
     assert page.lists() == []
     assert sorted(each for each in (tmp_path / "temporary").rglob("*") if each.suffix != ".db") == [
         each for each in before if each.suffix != ".db"
