@@ -300,30 +300,6 @@ async def test_set_usage_replaces_used_and_ends_uncertain_parts(client: Client, 
 
 
 @SHARED
-async def test_reservations_of_a_worker_are_ended_alone(open_client: Opens) -> None:
-    one, two = [await open_client(worker) for worker in ("one", "two")]
-    await one.begin("x", "a", "b")
-    await two.begin("y", "c")
-    await two.store.end_worker("one")
-    assert await two.counts() == (0, 2, 1)
-    assert kinds(await two.quote("a", "c")) == [Reserved, Busy]
-    await two.store.aclose()
-    assert await one.counts() == (0, 3, 0)
-
-
-@SHARED
-async def test_processes_share_limits_keys_results_and_values(open_client: Opens) -> None:
-    one, two = [await open_client() for _ in range(2)]
-    small = Account("erp", "2023-11", 1)
-    await one.begin("x", "a", accounts=(small,))
-    assert await two.begin("y", "a", "b", accounts=(small,)) == [Busy(), Refused(small, 0, 1)]
-    await one.finish("x", result("a", "u"))
-    assert await two.stored("a")
-    await two.store.put_value("token", "t", 9)
-    assert await one.store.values(["token"]) == ["t"]
-
-
-@SHARED
 async def test_what_processes_do_at_once_is_done_once(open_client: Opens) -> None:
     clients = [await open_client() for _ in range(4)]
     small = Account("erp", "2023-11", 3)
