@@ -27,10 +27,6 @@ def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-# Those that several processes use.
-SHARED = pytest.mark.parametrize("kind", ["sqlite", "redis"])
-
-
 @pytest.fixture
 def address(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
     if kind == "redis":

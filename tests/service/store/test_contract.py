@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 import pytest
-from service.store.conftest import CACHE_BYTES, SHARED, Opens
+from service.store.conftest import CACHE_BYTES, Opens
 from support.store_client import BODY, FEATURES, NOVEMBER, SECONDS, Client, begin, finish, result
 
 from proxy.kit.clock import ManualClock
@@ -274,14 +274,6 @@ async def test_finish_in_another_month_counts_in_both(client: Client, time: Manu
     assert await client.counts(always) == (3, 1, 0)
 
 
-async def test_late_finish_in_another_month_counts_in_both(client: Client, time: ManualClock) -> None:
-    await client.begin("x", Want("a", 5))
-    time.advance(DAY)
-    await client.store.sweep()
-    await client.finish("x", used=2, accounts=(DECEMBER,))
-    assert [await client.counts(account) for account in (NOVEMBER, DECEMBER)] == [(0, 2, 0), (2, 0, 0)]
-
-
 async def test_set_usage_replaces_used_and_ends_uncertain_parts(client: Client, time: ManualClock) -> None:
     both = NOVEMBER, Account("key", "2023-11")
     await client.begin("late", Want("a", 4), accounts=both)
@@ -299,7 +291,7 @@ async def test_set_usage_replaces_used_and_ends_uncertain_parts(client: Client, 
     assert await client.counts(both[1]) == (3, 0, 0)
 
 
-@SHARED
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
 async def test_what_processes_do_at_once_is_done_once(open_client: Opens) -> None:
     clients = [await open_client() for _ in range(4)]
     small = Account("erp", "2023-11", 3)
