@@ -54,8 +54,8 @@ class CsvFile:
         """Yield the rows. What cannot be sent, bytes that the encoding does not define, become question marks."""
         with self._text() as stream:
             for number, row in bom_columns.rows(stream, self.delimiter):
-                sent = (cell if cell.isascii() else cell.encode("utf-8", "replace").decode() for cell in row)
-                yield number, row if exact else [*sent]
+                is_sent = exact or all(map(str.isascii, row))
+                yield number, row if is_sent else [cell.encode("utf-8", "replace").decode() for cell in row]
 
     def save_list(self, target: Path, filled: FilledColumns) -> None:
         """Write the file with other cells."""
@@ -63,7 +63,7 @@ class CsvFile:
             writer = csv.writer(written, delimiter=self.delimiter, lineterminator=self.line_end)
             for number, row in self.rows(exact=True):
                 cells = filled.cells.get(number, {})
-                changed = [*row] + [""] * (max(cells, default=-1) + 1 - len(row))
+                changed = [*row] + ([""] * (max(cells) + 1 - len(row)) if cells else [])
                 for column, value in cells.items():
                     changed[column] = self._as_text(value)
                 writer.writerow(changed)

@@ -116,7 +116,7 @@ def read(rows: Iterable[Row], reading: Reading, place: str, *, is_csv: bool) -> 
     """Read a list. Raises SheetError, which begins with `place`, without a column of part numbers."""
     filled: list[Row] = []
     for number, cells in rows:
-        if any(text_of(cell).strip() for cell in cells):
+        if any(cell != "" and text_of(cell).strip() for cell in cells):
             filled.append((number, cells))
         if len(filled) > ROWS_MAX:
             raise errors.SheetError(f"{place}: has more than {ROWS_MAX:,} rows; split the file")
