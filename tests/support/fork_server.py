@@ -33,6 +33,7 @@ IMPORTED = (
         "nexar_sandbox.command",
         "proxy.tools.compare.comparison",
         "proxy.tools.compare.reports",
+        "proxy.tools.sheet.workbook_process",
     ),
     *("proxy.store.sqlite", "rich.progress", "typer._adapters"),
 )

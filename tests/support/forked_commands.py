@@ -22,7 +22,10 @@ from support import fork_server
 
 ROOT = Path(__file__).parents[2]
 SERVER = Path(__file__).with_name("fork_server.py")
-COMMANDS = [[sys.executable, "-m", "proxy"], [sys.executable, "-m", "nexar_sandbox"]]
+COMMANDS = [
+    *([sys.executable, "-m", "proxy"], [sys.executable, "-m", "nexar_sandbox"]),
+    [sys.executable, "-P", "-m", "proxy.tools.sheet.workbook_process"],
+]
 PROGRAM = str(Path(sys.executable).with_name("v3bridge"))  # which tests/acceptance starts as users do, and others fork
 OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_")  # what an interpreter reads at its start, or its loader
 OF_USERS = {"LANG": "C.UTF-8"}  # of these, in the environment of tests/acceptance/running.py
@@ -41,7 +44,7 @@ class _ForkServer:
         """Start the program; the process id of the new child of this process."""
         if self._socket is None:
             self._socket = self._open()
-        words = command[2:] if command[1:2] == ["-m"] else command
+        words = command[command.index("-m") + 1 :] if "-m" in command[:3] else command
         request |= {"program": words[0], "arguments": words[1:]}
         socket.send_fds(self._socket, [json.dumps(request).encode()], files)
         return int(self._socket.recv(100))
