@@ -425,7 +425,8 @@ async def test_quotas_that_are_exhausted_at_the_same_moment_are_all_kept(world: 
     other = world.process()
     await other.refresh(clients)
     for each in clients:
-        assert isinstance((await world.resolve(other, each, ONE))[0].error, errors.QuotaExhausted)
+        error: Any = (await world.resolve(other, each, ONE))[0].error
+        assert (type(error), error.retry_after) == (errors.QuotaExhausted, 22 * 86_400)
     assert len(world.upstream.operations) == 2
 
 
