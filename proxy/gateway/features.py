@@ -45,8 +45,8 @@ class Tier:
 
     `key` is that of all this in the store: another configuration has another. `is_shown`: the configuration or an
     operation has said which features there are. `selected` is what parts need to have. `first` is the lock of the first
-    operations, of which one is sent at a time. `guess_from`: when features may be the reason of a refusal again that
-    names none.
+    operations, of which one is sent at a time. `guess_from`: from then on a refusal that names no feature may be about
+    one.
     """
 
     def __init__(
